@@ -1,0 +1,84 @@
+#!/bin/sh
+# Every check of this project, as CI runs them: format, lint, types, imports, tests, and the tests against a real
+# control plane.
+#
+#   sh tests/run.sh         everything
+#   sh tests/run.sh fast    without the real control plane
+#
+# Needs Python 3.11 or newer; and Go, or a control plane built earlier, for the last part. Without either it says how
+# many tests were not run. Its exit code is 0 only when all that ran succeeded; its last lines are pytest's own.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+. "$root/deploy/venv.sh"
+cd "$root"
+case ${1:-} in
+'' | fast) ;;
+*) echo "usage: sh tests/run.sh [fast]" >&2 && exit 2 ;;
+esac
+
+make_venv "$root" "$root/.venv" -e . --group dev
+bin=$root/.venv/bin
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM HUP
+failed=
+
+say() {
+    printf '\n=== %s\n' "$*"
+}
+
+# check NAME COMMAND...: runs it, and remembers its name if it fails.
+check() {
+    name=$1
+    shift
+    say "$name"
+    "$@" </dev/null || failed="$failed, $name"
+}
+
+# run_pytest NAME ARGUMENT...: the same for pytest, and keeps its output for the summary.
+run_pytest() {
+    name=$1
+    shift
+    say "$name"
+    { "$bin/python" -m pytest "$@" </dev/null 2>&1 && echo 0 >"$logs/code" || echo $? >"$logs/code"; } | tee "$logs/$name"
+    code=$(cat "$logs/code")
+    if [ "$code" -eq 5 ]; then
+        echo "No test was found: that is no success."
+    fi
+    [ "$code" -eq 0 ] || failed="$failed, $name"
+}
+
+check 'ruff format' "$bin/ruff" format --check .
+check 'ruff check' "$bin/ruff" check .
+check 'mypy' "$bin/mypy"
+check 'lint-imports' "$bin/lint-imports"
+# A file's tests stay together and in order on one of the two workers.
+run_pytest tests -m 'not e2e' -n 2 --dist loadfile
+
+not_run=
+if [ "${1:-}" = fast ]; then
+    not_run='fast was asked for'
+elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev/null 2>&1; then
+    check 'building the control plane' sh tests/controlplane/build.sh
+    CORRAL_E2E=required
+    export CORRAL_E2E
+    run_pytest e2e -m e2e
+else
+    not_run='this machine has neither Go nor a control plane built earlier'
+fi
+if [ -n "$not_run" ]; then
+    "$bin/python" -m pytest -m e2e --collect-only -q </dev/null >"$logs/collected" 2>&1 || true
+    tests=$(grep -c '::' "$logs/collected") || true
+    say "NOT RUN: $tests tests against the real control plane; $not_run."
+fi
+
+if [ -n "$failed" ]; then
+    say "FAILED:${failed#,}"
+else
+    say 'All that ran succeeded.'
+fi
+for name in tests e2e; do
+    [ ! -f "$logs/$name" ] || tail -n 1 "$logs/$name"
+done
+[ -z "$failed" ]
