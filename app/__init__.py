@@ -1,0 +1,1 @@
+"""The shell: reads the cluster, answers kube-scheduler, writes what was decided."""

@@ -1,0 +1,90 @@
+"""Everything the shell raises across a module boundary.
+
+* CorralError
+  - SettingsError       a knob, a credential or a file the operator gave us cannot be used
+  - DecodeError         an object or a line from outside cannot be read; names object and field
+  - ApiError            the API server said no; carries its status, reason and message
+    - Forbidden         403: a rule is missing in our ClusterRole
+    - NotFound          404: the object, or the whole resource, does not exist
+    - Conflict          409: somebody was faster, or a precondition did not hold
+    - Gone              410: the version or page asked for is forgotten; list again
+    - TooManyRequests   429: the API server asks for patience (`retry_after`)
+    - Unreachable       no answer at all: the request may or may not have been carried out
+
+A pod that fits nowhere is not here: it is an answer.
+"""
+
+from __future__ import annotations
+
+
+class CorralError(Exception):
+    """Any failure this program knows by name."""
+
+
+class SettingsError(CorralError):
+    """The operator has to change something before this can work."""
+
+
+class DecodeError(CorralError):
+    """Bytes from outside do not mean what they should; the message names object and field."""
+
+
+class ApiError(CorralError):
+    """The API server refused a request.
+
+    Units: `retry_after` in seconds; None where the answer did not ask for a pause.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        reason: str = "",
+        message: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        super().__init__(f"{status} {reason}: {message}")
+
+
+class Forbidden(ApiError):
+    """403: our identity may not do this."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or no such resource."""
+
+
+class Conflict(ApiError):
+    """409: the object changed, exists already, or is not the one the request meant."""
+
+
+class Gone(ApiError):
+    """410: the resourceVersion or continue token is too old."""
+
+
+class TooManyRequests(ApiError):
+    """429: overload or a full disruption budget."""
+
+
+class Unreachable(ApiError):
+    """No complete answer arrived: refused, cut or timed out. Whether it took effect is unknown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "Unreachable", message)
+
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    429: TooManyRequests,
+}
+
+
+def api_error(status: int, reason: str, message: str, retry_after: float | None = None) -> ApiError:
+    """Return the member of the tree that belongs to an HTTP status."""
+    return _BY_STATUS.get(status, ApiError)(status, reason, message, retry_after)

@@ -1,0 +1,32 @@
+"""How long to wait before asking again, so that trouble at the API server is never made worse."""
+
+from __future__ import annotations
+
+from random import Random
+
+FIRST_SECONDS = 1.0  # ceiling of the first pause; a pause is between half its ceiling and all of it
+LONGEST_SECONDS = 10.0  # readiness has to return within 15 s of the API server's return
+
+
+class Backoff:
+    """Pauses that double: within 0.5-1 s, 1-2 s, 2-4 s, 4-8 s, then 5-10 s.
+
+    The lower half is certain, which full jitter does not give: at most five attempts fall into
+    the first ten seconds, whatever the draws. The upper half keeps replicas apart.
+    """
+
+    def __init__(self, rng: Random, first: float = FIRST_SECONDS, longest: float = LONGEST_SECONDS):
+        self._rng = rng
+        self._first = first
+        self._longest = longest
+        self._ceiling = first
+
+    def reset(self) -> None:
+        """Start again from the shortest pause."""
+        self._ceiling = self._first
+
+    def pause(self) -> float:
+        """Return the next pause in seconds and make the one after it longer."""
+        ceiling = self._ceiling
+        self._ceiling = min(2 * ceiling, self._longest)
+        return self._rng.uniform(ceiling / 2, ceiling)

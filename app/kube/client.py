@@ -1,0 +1,163 @@
+"""The few writes Corral makes, and one read. No retries: the callers know what a failure means.
+
+Every write names the uid it means, so that a pod recreated under the same name is never touched
+on behalf of its predecessor: the API server answers 409 instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+from urllib.parse import quote
+from uuid import uuid4
+
+from app.errors import NotFound
+from app.kube.decode import Keep, decode_pod
+from app.kube.objects import PodRecord
+
+LONGEST_MESSAGE = 1024  # bytes an Event's message may have
+LONGEST_REASON = 128  # characters
+EVENT_SECONDS = 10.0  # an event is not worth waiting for
+COMPONENT = "corral"
+
+
+class Requests(Protocol):
+    """The part of `transport.Transport` used here."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        timeout: float = ...,
+    ) -> bytes: ...
+
+
+class Subject(Protocol):
+    """The object an event is about; `namespace` is empty for nodes and topologies."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def _keep_all(_key: str) -> bool:
+    return True
+
+
+class Client:
+    """Writes to pods and events. `keep`: which labels and annotations `get_pod` retains."""
+
+    def __init__(self, transport: Requests, *, keep: Keep = _keep_all) -> None:
+        self._transport = transport
+        self._keep = keep
+
+    async def bind(
+        self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]
+    ) -> None:
+        """Bind a pod to a node; the annotations land on the pod in the same write.
+
+        Raises: Conflict if the pod is bound already or has another uid, NotFound if it is gone,
+            Unreachable if nobody knows (read back before trying again), any other ApiError.
+        """
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "namespace": namespace,
+                "name": name,
+                "uid": uid,
+                "annotations": dict(annotations),
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = f"{_pod_path(namespace, name)}/binding"
+        await self._transport.request("POST", path, body=binding)
+
+    async def annotate_pod(
+        self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Set annotations on a pod, or remove those whose value is None; all others stay.
+
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
+        """
+        patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
+        await self._transport.request(
+            "PATCH",
+            _pod_path(namespace, name),
+            body=patch,
+            content_type="application/merge-patch+json",
+        )
+
+    async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
+        """Return a pod as it is now, None if there is none of that name.
+
+        Raises: ApiError; DecodeError.
+        """
+        try:
+            raw = await self._transport.request("GET", _pod_path(namespace, name))
+        except NotFound:
+            return None
+        return decode_pod(raw, self._keep)
+
+    async def record_event(
+        self, about: Subject, reason: str, message: str, *, is_warning: bool, at: datetime
+    ) -> None:
+        """Write one Event about an object. `at`: wall clock, with a time zone; shown, never read.
+
+        Raises: ApiError.
+        """
+        namespace = about.namespace or "default"  # where events about nodes belong
+        moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "name": _event_name(about.name)},
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+            "reason": reason[:LONGEST_REASON],
+            "message": _cut(message, LONGEST_MESSAGE),
+            "type": "Warning" if is_warning else "Normal",
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        path = f"/api/v1/namespaces/{_segment(namespace)}/events"
+        await self._transport.request("POST", path, body=event, timeout=EVENT_SECONDS)
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{_segment(namespace)}/pods/{_segment(name)}"
+
+
+def _segment(name: str) -> str:
+    # Names reach us in requests of others: "../secrets" must stay one segment of the path.
+    if name in ("", ".", ".."):
+        raise NotFound(404, "NotFound", f"nothing can be called {name!r}")
+    return quote(name, safe="", errors="replace")
+
+
+def _event_name(name: str) -> str:
+    # Object names may have 253 characters, and none may end in a dot or dash before ours.
+    return f"{name[:200].rstrip('.-')}.{uuid4().hex[:16]}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text.encode("utf-8", "replace")[:longest].decode(errors="ignore")
