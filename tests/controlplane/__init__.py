@@ -1,0 +1,1 @@
+"""The real control plane, and what is only true of it."""

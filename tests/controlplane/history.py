@@ -1,0 +1,55 @@
+"""What happened to pods since a moment, in the API server's own order.
+
+Nothing runs beside the test: the API server keeps the changes of the last minute at least, and a
+watch from an older version replays them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.cluster import Cluster, Objects, collection
+
+NAMESPACE = "default"
+REPLAY_SECONDS = 2.0  # the replay comes at once; after it the watch is silent
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A version of the pods of one namespace."""
+
+    version: str
+
+    @classmethod
+    def now(cls, cluster: Cluster) -> Moment:
+        page = cluster.request("GET", collection("Pod", NAMESPACE), params={"limit": 1}).json()
+        return cls(page["metadata"]["resourceVersion"])
+
+
+def since(moment: Moment, cluster: Cluster) -> Objects:
+    """Every change of a pod after that moment, oldest first: `{"type", "object"}`."""
+    return list(
+        cluster.watch("Pod", REPLAY_SECONDS, NAMESPACE, resourceVersion=moment.version)
+    )
+
+
+def bindings(changes: Objects) -> list[tuple[str, str]]:
+    """(uid, node) each time a pod was seen on a node it was not on before."""
+    on: dict[str, str] = {}
+    found = []
+    for change in changes:
+        uid, node = change["object"]["metadata"]["uid"], change["object"]["spec"].get("nodeName")
+        if node and on.get(uid) != node:
+            on[uid] = node
+            found.append((uid, node))
+    return found
+
+
+def first_binding(changes: Objects) -> int:
+    """The position of the first change that shows a pod on a node."""
+    return next(at for at, change in enumerate(changes) if change["object"]["spec"].get("nodeName"))
+
+
+def last_creation(changes: Objects) -> int:
+    """The position of the last change that shows a new pod."""
+    return max(at for at, change in enumerate(changes) if change["type"] == "ADDED")

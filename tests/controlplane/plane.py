@@ -1,0 +1,312 @@
+"""A real control plane on loopback: etcd, kube-apiserver, kube-scheduler, kube-controller-manager.
+
+    with ControlPlane(folder) as plane:                 # etcd and the API server, ready
+        plane.nodes(grid(racks=4, nodes=8, gpus=8))
+        plane.start_scheduler(SCHEDULER_CONFIG, extender="http://127.0.0.1:8888")
+        plane.cluster("corral").list("Pod")             # as one of USERS
+
+There is no kubelet: a pod that is bound stays Pending, a node stays as it was created. What the
+processes say is in `folder`, one log each.
+"""
+
+from __future__ import annotations
+
+import copy
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import yaml
+
+from tests.cluster import Cluster, Object, Objects
+from tests.controlplane.process import Process
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RBAC = ROOT / "deploy" / "rbac.yaml"
+SCHEDULER_CONFIG = ROOT / "scheduler-config" / "1.36.yaml"
+
+START_SECONDS = 60.0  # a process on a busy machine with cold disks; 3 s otherwise
+
+# Who may speak to the API server: user name and groups, as RBAC sees them. The service accounts are
+# those of deploy/rbac.yaml, so whatever works here works with the rights that are shipped.
+SERVICE_ACCOUNTS = "system:serviceaccounts,system:serviceaccounts:corral-system"
+USERS = {
+    "admin": ("admin", "system:masters"),
+    "corral": ("system:serviceaccount:corral-system:corral", SERVICE_ACCOUNTS),
+    "corral-scheduler": ("system:serviceaccount:corral-system:corral-scheduler", SERVICE_ACCOUNTS),
+    "stranger": ("stranger", ""),
+}
+
+# No node lifecycle: without kubelets it would taint every node after 40 s.
+CONTROLLERS = "job-controller,garbage-collector-controller,namespace-controller"
+
+
+class BinariesMissing(Exception):
+    """The control plane is not built on this machine; says which parts, and how to build them."""
+
+
+def binaries() -> Path:
+    """The folder of the built binaries. Raises: BinariesMissing."""
+    missing = _build_script("--missing").split()
+    if missing:
+        raise BinariesMissing(
+            f"the real control plane is not built ({', '.join(missing)}): "
+            "run `sh tests/controlplane/build.sh`, which needs Go"
+        )
+    return Path(_build_script("--folder").strip())
+
+
+class ControlPlane:
+    """etcd and kube-apiserver while the `with` block lasts, and whatever is started beside them."""
+
+    def __init__(self, folder: Path, *, has_controllers: bool = False) -> None:
+        self.folder = folder
+        self._binaries = binaries()
+        self._has_controllers = has_controllers
+        self._stack = ExitStack()
+        self._clusters: dict[str, Cluster] = {}
+        self._scheduler: Process | None = None
+        etcd, peer, secure = free_ports(3)
+        self.etcd_url = f"http://127.0.0.1:{etcd}"
+        self._peer_url = f"http://127.0.0.1:{peer}"
+        self._port = secure
+        self.url = f"https://127.0.0.1:{secure}"
+        self.ca = folder / "certificates" / "apiserver.crt"
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def cluster(self, user: str = "admin") -> Cluster:
+        """A client that is one of USERS; closed with the plane."""
+        if user not in self._clusters:
+            client = Cluster(self.url, token(user), self.ca)
+            self._clusters[user] = self._stack.enter_context(client)
+        return self._clusters[user]
+
+    def nodes(self, nodes: Iterable[Object]) -> Objects:
+        """The nodes as stored, each with the status it came with."""
+        return self.cluster().create_all(nodes)
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        """A file with which any Kubernetes client is that user here."""
+        path = self.folder / f"{user}.kubeconfig"
+        server = {"server": self.url, "certificate-authority": str(self.ca)}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "plane", "cluster": server}],
+            "users": [{"name": user, "user": {"token": token(user)}}],
+            "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": user}}],
+            "current-context": "plane",
+        }
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return path
+
+    def start_scheduler(
+        self, config: Path = SCHEDULER_CONFIG, extender: str | None = None, **replace: Any
+    ) -> None:
+        """Starts kube-scheduler with a configuration file, and returns when it schedules.
+
+        Only what a test machine needs is replaced: the kubeconfig, the extender's address (without
+        one there is no extender at all), no leader election. `replace` sets further top-level
+        fields: mappings are merged into the file's, anything else takes its place.
+        """
+        if self._scheduler is not None:
+            raise RuntimeError("a kube-scheduler runs already: stop_scheduler first")
+        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+        settings["extenders"] = (
+            [{**one, "urlPrefix": extender} for one in settings.get("extenders", [])]
+            if extender
+            else []
+        )
+        settings = merged(
+            settings,
+            {
+                "clientConnection": {"kubeconfig": str(self.kubeconfig("corral-scheduler"))},
+                "leaderElection": {"leaderElect": False},
+                **replace,
+            },
+        )
+        path = self.folder / "kube-scheduler.yaml"
+        path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        (port,) = free_ports(1)
+        self._scheduler = self._run(
+            "kube-scheduler",
+            f"--config={path}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "-v=2",
+        )
+        try:
+            wait_ready(self._scheduler, f"https://127.0.0.1:{port}/readyz")
+        except BaseException:
+            self.stop_scheduler()
+            raise
+
+    def stop_scheduler(self) -> None:
+        """Stops kube-scheduler, if one runs; the cluster stays as it is."""
+        if self._scheduler is not None:
+            self._scheduler.stop()
+            self._scheduler = None
+
+    @property
+    def scheduler_log(self) -> str:
+        """What every kube-scheduler of this plane has said so far, one after the other."""
+        log = self.folder / "kube-scheduler.log"
+        return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+    def apiserver_metrics(self) -> dict[str, float]:
+        """The API server's metrics now: `name{label="value",…}` as it prints them -> value."""
+        text = self.cluster().request("GET", "/metrics").text
+        samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, value in samples}
+
+    def _start(self) -> None:
+        etcd = self._run(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={self.etcd_url}",
+            f"--advertise-client-urls={self.etcd_url}",
+            f"--listen-peer-urls={self._peer_url}",
+            f"--initial-advertise-peer-urls={self._peer_url}",
+            f"--initial-cluster=default={self._peer_url}",
+            "--unsafe-no-fsync",  # a crash of the machine may lose a test's cluster
+        )
+        wait_ready(etcd, f"{self.etcd_url}/readyz")
+        apiserver = self._run("kube-apiserver", *self._apiserver_flags())
+        wait_ready(apiserver, f"{self.url}/readyz", token("admin"))
+        admin = self.cluster()
+        admin.wait(lambda: admin.get("Namespace", "default"), START_SECONDS, "namespace default")
+        for document in yaml.safe_load_all(RBAC.read_text(encoding="utf-8")):
+            admin.apply(document)
+        if self._has_controllers:
+            self._run(
+                "kube-controller-manager",
+                f"--kubeconfig={self.kubeconfig('admin')}",
+                f"--controllers={CONTROLLERS}",
+                "--leader-elect=false",
+                "--secure-port=0",
+            )
+
+    def _apiserver_flags(self) -> list[str]:
+        key = self.folder / "service-account.key"
+        subprocess.run(
+            ["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True, timeout=60
+        )
+        tokens = self.folder / "tokens.csv"
+        tokens.write_text(
+            "".join(
+                f'{token(user)},{name},{user},"{groups}"\n'
+                for user, (name, groups) in USERS.items()
+            ),
+            encoding="utf-8",
+        )
+        return [
+            f"--etcd-servers={self.etcd_url}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--cert-dir={self.ca.parent}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--authorization-mode=RBAC",
+            f"--token-auth-file={tokens}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",
+            # Pods need no token here, and new nodes are not to wait for a kubelet's first word.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+        ]
+
+    def _run(self, name: str, *flags: str) -> Process:
+        process = Process([self._binaries / name, *flags], self.folder / f"{name}.log")
+        self._stack.callback(process.stop)
+        return process
+
+
+def token(user: str) -> str:
+    """The bearer token of one of USERS."""
+    if user not in USERS:
+        raise ValueError(f"no user {user!r}; there are {', '.join(USERS)}")
+    return f"token-of-{user}"
+
+
+def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the changes laid over them, mapping by mapping; neither is touched."""
+    result = copy.deepcopy(dict(settings))
+    for name, change in changes.items():
+        before = result.get(name)
+        if isinstance(before, dict) and isinstance(change, dict):
+            result[name] = merged(before, change)
+        else:
+            result[name] = change
+    return result
+
+
+def free_ports(ports: int) -> list[int]:
+    """That many loopback ports nobody listened on a moment ago, all different."""
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(ports)]
+        for one in taken:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in taken]
+
+
+def wait_ready(process: Process, url: str, bearer: str = "") -> None:
+    """Returns when the URL answers 200. Raises: ProcessEnded; TimeoutError after START_SECONDS.
+
+    Certificates are not checked: until it is ready there is none to check against.
+    """
+    trusting = ssl.create_default_context()
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    deadline = time.monotonic() + START_SECONDS
+    last = "no answer"
+    with httpx.Client(verify=trusting, headers=headers, timeout=5.0, trust_env=False) as client:
+        while time.monotonic() < deadline:
+            process.check()
+            try:
+                answer = client.get(url)
+            except httpx.HTTPError as error:
+                last = str(error)
+            else:
+                if answer.status_code == 200:
+                    return
+                last = f"{answer.status_code} {answer.text}"
+            time.sleep(0.05)
+    raise TimeoutError(
+        f"{process.name} is not ready after {START_SECONDS:g} s; {url}: {last[-1000:]}; "
+        f"its log is {process.log}"
+    )
+
+
+def _build_script(flag: str) -> str:
+    ran = subprocess.run(
+        ["sh", HERE / "build.sh", flag], capture_output=True, text=True, check=True, timeout=30
+    )
+    return ran.stdout

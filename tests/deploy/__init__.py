@@ -1,0 +1,1 @@
+"""What is shipped says the same everywhere."""
