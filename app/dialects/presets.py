@@ -1,0 +1,76 @@
+"""Level labels of known clouds, widest first, for `--levels NAME`.
+
+Only hierarchies that nest in one line are here. A node that lacks one of its levels is in no
+domain at all, so a key that only some machines carry (an optional layer, an NVLink partition on
+part of the fleet) is left out: whoever has it spells the list out.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+PRESETS: dict[str, tuple[str, ...]] = {
+    # The rack label is set by an administrator; region and zone by the cloud.
+    "generic": (
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/rack",
+    ),
+    "gke": (
+        "cloud.google.com/gce-topology-block",
+        "cloud.google.com/gce-topology-subblock",
+        "cloud.google.com/gce-topology-host",
+    ),
+    # Layer 1 is the spine. Newer machines have a fourth layer; the first three are common to all.
+    "eks": (
+        "topology.k8s.aws/network-node-layer-1",
+        "topology.k8s.aws/network-node-layer-2",
+        "topology.k8s.aws/network-node-layer-3",
+    ),
+    "oke": (
+        "oci.oraclecloud.com/rdma.hpc_island_id",
+        "oci.oraclecloud.com/rdma.network_block_id",
+        "oci.oraclecloud.com/rdma.local_block_id",
+    ),
+    # `superpod` lies between the two on some clusters only.
+    "coreweave-ib": (
+        "backend.coreweave.cloud/fabric",
+        "backend.coreweave.cloud/leafgroup",
+    ),
+    "coreweave-nvl": (
+        "backend.coreweave.cloud/fabric",
+        "backend.coreweave.cloud/leafgroup",
+        "ds.coreweave.com/nvlink.domain",
+    ),
+    "crusoe": (
+        "crusoe.ai/ib.partition.id",
+        "crusoe.ai/pod.id",
+        "nvidia.com/gpu.clique",
+    ),
+    "nebius": (
+        "topology.nebius.com/gpu-cluster-id",
+        "topology.nebius.com/tier-2",
+        "topology.nebius.com/tier-1",
+    ),
+    "alibaba-lingjun": (
+        "alibabacloud.com/point-of-delivery",
+        "alibabacloud.com/asw-id",
+    ),
+}
+
+
+def level_keys(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The label keys that `--levels` means: a preset's, or the names themselves.
+
+    Raises: ValueError for a single bare word that looks like a misspelt preset; a bare word that
+        resembles none is a label key.
+    """
+    if len(names) != 1 or "/" in names[0]:
+        return names
+    (name,) = names
+    if name in PRESETS:
+        return PRESETS[name]
+    if close := difflib.get_close_matches(name, PRESETS, n=1):
+        known = ", ".join(PRESETS)
+        raise ValueError(f"no preset {name!r}; did you mean {close[0]!r}? Presets: {known}")
+    return names
