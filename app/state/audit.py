@@ -1,0 +1,75 @@
+"""The books recomputed from the records, and what differs: empty unless we have a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.state.cluster import Booking, Cluster, Topology, Vector
+from app.state.gangs import Gang, phase_of
+from app.state.ledger import Ledger
+
+
+def differences(cluster: Cluster, ledger: Ledger) -> list[str]:
+    """Every sentence is one invariant that does not hold; call it between inputs only."""
+    return [*_books(cluster), *_gangs(cluster, ledger)]
+
+
+def _books(cluster: Cluster) -> Iterator[str]:
+    for uid in cluster.bound.keys() & cluster.held.keys():
+        yield f"pod {uid} is both bound and held"
+    if _by_node(cluster.bound) != cluster.bound_on:
+        yield "bound pods by node differ from bound pods"
+    if _by_node(cluster.held) != cluster.held_on:
+        yield "held pods by node differ from held pods"
+    for topology in cluster.topologies.values():
+        for name, booked, column in (
+            ("used", cluster.bound, topology.capacity.used),
+            ("held", cluster.held, topology.capacity.held),
+        ):
+            if not np.array_equal(column, _summed(topology, booked, column)):
+                yield f"topology {topology.name or 'of all nodes'}: {name} is not the sum of pods"
+
+
+def _by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
+    found: dict[str, dict[str, Vector]] = {}
+    for uid, booking in bookings.items():
+        found.setdefault(booking.node, {})[uid] = booking.request
+    return found
+
+
+def _summed(
+    topology: Topology, bookings: dict[str, Booking], like: np.typing.NDArray[np.int64]
+) -> np.typing.NDArray[np.int64]:
+    total = np.zeros_like(like)
+    for booking in bookings.values():
+        slot = topology.tree.slot_of.get(booking.node)
+        if slot is not None:
+            total[: len(booking.request), slot] += booking.request
+    return total
+
+
+def _gangs(cluster: Cluster, ledger: Ledger) -> Iterator[str]:
+    for uid, key in ledger.gang_of.items():
+        if uid not in ledger.gangs[key].members:
+            yield f"pod {uid} is no member of its gang {key}"
+    for gang in ledger.gangs.values():
+        yield from _gang(cluster, ledger, gang)
+
+
+def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
+    if gang.key not in ledger.unreviewed:
+        unbound = {member.pod.uid for member in gang.roll.unbound}
+        if not gang.plan.keys() <= unbound:
+            yield f"gang {gang.key}: the plan covers pods that are not waiting"
+        if gang.phase is not phase_of(gang):
+            yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
+        if gang.plan and not gang.has_started and gang.unplanned():
+            yield f"gang {gang.key}: only a part of it is planned"
+    if gang.arrived & gang.posted or not (gang.arrived | gang.posted) <= gang.plan.keys():
+        yield f"gang {gang.key}: members at /bind differ from planned ones"
+    for uid, node in gang.plan.items():
+        booking = cluster.held.get(uid) or cluster.bound.get(uid)
+        if booking is None or booking.node != node:
+            yield f"gang {gang.key}: pod {uid} is not held on its node {node}"

@@ -1,0 +1,73 @@
+"""What must be written to the cluster, as values; `app/controllers` carries them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """The object a report is about, as an event's `involvedObject` names it."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Touch a pod we rejected and that fits now: kube-scheduler alone would let it sit."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind this pod to the node kube-scheduler named; the annotations travel in the Binding."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Answer a /bind that is held with an error: its gang will not start from this plan."""
+
+    uid: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell the owner, once, in one sentence."""
+
+    about: ObjectRef
+    reason: str
+    sentence: str
+    is_warning: bool
+
+
+Effect = Wake | Bind | Refuse | Report
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Outcome of a Bind: the API server confirmed this pod on this node."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """Outcome of a Bind: it did not happen. `is_gone`: the pod no longer exists."""
+
+    sentence: str
+    is_gone: bool = False
+
+
+BindOutcome = Bound | BindFailed

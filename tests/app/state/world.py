@@ -1,0 +1,142 @@
+"""A cluster in virtual time around the engine: what the watch and kube-scheduler would do.
+
+After every step the books are audited; a test that breaks an invariant fails at that step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from app.kube.events import Applied, Deleted, Event, Listed
+from app.kube.objects import JobRecord, NodeRecord, PodRecord, TopologyRecord
+from app.state import audit
+from app.state.answers import FilterAnswer, Pinned
+from app.state.effects import Bind, Bound, Effect, Refuse, Report, Wake
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
+from tests.records import BLOCK, RACK
+from topology import invariants
+
+
+class Names(Sequence[str]):
+    """Candidates as kube-scheduler sends them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self._names[index]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def names(self) -> Sequence[str]:
+        return self._names
+
+
+class World:
+    """Feeds one engine and keeps what it wants written."""
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeRecord] = (),
+        pods: Iterable[PodRecord] = (),
+        jobs: Iterable[JobRecord] = (),
+        topologies: Iterable[TopologyRecord] = (),
+        **settings: object,
+    ) -> None:
+        chosen = {"levels": (BLOCK, RACK), **settings}
+        self.settings = dataclasses.replace(EngineSettings(), **chosen)
+        self.engine = Engine(self.settings)
+        self.now = 1000.0
+        self.pods = {pod.uid: pod for pod in pods}
+        self.effects: list[Effect] = []
+        for listed in (
+            Listed("Topology", tuple(topologies)),
+            Listed("Job", tuple(jobs)),
+            Listed("Node", tuple(nodes)),
+            Listed("Pod", tuple(self.pods.values())),
+        ):
+            self.apply(listed)
+        self.tick()
+
+    def _take(self, effects: list[Effect]) -> list[Effect]:
+        self.effects.extend(effects)
+        self.engine.cluster.refresh()
+        assert audit.differences(self.engine.cluster, self.engine.ledger) == []
+        for topology in self.engine.cluster.topologies.values():
+            invariants.check(topology.tree, topology.capacity)
+        return effects
+
+    def apply(self, event: Event) -> list[Effect]:
+        return self._take(self.engine.apply(event, self.now))
+
+    def put(self, *records: PodRecord | NodeRecord | JobRecord | TopologyRecord) -> None:
+        for record in records:
+            if isinstance(record, PodRecord):
+                self.pods[record.uid] = record
+            self.apply(Applied(record))
+
+    def delete(self, *records: PodRecord | NodeRecord | JobRecord | TopologyRecord) -> None:
+        for record in records:
+            if isinstance(record, PodRecord):
+                self.pods.pop(record.uid, None)
+            self.apply(Deleted(record))
+
+    def tick(self, seconds: float = 0.1) -> list[Effect]:
+        self.now += seconds
+        return self._take(self.engine.tick(self.now))
+
+    def filter(self, pod: PodRecord, nodes: Iterable[str] | None = None) -> FilterAnswer:
+        names = Names(self.engine.cluster.nodes if nodes is None else nodes)
+        answer, effects = self.engine.filter(pod, names, self.now)
+        self._take(effects)
+        return answer
+
+    def bind(self, pod: PodRecord, node: str) -> list[Effect]:
+        return self._take(
+            self.engine.bind_arrived(pod.namespace, pod.name, pod.uid, node, self.now)
+        )
+
+    def confirm(self, effects: Iterable[Effect]) -> None:
+        """The API server does what Bind effects ask, and the watch shows it."""
+        for effect in effects:
+            if isinstance(effect, Bind) and effect.uid in self.pods:
+                self._take(self.engine.bind_finished(effect.uid, Bound(), self.now))
+                pod = self.pods[effect.uid]
+                if not pod.node:
+                    self.put(msgspec.structs.replace(pod, node=effect.node))
+
+    def schedule(self, *pods: PodRecord) -> dict[str, str]:
+        """Take these pods through /filter and /bind as kube-scheduler would; name -> node."""
+        for pod in pods:
+            answer = self.filter(pod)
+            if isinstance(answer, Pinned):
+                self.confirm(self.bind(pod, answer.node))
+        return {
+            pod.name: self.pods[pod.uid].node
+            for pod in pods
+            if pod.uid in self.pods and self.pods[pod.uid].node
+        }
+
+    def told(self, kind: type[Effect]) -> list[Effect]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    @property
+    def reports(self) -> list[str]:
+        return [effect.sentence for effect in self.effects if isinstance(effect, Report)]
+
+    @property
+    def woken(self) -> list[str]:
+        return [effect.name for effect in self.effects if isinstance(effect, Wake)]
+
+    @property
+    def refused(self) -> list[str]:
+        return [effect.uid for effect in self.effects if isinstance(effect, Refuse)]
+
+    @property
+    def held(self) -> dict[str, str]:
+        return {uid: booking.node for uid, booking in self.engine.cluster.held.items()}
