@@ -231,8 +231,9 @@ class Engine:
         answer = self._filter_member(gang, gang.members[pod.uid], candidates, now)
         if isinstance(answer, Pinned):
             gang.rejected.discard(pod.uid)
-            gang.answered.add(pod.uid)
-            gang.moved_at = now
+            if pod.uid not in gang.answered:  # asking again is no progress
+                gang.answered.add(pod.uid)
+                gang.moved_at = now
         elif len(candidates) != 1:
             gang.rejected.add(pod.uid)
         return answer, self._effects()
@@ -287,7 +288,8 @@ class Engine:
     def _filter_ordinary(self, pod: PodRecord) -> Passed:
         """Anything goes but what is held for gangs."""
         request = self.cluster.vector(pod.request)
-        self.reservations.passed(pod.uid, request)
+        if self.reservations.passed(pod.uid, request):
+            self.ledger.capacity_grew()
         self.cluster.refresh()
         held_on = self.cluster.held_on
         return Passed(frozenset(node for node in held_on if not self.cluster.fits(node, request)))

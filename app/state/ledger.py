@@ -7,6 +7,7 @@ at once when the last declared member appears or a planned one goes, else on the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from app.dialects import corral, jobs
@@ -40,6 +41,7 @@ class Ledger:
     planned: dict[GangKey, None] = field(default_factory=dict)
     _queue: list[GangKey] = field(default_factory=list)  # the rest of the pass under way
     _wants_pass: bool = False
+    _retry_at: float = math.inf  # when the first gang's back-off is over
 
     # -- members -------------------------------------------------------------------------------
 
@@ -219,6 +221,7 @@ class Ledger:
         backoff = self.settings.retry_seconds * 2.0**gang.plans_lost
         gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
         gang.plans_lost = min(gang.plans_lost + 1, 16)
+        self._retry_at = min(self._retry_at, gang.not_before)
         self._move(gang, phase_of(gang), now)
         self.capacity_grew()
 
@@ -287,11 +290,9 @@ class Ledger:
             elif gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
                 gang.woken_at = now
                 self.wake(gang, gang.rejected)
-        due = (self.gangs[key] for key in self.plannable)
-        if any(0.0 < gang.not_before <= now for gang in due):
-            for key in self.plannable:
-                gang = self.gangs[key]
-                gang.not_before = 0.0 if gang.not_before <= now else gang.not_before
+        if now >= self._retry_at:
+            later = (self.gangs[key].not_before for key in self.plannable)
+            self._retry_at = min((at for at in later if at > now), default=math.inf)
             self._wants_pass = True
 
     def refuse_arrived(self, sentence: str) -> None:

@@ -24,13 +24,16 @@ class Reservations:
     _passing: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
     _expires_at: dict[str, float] = field(default_factory=dict)
 
-    def passed(self, uid: str, request: Vector) -> None:
-        """Remember what a pod asks for. A pod that asks again has lost its earlier attempt."""
-        self.end(uid)
+    def passed(self, uid: str, request: Vector) -> bool:
+        """Remember what a pod asks for.
+
+        A pod that asks again has lost its earlier attempt: True if that ended a hold.
+        """
+        has_ended = self.end(uid)
         self._passing[uid] = request
-        self._passing.move_to_end(uid)
         if len(self._passing) > MOST_PASSING:
             self._passing.popitem(last=False)
+        return has_ended
 
     def begin(self, uid: str, node: str, now: float) -> bool:
         """Hold the node for a pod at /bind; False if that would eat capacity held for others."""

@@ -745,3 +745,27 @@ def test_the_binding_says_which_gang_and_domain_the_pod_started_in():
         "corral.dev/gang": "default/g",
         "corral.dev/domain": f"{RACK}=b0/r0",
     }
+
+
+def test_asking_again_and_again_without_getting_anywhere_does_not_hold_for_ever():
+    world = World(four_racks(), hold_seconds=60.0)
+    gang = members("g", 2)
+    world.put(*gang)
+    held = []
+    for _ in range(8):
+        world.filter(gang[0])
+        world.tick(10.0)
+        held.append(len(world.held))
+    assert 0 in held
+
+
+def test_an_ordinary_pod_that_asks_again_gives_its_earlier_node_back():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.filter(plain)
+    world.bind(plain, "n00")
+    world.put(*members("g", 1))
+    assert set(world.held) == {"uid-plain"}
+    world.filter(plain)
+    world.tick()
+    assert set(world.held) == {"uid-g0"}
