@@ -1,0 +1,161 @@
+"""How long one search takes, beside the bare division and sums over the same arrays.
+
+    python -m benchmarks.search [--json] [--nodes 1000,5000,15000,100000]
+
+Block, rack and node: 16 nodes to a rack, 32 racks to a block, four resources, nodes used to
+different degrees. Search and bare kernel take turns in one run; both figures are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.table import Row, show
+from topology import (
+    NODE_LEVEL,
+    Capacity,
+    Constraint,
+    Gang,
+    Group,
+    NoFit,
+    PodSet,
+    ResourceAxis,
+    build,
+    find,
+    packing_scores,
+)
+
+BLOCK = "cloud.provider.com/topology-block"
+RACK = "cloud.provider.com/topology-rack"
+NODES_PER_RACK, RACKS_PER_BLOCK = 16, 32
+GIB = 2**30
+
+# DESIGN.md section 9, milliseconds for one search.
+TARGETS = {5_000: 0.3, 15_000: 1.0, 100_000: 8.0}
+TARGET_RATIO = 6
+
+
+def synthetic(nodes: int) -> Capacity:
+    """A cluster of racks in blocks whose nodes are used to different degrees; always the same."""
+    paths = {}
+    for node in range(nodes):
+        rack = node // NODES_PER_RACK
+        paths[f"n{node}"] = (f"b{rack // RACKS_PER_BLOCK}", f"r{rack}", f"n{node}")
+    tree = build([BLOCK, RACK, NODE_LEVEL], paths, generation=1)
+    axis = ResourceAxis()
+    capacity = Capacity(axis, tree)
+    offered = axis.vector(
+        [("pods", 110), ("cpu", 64_000), ("memory", 512 * GIB), ("nvidia.com/gpu", 8)]
+    )
+    chance = np.random.default_rng(1)
+    for slot, pods in enumerate(chance.integers(0, 9, size=nodes).tolist()):
+        capacity.set_node(slot, offered, is_open=True)
+        capacity.use(slot, request_of(axis), pods)
+    return capacity
+
+
+def request_of(axis: ResourceAxis) -> tuple[int, ...]:
+    """One GPU with its share of the node."""
+    return axis.vector([("pods", 1), ("cpu", 8_000), ("memory", 60 * GIB), ("nvidia.com/gpu", 1)])
+
+
+def bare(capacity: Capacity, free: np.ndarray, request: tuple[int, ...]) -> int:
+    """The least any search does: divide each asked row, add up each level, take the largest."""
+    pods = free[0] // request[0]
+    for row in range(1, len(request)):
+        np.minimum(pods, free[row] // request[row], out=pods)
+    np.maximum(pods, 0, out=pods)
+    tree = capacity.tree
+    racks = np.add.reduceat(pods, tree.starts[1])
+    blocks = np.add.reduceat(racks, np.searchsorted(tree.starts[1], tree.starts[0]))
+    return int(blocks.max()) + int(racks.max())
+
+
+def cases(capacity: Capacity) -> list[tuple[str, Constraint, int]]:
+    """Name, constraint and pods of each search."""
+    one_block = int(capacity.free_by_domain[0][3].max())
+    half = int(capacity.free_by_domain[0][3].sum()) // 2
+    return [
+        ("required rack", Constraint(required=RACK), 64),
+        ("required rack, none fits", Constraint(required=RACK), 8 * NODES_PER_RACK + 1),
+        ("preferred rack, falls back to a block", Constraint(preferred=RACK), 1024),
+        ("preferred rack, falls back to blocks", Constraint(preferred=RACK), one_block + 1),
+        ("unconstrained", Constraint(), 1024),
+        ("unconstrained, half of all that is free", Constraint(), half),
+    ]
+
+
+def interleaved(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
+    """Median seconds of both, measured in turns so that a busy moment hits them alike."""
+    took: tuple[list[float], list[float]] = ([], [])
+    until = time.perf_counter() + 1.0
+    while time.perf_counter() < until or len(took[0]) < 15:
+        for times, call in zip(took, (first, second), strict=True):
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+    return statistics.median(took[0]), statistics.median(took[1])
+
+
+def measure(nodes: int) -> list[Row]:
+    """All cases at one size."""
+    capacity = synthetic(nodes)
+    tree, request, free = capacity.tree, request_of(capacity.axis), capacity.free()
+    target = f"<= {TARGETS[nodes]} ms, <= {TARGET_RATIO}x" if nodes in TARGETS else ""
+    rows = []
+    for case, constraint, pods in cases(capacity):
+        pod_set = PodSet("workers", pods, request, constraint=constraint)
+        gang = Gang("bench/gang", Group("root", (pod_set,)))
+        fits = not isinstance(find(tree, capacity, gang, {}), NoFit)
+        assert fits == ("none fits" not in case), case
+        searched, barest = interleaved(
+            lambda gang=gang: find(tree, capacity, gang, {}), lambda: bare(capacity, free, request)
+        )
+        rows.append(_row(f"{case}, {pods} pods", nodes, searched, barest, target))
+    ordinary = capacity.axis.vector([("pods", 1), ("cpu", 500)])
+    scored, barest = interleaved(
+        lambda: packing_scores(tree, capacity, ordinary), lambda: bare(capacity, free, request)
+    )
+    rows.append(_row("packing scores", nodes, scored, barest, ""))
+    changed, _ = interleaved(lambda: _hold_and_release(capacity, request), lambda: None)
+    rows.append(
+        Row("search", "one change of a node", nodes, changed * 1e3 / 2, "ms", target="<= 0.1 ms")
+    )
+    return rows
+
+
+def _hold_and_release(capacity: Capacity, request: tuple[int, ...]) -> None:
+    capacity.hold(0, request)
+    capacity.release(0, request)
+
+
+def _row(case: str, nodes: int, seconds: float, barest: float, target: str) -> Row:
+    return Row(
+        benchmark="search",
+        case=case,
+        nodes=nodes,
+        value=seconds * 1e3,
+        unit="ms",
+        baseline=barest * 1e3,
+        ratio=seconds / barest,
+        target=target,
+    )
+
+
+def main() -> None:
+    """Measures every size asked for and prints one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--nodes", default="1000,5000,15000,100000", help="sizes, with commas")
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.nodes.split(",")]
+    show([row for nodes in sizes for row in measure(nodes)], as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()

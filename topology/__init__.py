@@ -1,0 +1,63 @@
+"""Where a gang of pods fits: arithmetic on arrays, and nothing else.
+
+A cluster is a tree of levels (block, rack, node). Sorted by path, every domain of it is a
+range of nodes, so "how many pods fit in each rack" is one division per node and one sum per
+range. A search divides once, adds up level by level, takes the tightest domain that holds the
+whole pod set and goes down to nodes inside it. Nothing in this package reads a clock, a file
+or a network, logs, draws a random number or knows what Kubernetes objects look like: the same
+inputs give the same answer, bit for bit.
+
+Read in this order:
+    tree        nodes as slots, domains as ranges of slots
+    capacity    what is allocatable, used and held over those slots
+    request     what is asked for: gang, group, pod set, constraint
+    fit         how many pods fit each node and each domain
+    order       which comes first: every tie-break
+    search      which level and which domains; `assign` then goes down to nodes and ranks
+    answer      Placement, or NoFit and why
+    invariants  what must hold between all of these
+"""
+
+from __future__ import annotations
+
+from topology.answer import NoFit, Placement, PodSetPlacement
+from topology.assign import assignment
+from topology.capacity import Capacity
+from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
+from topology.levels import NODE_LEVEL, levels_of
+from topology.order import packing_scores
+from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice
+from topology.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
+from topology.search import find
+from topology.tree import Tree, build, levels_that_do_not_nest
+
+__all__ = [
+    "CPU",
+    "NODE_LEVEL",
+    "PODS",
+    "BrokenInvariant",
+    "Capacity",
+    "Constraint",
+    "Counts",
+    "Gang",
+    "Group",
+    "InvalidRequest",
+    "InvalidTopology",
+    "Leader",
+    "Mask",
+    "NoFit",
+    "Placement",
+    "PodSet",
+    "PodSetPlacement",
+    "ResourceAxis",
+    "Rows",
+    "Slice",
+    "TopologyError",
+    "Tree",
+    "assignment",
+    "build",
+    "find",
+    "levels_of",
+    "levels_that_do_not_nest",
+    "packing_scores",
+]

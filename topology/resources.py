@@ -1,0 +1,68 @@
+"""Which resource is which row: the first axis of every capacity matrix.
+
+    "pods" -> 0    "cpu" -> 1    "nvidia.com/gpu" -> 2    ...   in order of first sight
+
+Units: pods and devices are counted, cpu is in millicores, everything else is in
+its base unit (bytes). Requests are rounded up and allocatable amounts down before
+they come here, so a fit found here is one the kubelet accepts.
+
+Amounts stay within `AMOUNT_MAX`. Memory is never kept in thousandths: 2 TiB times
+1000 times 100,000 nodes does not fit an int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy import typing as npt
+
+Counts = npt.NDArray[np.int64]
+"""Amounts or numbers of pods, one per node, domain or resource."""
+Rows = npt.NDArray[np.intp]
+"""Indices: slots, domains or resource rows."""
+Mask = npt.NDArray[np.bool_]
+"""One claim per node or domain."""
+
+PODS = "pods"
+CPU = "cpu"
+PODS_ROW = 0
+CPU_ROW = 1
+
+AMOUNT_MAX = 2**61  # 2 EiB in bytes: four of them still fit the arithmetic of an int64
+
+
+class ResourceAxis:
+    """Resource names in row order; rows are only ever added, never moved."""
+
+    __slots__ = ("_row_of",)
+
+    def __init__(self) -> None:
+        self._row_of = {PODS: PODS_ROW, CPU: CPU_ROW}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Resource names in row order."""
+        return tuple(self._row_of)
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def row(self, name: str) -> int:
+        """Row of a resource; an unknown name gets the next row."""
+        return self._row_of.setdefault(name, len(self._row_of))
+
+    def vector(self, amounts: Iterable[tuple[str, int]]) -> tuple[int, ...]:
+        """Amounts in row order, 0 where nothing is named; a name seen twice adds up.
+
+        Shapes: as many rows as the axis has now. The axis may grow later: rows a
+            vector does not have are 0.
+        Raises: ValueError if an amount passes AMOUNT_MAX in either direction.
+        """
+        named = [(self.row(name), name, amount) for name, amount in amounts]
+        vector = [0] * len(self)
+        for row, name, amount in named:
+            vector[row] += amount
+            if abs(vector[row]) > AMOUNT_MAX:
+                raise ValueError(f"resource {name}: {vector[row]} is beyond {AMOUNT_MAX}")
+        return tuple(vector)
