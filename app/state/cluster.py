@@ -24,6 +24,8 @@ from topology.resources import ResourceAxis
 from topology.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
+MOST_BOOKED = 2**50  # of one resource for one bound pod; more than any node has, and 6,000 of them
+# still add up within an int64. Anybody may create a pod that asks for 2 EiB on a node by name.
 
 Vector = tuple[int, ...]
 
@@ -169,6 +171,7 @@ class Cluster:
     def bind(self, uid: str, node: str, request: Vector) -> bool:
         """Count a pod as running there, and no longer as held anywhere. False: it was known."""
         self.release(uid)
+        request = tuple(min(amount, MOST_BOOKED) for amount in request)
         booking = Booking(node, request)
         if self.bound.get(uid) == booking:
             return False

@@ -11,6 +11,7 @@ level wider, as the search itself would.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -157,7 +158,18 @@ class Planner:
             if isinstance(answer, Placement):
                 break
         assert answer is not None  # `_pins` yields at least once
+        if isinstance(answer, NoFit):
+            return self._with_unlabelled(answer, topology)
         return answer
+
+    def _with_unlabelled(self, answer: NoFit, topology: Topology) -> NoFit:
+        """Count the nodes that are not in the tree at all: they lack a level's label."""
+        nodes = len(self.cluster.nodes) - len(topology.tree.nodes)
+        if not nodes:
+            return answer
+        excluded = (*answer.excluded, ("without a label of every level", nodes))
+        ordered = sorted(excluded, key=lambda reason: (-reason[1], reason[0]))
+        return dataclasses.replace(answer, excluded=tuple(ordered))
 
     def _root(self, roles: tuple[Role, ...]) -> Group:
         return Group(

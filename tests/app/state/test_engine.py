@@ -769,3 +769,17 @@ def test_an_ordinary_pod_that_asks_again_gives_its_earlier_node_back():
     world.filter(plain)
     world.tick()
     assert set(world.held) == {"uid-g0"}
+
+
+def test_nodes_without_level_labels_are_counted_in_the_verdict():
+    world = World([*four_racks(), node("bare1"), node("bare2")])
+    gang = members("g", 5)
+    world.put(*gang)
+    assert "without a label of every level 2" in world.filter(gang[0]).sentence
+
+
+def test_pods_bound_by_name_with_absurd_requests_break_nothing():
+    world = World([node("b0/r0/n00")])
+    world.put(*(pod(f"x{i}", on="n00", cpu=2**61, gpus=2**61) for i in range(20)))
+    world.put(*members("g", 1))
+    assert world.held == {}
