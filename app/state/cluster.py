@@ -27,6 +27,8 @@ ALL_NODES = ""  # the name of the topology without levels
 MOST_BOOKED = 2**50  # of one resource for one bound pod; more than any node has, and 6,000 of them
 # still add up within an int64. Anybody may create a pod that asks for 2 EiB on a node by name.
 
+MOST_SPLIT_VALUES = 8  # told per topology: the first few show what is wrong with the labels
+
 Vector = tuple[int, ...]
 
 
@@ -70,6 +72,7 @@ class Cluster:
     topologies: dict[str, Topology] = field(default_factory=dict)
     generation: int = 0
     is_stale: bool = False  # nodes or levels changed since the trees were built
+    split_values: tuple[str, ...] = ()  # what does not nest, in sentences for the operator
     _vectors: dict[tuple[tuple[str, int], ...], Vector] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,6 +118,12 @@ class Cluster:
         self.generation += 1
         for topology in self.topologies.values():
             self._rebuild(topology)
+        self.split_values = tuple(
+            f"topology {topology.name}: {split.level}={split.value} stands under several parents"
+            f" and is several domains: {_paths(split)}"
+            for topology in self.topologies.values()
+            for split in trees.levels_that_do_not_nest(topology.tree)[:MOST_SPLIT_VALUES]
+        )
         self.is_stale = False
 
     def _empty(self, name: str, levels: tuple[str, ...]) -> Topology:
@@ -171,7 +180,8 @@ class Cluster:
     def bind(self, uid: str, node: str, request: Vector) -> bool:
         """Count a pod as running there, and no longer as held anywhere. False: it was known."""
         self.release(uid)
-        request = tuple(min(amount, MOST_BOOKED) for amount in request)
+        if max(request) > MOST_BOOKED:
+            request = tuple(min(amount, MOST_BOOKED) for amount in request)
         booking = Booking(node, request)
         if self.bound.get(uid) == booking:
             return False
@@ -243,6 +253,11 @@ class Cluster:
 def is_open(node: NodeRecord) -> bool:
     """Whether the node takes new pods at all."""
     return node.is_ready and not node.is_unschedulable and not node.problem
+
+
+def _paths(split: trees.SplitValue) -> str:
+    shown = ["/".join(path) for path in split.paths[:4]]
+    return ", ".join(shown + (["…"] if len(split.paths) > 4 else []))
 
 
 def _free_at(capacity: Capacity, slot: int, resource: int) -> int:

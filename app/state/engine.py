@@ -63,6 +63,11 @@ class Engine:
         found = Counter(gang.phase.value for gang in self.ledger.gangs.values())
         return {phase.value: found[phase.value] for phase in Phase}
 
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the cluster's topologies, for the operator's log."""
+        problem = (self.topology_problem,) if self.topology_problem else ()
+        return (*problem, *self.cluster.split_values)
+
     # -- the watch -----------------------------------------------------------------------------
 
     def apply(self, event: Event, now: float) -> list[Effect]:

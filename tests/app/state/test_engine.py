@@ -783,3 +783,25 @@ def test_pods_bound_by_name_with_absurd_requests_break_nothing():
     world.put(*(pod(f"x{i}", on="n00", cpu=2**61, gpus=2**61) for i in range(20)))
     world.put(*members("g", 1))
     assert world.held == {}
+
+
+def test_levels_that_do_not_nest_are_told_by_path_and_not_merged():
+    world = World([node("b0/r0/n00"), node("b1/r0/n10")])
+    (warning,) = world.engine.warnings()
+    assert f"{RACK}=r0" in warning
+    assert "b0/r0, b1/r0" in warning
+    world.put(*members("g", 2))
+    assert world.held == {}
+
+
+def test_a_topology_that_cannot_be_used_is_told_and_the_others_stay():
+    world = World(
+        four_racks(),
+        topologies=[
+            TopologyRecord("bad", ("a", "a"), "1"),
+            TopologyRecord("good", (BLOCK, RACK), "1"),
+        ],
+    )
+    assert "Topology bad" in world.engine.warnings()[0]
+    world.put(*members("g", 4))
+    assert len(world.held) == 4
