@@ -69,6 +69,8 @@ def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
             yield f"gang {gang.key}: only a part of it is planned"
     if gang.arrived & gang.posted or not (gang.arrived | gang.posted) <= gang.plan.keys():
         yield f"gang {gang.key}: members at /bind differ from planned ones"
+    if not gang.misinformed.keys() <= gang.rejected.keys() <= gang.members.keys():
+        yield f"gang {gang.key}: pods are remembered as told no that are no members"
     for uid, node in gang.plan.items():
         booking = cluster.held.get(uid) or cluster.bound.get(uid)
         if booking is None or booking.node != node:

@@ -50,7 +50,7 @@ class Engine:
         self.topology_problem = ""  # why a topology is not used; "" if all are
         self.is_draining = False
         self._listed: set[Kind] = set()
-        self._early: OrderedDict[str, None] = OrderedDict()
+        self._early: OrderedDict[str, str] = OrderedDict()
         self._set_topologies()
 
     @property
@@ -164,9 +164,7 @@ class Engine:
                 self._lose_overcommitted(pod.node, now)
         claim = dialects.read(pod) if self._is_ours(pod) else None
         if claim is not None:
-            was_rejected = pod.uid in self._early
-            self._early.pop(pod.uid, None)
-            self.ledger.put(pod, claim, now, was_rejected=was_rejected)
+            self.ledger.put(pod, claim, now, told=self._early.pop(pod.uid, ""))
         elif pod.uid in self.ledger.gang_of:
             self.ledger.drop(pod.uid, now)
 
@@ -230,23 +228,31 @@ class Engine:
             return Failed("Corral is not ready: it has not read the whole cluster yet"), []
         gang = self.ledger.gangs.get(self.ledger.gang_of.get(pod.uid, claim.gang))
         if gang is None or pod.uid not in gang.members:
-            self._remember_early(pod.uid)
-            declared = claim.declared if isinstance(claim, Membership) else None
-            return Rejected(sentences.gathering(claim.gang, declared)), self._effects()
+            sentence = (
+                sentences.gathering(claim.gang, claim.declared)
+                if isinstance(claim, Membership)
+                else sentences.mistaken(claim.gang, claim.sentence)
+            )
+            self._remember_early(pod.uid, sentence)
+            return Rejected(sentence), self._effects()
         answer = self._filter_member(gang, gang.members[pod.uid], candidates, now)
         if isinstance(answer, Pinned):
-            gang.rejected.discard(pod.uid)
+            gang.rejected.pop(pod.uid, None)
+            gang.misinformed.pop(pod.uid, None)
             if pod.uid not in gang.answered:  # asking again is no progress
                 gang.answered.add(pod.uid)
                 gang.moved_at = now
         elif len(candidates) != 1:
-            gang.rejected.add(pod.uid)
+            gang.rejected[pod.uid] = answer.sentence
+            gang.misinformed.pop(pod.uid, None)
         return answer, self._effects()
 
     def _filter_member(
         self, gang: Gang, member: Member, candidates: Candidates, now: float
     ) -> FilterAnswer:
         uid = member.pod.uid
+        if uid not in gang.plan and gang.phase not in (Phase.GATHERING, Phase.WAITING):
+            self.ledger.review_now(gang, now)  # a newcomer: in excess, or a replacement
         node = gang.plan.get(uid)
         if node is None:
             return Rejected(self._why_not(gang, member))
@@ -267,7 +273,8 @@ class Engine:
     def _why_not(self, gang: Gang, member: Member) -> str:
         if member.mistake and not gang.roll.problem:
             return sentences.mistaken(gang.key, member.mistake)
-        if gang.roll.declared and member in gang.roll.excess:
+        is_excess = any(extra.pod.uid == member.pod.uid for extra in gang.roll.excess)
+        if gang.roll.declared and is_excess:
             return sentences.in_excess(gang.key, member.pod, gang.roll.declared)
         return gang.sentence or sentences.gathering(gang.key, member.declared)
 
@@ -285,8 +292,8 @@ class Engine:
         sample = max(nodes * wanted // 100, SAMPLED_FROM)
         return nodes >= SAMPLED_FROM and offered == sample < nodes
 
-    def _remember_early(self, uid: str) -> None:
-        self._early[uid] = None
+    def _remember_early(self, uid: str, sentence: str) -> None:
+        self._early[uid] = sentence
         if len(self._early) > MOST_EARLY:
             self._early.popitem(last=False)
 
@@ -357,6 +364,7 @@ class Engine:
             self.ledger.capacity_grew()
         if not self.is_draining:
             self.ledger.plan_waiting(now)
+            self.ledger.wake_misinformed()
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:

@@ -94,7 +94,8 @@ class Gang:
     """One gang's memory. Sets and dicts hold pod uids.
 
     Invariants: `plan` covers unbound live members only and each of them is held on its planned
-    node; `arrived` and `posted` are parts of `plan` and do not overlap.
+    node; `arrived` and `posted` are parts of `plan` and do not overlap; `misinformed` is a part of
+    `rejected`.
     """
 
     key: GangKey
@@ -106,7 +107,8 @@ class Gang:
     answered: set[str] = field(default_factory=set)  # pinned in /filter
     arrived: set[str] = field(default_factory=set)  # held at /bind
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
-    rejected: set[str] = field(default_factory=set)  # told no in /filter since they were last woken
+    rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
+    misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
     sentence: str = ""  # what waiting members are told
     sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
     told: str = ""  # the last problem reported to the owner, "" when there is none
@@ -194,7 +196,7 @@ def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
     return RollCall(
         bound,
         unbound if not problem else (),
-        excess,
+        excess if not problem else (),  # nobody is one too many of a gang that cannot be meant
         members_live=len(live),
         declared=declared,
         is_complete=not problem and len(unbound) >= places > 0,

@@ -8,6 +8,7 @@ at once when the last declared member appears or a planned one goes, else on the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.dialects import corral, jobs
@@ -21,6 +22,7 @@ from app.state.planner import NoPlan, Offer, Plan, Planner, in_order
 from app.state.settings import SENTENCE_SECONDS, EngineSettings
 
 MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
+MOST_CORRECTED_PER_TICK = 4  # wakes only to say something else: 40 a second of the 200 there are
 PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
 
 
@@ -39,6 +41,7 @@ class Ledger:
     unreviewed: dict[GangKey, None] = field(default_factory=dict)  # a set that keeps its order
     plannable: dict[GangKey, None] = field(default_factory=dict)
     planned: dict[GangKey, None] = field(default_factory=dict)
+    misinformed: dict[GangKey, None] = field(default_factory=dict)  # gangs with such members
     _queue: list[GangKey] = field(default_factory=list)  # the rest of the pass under way
     _wants_pass: bool = False
     _retry_at: float = math.inf  # when the first gang's back-off is over
@@ -46,11 +49,11 @@ class Ledger:
     # -- members -------------------------------------------------------------------------------
 
     def put(
-        self, pod: PodRecord, claim: Membership | Mistake, now: float, *, was_rejected: bool = False
+        self, pod: PodRecord, claim: Membership | Mistake, now: float, *, told: str = ""
     ) -> None:
         """Add a member or replace what is known of it.
 
-        `was_rejected`: kube-scheduler asked for it before the watch showed it.
+        `told`: what /filter answered where kube-scheduler asked before the watch showed the pod.
         """
         known_in = self.gang_of.get(pod.uid)
         if known_in is not None and known_in != claim.gang:
@@ -61,8 +64,8 @@ class Ledger:
         self.gang_of[pod.uid] = claim.gang
         self.unreviewed[claim.gang] = None
         if is_added:
-            if was_rejected or (not self.is_planning and not pod.node):
-                gang.rejected.add(pod.uid)  # before our first list: perhaps told no by our past
+            if told or (not self.is_planning and not pod.node):
+                gang.rejected[pod.uid] = told  # before our first list: perhaps told no by our past
             declared = self._declared(gang, claim)
             is_full = declared is not None and len(gang.members) == declared.members
             if is_full or (isinstance(claim, Mistake) and not gang.roll.problem):
@@ -75,7 +78,8 @@ class Ledger:
             return
         gang = self.gangs[key]
         del gang.members[uid]
-        gang.rejected.discard(uid)
+        gang.rejected.pop(uid, None)
+        gang.misinformed.pop(uid, None)
         self.unreviewed[key] = None
         if gang.plan or not gang.members:
             self.review(gang, now)
@@ -104,6 +108,11 @@ class Ledger:
             if key in self.gangs:
                 self.review(self.gangs[key], now)
         self.unreviewed.clear()
+
+    def review_now(self, gang: Gang, now: float) -> None:
+        """Take this gang's roll call if it is owed."""
+        if gang.key in self.unreviewed:
+            self.review(gang, now)
 
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
@@ -142,17 +151,19 @@ class Ledger:
         if roll.problem:
             gang.sentence = sentences.mistaken(gang.key, roll.problem)
             self.tell(gang, "GangMistaken", gang.sentence)
+            self._note_misinformed(gang, gang.members.values(), gang.sentence)
         elif gang.phase is Phase.GATHERING:
             gang.sentence = sentences.gathering(gang.key, roll.declared)
             gang.sentence_at, gang.told = None, ""
+            self._note_misinformed(gang, roll.unbound, gang.sentence)
         for member in gang.members.values() if not roll.problem else ():
             if member.mistake and member.is_live and not member.pod.node:
                 self._tell_pod(gang, member.pod, member.mistake)
         for member in roll.excess:
             assert roll.declared is not None  # nobody is in excess of nothing
-            self._tell_pod(
-                gang, member.pod, sentences.in_excess(gang.key, member.pod, roll.declared)
-            )
+            sentence = sentences.in_excess(gang.key, member.pod, roll.declared)
+            self._tell_pod(gang, member.pod, sentence)
+            self._note_misinformed(gang, (member,), sentence)
 
     # -- plans ---------------------------------------------------------------------------------
 
@@ -190,7 +201,7 @@ class Ledger:
             gang.told = ""
         gang.sentence, gang.sentence_at = sentences.planned_elsewhere(gang.key), None
         gang.woken_at = now
-        self.wake(gang, gang.rejected)
+        self.wake(gang)
         return True
 
     def _hold(self, gang: Gang, plan: Plan, now: float) -> None:
@@ -207,6 +218,8 @@ class Ledger:
         if gang.sentence_at is not None and now < gang.sentence_at + SENTENCE_SECONDS:
             sentence = gang.sentence
         else:
+            if gang.sentence_at is None:  # other numbers are no news, another verdict is
+                self._note_misinformed(gang, gang.roll.unbound, sentence)
             gang.sentence_at = now
         gang.sentence = sentence
         self.tell(gang, "GangMistaken" if verdict.is_mistake else "GangNotPlaced", sentence)
@@ -289,7 +302,7 @@ class Ledger:
                 self.lose_plan(gang, "kube-scheduler did not ask for every member in time", now)
             elif gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
                 gang.woken_at = now
-                self.wake(gang, gang.rejected)
+                self.wake(gang)
         if now >= self._retry_at:
             later = (self.gangs[key].not_before for key in self.plannable)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
@@ -305,11 +318,37 @@ class Ledger:
 
     # -- telling -------------------------------------------------------------------------------
 
-    def wake(self, gang: Gang, uids: set[str]) -> None:
+    def wake(self, gang: Gang) -> None:
         """Have kube-scheduler look again at rejected members that have a node now."""
-        for uid in sorted(uids & gang.plan.keys()):
-            pod = gang.members[uid].pod
-            self.out.append(Wake(pod.namespace, pod.name, uid))
+        for uid in sorted(gang.rejected.keys() & gang.plan.keys()):
+            self._wake(gang.members[uid].pod)
+
+    def wake_misinformed(self) -> None:
+        """Have kube-scheduler ask again for members that were told what holds no longer.
+
+        Their owner would read it for as long as nothing else happens in the cluster.
+        """
+        budget = MOST_CORRECTED_PER_TICK
+        for key in list(self.misinformed):
+            gang = self.gangs.get(key)
+            while budget and gang is not None and gang.misinformed:
+                pod = gang.members[gang.misinformed.popitem()[0]].pod
+                if pod.uid not in gang.plan and not pod.node:
+                    self._wake(pod)
+                    budget -= 1
+            if not budget:
+                return
+            del self.misinformed[key]
+
+    def _wake(self, pod: PodRecord) -> None:
+        self.out.append(Wake(pod.namespace, pod.name, pod.uid))
+
+    def _note_misinformed(self, gang: Gang, members: Iterable[Member], sentence: str) -> None:
+        for member in members:
+            uid = member.pod.uid
+            if gang.rejected.get(uid, "") not in ("", sentence):
+                gang.misinformed[uid] = None
+                self.misinformed[gang.key] = None
 
     def tell(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Report about the gang to its owner, once per sentence."""

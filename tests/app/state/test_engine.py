@@ -493,9 +493,11 @@ def test_a_pod_more_than_the_total_count_never_joins_and_is_told():
     gang = members("g", 2)
     extra = pod("x", annotations=group("g", 2, RACK), created="2026-01-02T00:00:00Z")
     world.put(*gang, extra)
+    answer = world.filter(extra)
     world.tick()
     assert len(world.schedule(*gang, extra)) == 2
-    answer = world.filter(extra)
+    world.put(msgspec.structs.replace(extra, version="2"))
+    assert world.filter(extra) == answer
     assert "pod default/x is one more than the 2 pods" in answer.sentence
     assert answer.sentence in world.reports
 
