@@ -1,0 +1,88 @@
+"""`corral serve`: run the extender against a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+USAGE_ERROR = 2  # the operator has to change something
+
+
+def serve(
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="How to reach the cluster; none: in-cluster")
+    ] = None,
+    extender_listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where kube-scheduler asks [127.0.0.1:8888]"),
+    ] = None,
+    api_listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where people ask; none: nowhere")
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(metavar="KEY,KEY,…", help="Node labels, widest first, or a preset's name"),
+    ] = None,
+    scheduler_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Plan for pods of this spec.schedulerName [corral]"),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="YAML file with any of the settings")
+    ] = None,
+) -> None:
+    """Serve kube-scheduler's extender verbs until SIGTERM."""
+    from app.errors import SettingsError
+    from app.settings import load
+
+    flags: dict[str, object] = {
+        "kubeconfig": kubeconfig,
+        "extender_listen": extender_listen,
+        "api_listen": api_listen,
+        "levels": levels,
+        "scheduler_name": scheduler_name,
+        "settings": settings,
+    }
+    try:
+        run(load(flags))
+    except SettingsError as error:
+        typer.echo(f"corral: {error}", err=True)
+        raise typer.Exit(USAGE_ERROR) from error
+
+
+def run(settings: Settings) -> None:
+    """Run one Corral in its own event loop until it is told to stop.
+
+    Raises: SettingsError for what the operator has to change.
+    """
+    import asyncio
+
+    import uvloop
+
+    from app.cli.logs import log_to_stderr
+    from app.main import Corral
+
+    log_to_stderr(settings.log_level)
+    raise_file_limit(settings.max_connections)
+
+    async def until_stopped() -> None:
+        await Corral(settings).run()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(until_stopped())
+
+
+def raise_file_limit(connections: int) -> None:
+    """Let this process hold that many connections, as far as its hard limit allows."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 512  # beside them: the API server's connections and our own files
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))

@@ -1,0 +1,31 @@
+"""Sorts effects to whoever carries them out. Synchronous: nothing here waits or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from app.state.effects import Bind, Effect, Refuse, Report, Wake
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """One taker per kind of effect; a taker only queues or resolves, it never blocks."""
+
+    wake: Callable[[Wake], None]
+    bind: Callable[[Bind], None]
+    refuse: Callable[[Refuse], None]
+    report: Callable[[Report], None]
+
+    def feed(self, effects: Iterable[Effect]) -> None:
+        """Hand over effects in order."""
+        for effect in effects:
+            match effect:
+                case Bind():
+                    self.bind(effect)
+                case Wake():
+                    self.wake(effect)
+                case Refuse():
+                    self.refuse(effect)
+                case Report():
+                    self.report(effect)

@@ -1,0 +1,5 @@
+"""The four verbs in kube-scheduler's words: `models.py` reads them, `encode.py` writes them.
+
+`routes.py` joins both to `app.verbs`; `guard.py` bounds what a connection may cost. Every field
+of the extender JSON is spelled in the first two files and nowhere else.
+"""

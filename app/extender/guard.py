@@ -1,0 +1,165 @@
+"""What one connection may cost: uvicorn's HTTP protocol with the bounds it lacks.
+
+    first byte ──receive_seconds──▶ last byte        else the connection is closed (slow loris)
+    request line and headers ≤ HEADER_BYTES          else 431 and closed
+    body ≤ `most_body_bytes`, read or not            else closed; the verbs answer well before
+    no more than `max_connections` connections       else the newest is closed
+    silence, and answers nobody reads: uvicorn's keep-alive, made to abort instead of wait
+
+A connection that has sent nothing is idle, not slow: Go's client opens spare ones, and closing
+those early would fail a later POST. Held /bind requests have sent everything and are not bounded
+here but by `verbs.bind`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+HEADER_BYTES = 64 * 1024  # kube-scheduler sends 200 bytes
+PIPELINED = 16  # requests ahead of their answers; Go's client never has one
+
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of one port. `on_breach` is told "late", "header", "body" or "connections"."""
+
+    receive_seconds: float
+    most_body_bytes: int
+    max_connections: int
+    on_breach: Callable[[str], None]
+
+
+class TooMuch(Exception):
+    """Raised inside the parser: uvicorn answers 400 and closes."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection. Use `guarded` to bind it to its bounds."""
+
+    bounds: Bounds
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._is_receiving = False  # between the first and the last byte of a request
+        self._has_headers = False
+        self._header_bytes = 0  # received while the header is incomplete
+        self._named_bytes = 0  # of complete header lines
+        self._body_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.max_connections:
+            self._breach("connections")
+            return
+        self._await_next_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_deadline()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if not self._has_headers:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._is_receiving:
+            if not self._has_headers and self._header_bytes > HEADER_BYTES:
+                self.transport.write(_TOO_LARGE)
+                self._breach("header")
+            elif self._body_bytes > self.bounds.most_body_bytes:
+                self._breach("body")
+            elif self._deadline is None:
+                self._deadline = self.loop.call_later(
+                    self.bounds.receive_seconds, self._breach, "late"
+                )
+        elif self.cycle is None or self.cycle.response_complete:
+            self._await_next_request()  # blank lines between requests must not keep it open
+
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINED:
+            raise TooMuch("pipelined requests")
+        self._is_receiving = True
+        self._has_headers = False
+        self._named_bytes = 0
+        self._body_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._has_headers = True
+        self._header_bytes = 0
+        super().on_headers_complete()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._is_receiving = False
+        self._has_headers = False
+        self._header_bytes = 0
+        self._end_deadline()
+        super().on_message_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Abort, not close: closing would wait for a reader who has gone."""
+        self.transport.abort()
+
+    def _count(self, more: int) -> None:
+        self._named_bytes += more
+        if self._named_bytes > HEADER_BYTES:
+            raise TooMuch("header")
+
+    def _await_next_request(self) -> None:
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _breach(self, reason: str) -> None:
+        self._end_deadline()
+        self.bounds.on_breach(reason)
+        if reason == "header":
+            self.transport.close()  # lets the 431 out
+        else:
+            self.transport.abort()
+
+
+def guarded(bounds: Bounds) -> type[GuardedProtocol]:
+    """The protocol class for one port, as `uvicorn.Config(http=…)` takes it."""
+    return type("BoundProtocol", (GuardedProtocol,), {"bounds": bounds})

@@ -1,0 +1,162 @@
+"""The port kube-scheduler talks to. HTTP 200 for every answer: on any other code it does not read
+the body, and people could not see why.
+
+    body ──limit──▶ models ──▶ verbs ──▶ encode ──▶ bytes with Content-Length
+
+The only place besides the controllers that reads a clock and that catches broadly: a bug of ours
+must reach kube-scheduler as an error answer, not as a closed connection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from starlette.requests import ClientDisconnect
+
+from app.errors import DecodeError
+from app.extender import encode, models
+from app.extender.models import BadRequest
+from app.metrics import Metrics
+from app.state.answers import Failed, FilterAnswer, Passed, Pinned
+from app.state.effects import Effect
+from app.state.engine import Engine
+from app.verbs.bind import BindDesk
+from app.verbs.filter import filter_nodes
+from app.verbs.preempt import choose_victims
+from app.verbs.prioritize import score_nodes
+
+log = structlog.get_logger(__name__)
+
+OUR_BUG = "Corral failed to answer; its log says why"
+_TOO_LARGE_HINT = "; set nodeCacheCapable: true if whole nodes are sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a body may weigh, in bytes, and whether whole nodes are read."""
+
+    filter_body_bytes: int
+    preempt_body_bytes: int
+    bind_body_bytes: int
+    full_nodes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """What the routes need of the rest."""
+
+    engine: Engine
+    feed: Callable[[Iterable[Effect]], None]
+    desk: BindDesk
+    metrics: Metrics
+    limits: Limits
+
+
+def verbs(port: Port) -> APIRouter:
+    """/filter, /prioritize, /preempt and /bind."""
+    router = APIRouter()
+    limits = port.limits
+
+    @router.post("/filter")
+    async def filter_(request: Request) -> Response:
+        async def answer(body: bytes) -> bytes:
+            pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
+            given = filter_nodes(port.engine, port.feed, pod, nodes, time.monotonic())
+            port.metrics.answers[_kind(given)].inc()
+            return encode.filter_result(given, nodes)
+
+        return await _answered(
+            port, "filter", request, limits.filter_body_bytes, answer, encode.filter_error
+        )
+
+    @router.post("/prioritize")
+    async def prioritize(request: Request) -> Response:
+        async def answer(body: bytes) -> bytes:
+            pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
+            scores = score_nodes(port.engine, pod, nodes, time.monotonic())
+            return encode.priorities(nodes.names(), scores)
+
+        return await _answered(
+            port, "prioritize", request, limits.filter_body_bytes, answer, encode.priorities_error
+        )
+
+    @router.post("/preempt")
+    async def preempt(request: Request) -> Response:
+        async def answer(body: bytes) -> bytes:
+            return encode.preemption_result(choose_victims(models.preemption(body)))
+
+        return await _answered(
+            port, "preempt", request, limits.preempt_body_bytes, answer, encode.preemption_error
+        )
+
+    @router.post("/bind")
+    async def bind(request: Request) -> Response:
+        async def answer(body: bytes) -> bytes:
+            args = models.binding(body)
+            return encode.binding_result(
+                await port.desk.bind(args.PodNamespace, args.PodName, args.PodUID, args.Node)
+            )
+
+        return await _answered(
+            port, "bind", request, limits.bind_body_bytes, answer, encode.binding_result
+        )
+
+    return router
+
+
+async def _answered(
+    port: Port,
+    verb: str,
+    request: Request,
+    most_bytes: int,
+    answer: Callable[[bytes], Awaitable[bytes]],
+    as_error: Callable[[str], bytes],
+) -> Response:
+    """One verb's answer, or its form of an error; never anything but 200."""
+    began = time.perf_counter()
+    try:
+        body = await _body(request, most_bytes)
+        began = time.perf_counter()
+        content = await answer(body)
+    except (BadRequest, DecodeError) as error:
+        port.metrics.broken_requests["malformed"].inc()
+        content = as_error(f"/{verb}: {error}")
+    except ClientDisconnect:
+        return Response()
+    except Exception:
+        log.exception("verb", verb=verb)
+        content = as_error(OUR_BUG)
+    port.metrics.request_seconds[verb].observe(time.perf_counter() - began)
+    return Response(content, media_type="application/json")
+
+
+async def _body(request: Request, most_bytes: int) -> bytes:
+    """The whole body.
+
+    Raises: BadRequest for one that is compressed or larger than `most_bytes`, before it is read.
+    """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BadRequest("a body with Content-Encoding is not accepted")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most_bytes:
+        raise BadRequest(f"the body is over {most_bytes} bytes{_TOO_LARGE_HINT}")
+    chunks: list[bytes] = []
+    received = 0
+    async for chunk in request.stream():
+        received += len(chunk)
+        if received > most_bytes:
+            raise BadRequest(f"the body is over {most_bytes} bytes{_TOO_LARGE_HINT}")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _kind(answer: FilterAnswer) -> str:
+    if isinstance(answer, Passed):
+        return "passed"
+    if isinstance(answer, Pinned):
+        return "pinned"
+    return "failed" if isinstance(answer, Failed) else "rejected"

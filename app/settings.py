@@ -1,0 +1,162 @@
+"""Every knob: what it means, its unit, its default, and why that default.
+
+Precedence: flag of the command line > environment `CORRAL_<NAME>` > settings file > default.
+A value that cannot be meant ends the program with one sentence: setting, value, and where it
+came from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import SettingsError
+
+ENV_PREFIX = "CORRAL_"
+SETTINGS_FILE = "settings"  # names the file itself, so a file cannot set it
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a port listens; port 0 takes any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def address_from_text(value: object) -> object:
+    """`HOST:PORT` or `[IPV6]:PORT` as an Address; anything already parsed passes."""
+    if value is None or isinstance(value, Address):
+        return value
+    host, colon, port = str(value).rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    bare_ipv6 = ":" in host and not str(value).startswith("[")
+    if not colon or not host or bare_ipv6 or not (port.isascii() and port.isdecimal()):
+        raise ValueError("expected HOST:PORT, such as 127.0.0.1:8888 or [::1]:8888")
+    if int(port) > 65535:
+        raise ValueError("the port is above 65535")
+    return Address(host, int(port))
+
+
+def names_from_text(value: object) -> object:
+    """A comma-separated list as a tuple; empty parts are dropped, so "" is no name at all."""
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=1024, le=1024 * MIB)]
+
+
+class Settings(BaseSettings):
+    """The knobs, validated. `load` builds it; made directly it knows no file."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
+
+    # The cluster
+    kubeconfig: Path | None = None  # none: the pod's own service account
+    scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
+    levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
+
+    # Ports
+    extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour
+    api_listen: ListenAddress | None = None  # none: no port for people
+
+    # Gangs
+    tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
+    hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
+    gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
+    bind_seconds: Seconds = 8.0  # one binding with its retries; httpTimeout 30 is what bounds both
+    refusal_seconds: Seconds = 30.0  # how long a node that refused a shape is left out
+    rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
+    retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row …
+    retry_seconds_most: Seconds = 60.0  # … up to this
+    percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
+    # ^ as in kube-scheduler's profile, to recognise a sample; 0: its adaptive rule
+
+    # Writes to the API server
+    bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = 64  # 2,000 binds/s on two cores
+    wake_per_second: Annotated[float, Field(gt=0, le=10_000)] = 200.0  # each wake is one PATCH
+    wake_burst: Annotated[int, Field(ge=1, le=100_000)] = 512  # one large gang at once
+    report_per_minute: Annotated[float, Field(gt=0, le=60_000)] = 120.0  # events to owners
+
+    # Requests: sizes in bytes. 15,000 names of 245 characters are 3.7 MB, a pod up to 1.5 MB.
+    filter_body_bytes: Bytes = 8 * MIB  # /filter and /prioritize
+    preempt_body_bytes: Bytes = 32 * MIB  # 5,000 nodes with whole victim pods
+    bind_body_bytes: Bytes = 64 * 1024  # four short strings
+    full_nodes: bool = True  # accept Nodes instead of NodeNames, within filter_body_bytes
+    receive_seconds: Seconds = 5.0  # first to last byte of one request
+    keep_alive_seconds: Annotated[int, Field(ge=91, le=86_400)] = 120  # Go's client idles for 90
+    max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 16_384  # one per held /bind
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def load(flags: Mapping[str, object]) -> Settings:
+    """The settings that hold, from flags that were given (None: not given), environment and file.
+
+    Raises: SettingsError naming the setting, its value and its source.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    path = given.pop(SETTINGS_FILE, None) or os.environ.get(ENV_PREFIX + SETTINGS_FILE.upper())
+    from_file = read_file(Path(str(path))) if path else {}
+    unknown = sorted(str(name) for name in from_file if name not in Settings.model_fields)
+    if unknown:
+        known = ", ".join(Settings.model_fields)
+        raise SettingsError(f"settings file {path}: no setting {unknown[0]!r}; known: {known}")
+    from_environment = {
+        name: os.environ[variable]
+        for name in Settings.model_fields
+        if (variable := ENV_PREFIX + name.upper()) in os.environ
+    }
+    try:
+        return Settings(**{**from_file, **from_environment, **given})  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise SettingsError(_sentence(error, given, from_file, str(path))) from error
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """The mapping in a YAML settings file; an empty file is an empty mapping."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise SettingsError(f"settings file {path}: not YAML: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise SettingsError(f"settings file {path}: expected `setting: value` lines")
+    return {str(name).replace("-", "_"): value for name, value in content.items()}
+
+
+def _sentence(
+    error: ValidationError, given: Mapping[str, object], from_file: Mapping[str, object], path: str
+) -> str:
+    """The first thing that is wrong, as its writer knows it."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else "settings"
+    variable = ENV_PREFIX + name.upper()
+    if name in given:
+        source, value = f"flag --{name.replace('_', '-')}", given[name]
+    elif variable in os.environ:
+        source, value = f"environment variable {variable}", os.environ[variable]
+    else:
+        source, value = f"settings file {path}, {name}", from_file.get(name)
+    what = first["msg"].removeprefix("Value error, ")
+    return f"{source}: {value!r} is not valid: {what}"

@@ -1,0 +1,102 @@
+"""/bind: holds each request until its gang may start, and answers it exactly once.
+
+    /bind ──bind_arrived──▶ engine ──Bind──▶ controllers/bind ──outcome──▶ `finished` ─▶ answer
+                               └───Refuse──────────────────────────────────▶ `refuse` ──▶ answer
+
+A held request is what Permit is inside kube-scheduler. There is one waiter per pod uid: the same
+question asked again joins the older one, another node asked for the same pod replaces it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from app.state.effects import Bind, BindOutcome, Bound, Effect, Refuse
+from app.state.engine import Engine
+
+DONE = ""  # what kube-scheduler takes for success
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """One pod's unanswered /bind; `answer` resolves to DONE or a sentence."""
+
+    node: str
+    answer: asyncio.Future[str]
+
+
+class BindDesk:
+    """The /bind requests that wait.
+
+    Units: `answer_seconds` is the absolute bound of one request; it lies a little over
+    `gang_bind_seconds` plus the time of one binding, so the engine's own deadline comes first.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        feed: Callable[[Iterable[Effect]], None],
+        *,
+        answer_seconds: float,
+    ) -> None:
+        self._engine = engine
+        self._feed = feed
+        self._answer_seconds = answer_seconds
+        self._held_by_uid: dict[str, Held] = {}
+
+    def __len__(self) -> int:
+        """How many pods have a request waiting."""
+        return len(self._held_by_uid)
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> str:
+        """Wait until the pod is bound (DONE) or will not be (why, in one sentence)."""
+        held = self._held_by_uid.get(uid)
+        if held is None or held.node != node:
+            if held is not None:
+                self._answer(uid, f"the pod was sent to node {node} meanwhile")
+            held = Held(node, asyncio.get_running_loop().create_future())
+            self._held_by_uid[uid] = held
+            try:
+                self._feed(self._engine.bind_arrived(namespace, name, uid, node, time.monotonic()))
+            except BaseException:
+                self._answer(uid, "Corral failed to take the binding")
+                raise
+        done, _ = await asyncio.wait((held.answer,), timeout=self._answer_seconds)
+        if not done:
+            if self._held_by_uid.get(uid) is held:
+                self._answer(uid, "the gang did not start in time")
+            else:
+                return "the gang did not start in time"
+        return held.answer.result()
+
+    def refuse(self, refuse: Refuse) -> None:
+        """Answer the pod's request with an error; without a request there is nobody to tell."""
+        self._answer(refuse.uid, refuse.sentence)
+
+    def finished(self, bind: Bind, outcome: BindOutcome) -> None:
+        """Answer with what became of the binding.
+
+        A request that meanwhile asks for another node must not hear of success.
+        """
+        held = self._held_by_uid.get(bind.uid)
+        if held is None:
+            return
+        if not isinstance(outcome, Bound):
+            self._answer(bind.uid, outcome.sentence)
+        elif held.node != bind.node:
+            self._answer(bind.uid, f"the pod is already bound to node {bind.node}")
+        else:
+            self._answer(bind.uid, DONE)
+
+    def refuse_all(self, sentence: str) -> None:
+        """Answer whatever is still held: the last step of a shutdown."""
+        for uid in tuple(self._held_by_uid):
+            self._answer(uid, sentence)
+
+    def _answer(self, uid: str, sentence: str) -> None:
+        held = self._held_by_uid.pop(uid, None)
+        if held is not None and not held.answer.done():
+            held.answer.set_result(sentence)

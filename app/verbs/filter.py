@@ -1,0 +1,27 @@
+"""/filter: one node for a planned member, everything for a stranger, nothing for who must wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from app.kube.objects import PodRecord
+from app.state.answers import Candidates, FilterAnswer
+from app.state.effects import Effect
+from app.state.engine import Engine
+
+
+def filter_nodes(
+    engine: Engine,
+    feed: Callable[[Iterable[Effect]], None],
+    pod: PodRecord,
+    candidates: Candidates,
+    now: float,
+) -> FilterAnswer:
+    """Which candidates the pod may go to; what follows for the cluster is fed on at once.
+
+    Before the first lists are in, a gang's pod fails (kube-scheduler backs off) and a stranger
+    passes: a restart of Corral stops nobody who has nothing to do with it.
+    """
+    answer, effects = engine.filter(pod, candidates, now)
+    feed(effects)
+    return answer

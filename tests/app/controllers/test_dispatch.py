@@ -1,0 +1,25 @@
+"""Effects reach who carries them out, in order."""
+
+from __future__ import annotations
+
+from app.controllers.dispatch import Dispatcher
+from app.state.effects import Bind, ObjectRef, Refuse, Report, Wake
+
+EFFECTS = [
+    Wake("team", "a", "u1"),
+    Bind("team", "a", "u1", "n1"),
+    Refuse("u2", "no"),
+    Report(ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
+    Wake("team", "b", "u3"),
+]
+
+
+def test_each_kind_goes_to_its_taker_in_order():
+    taken = {"wake": [], "bind": [], "refuse": [], "report": []}
+    Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
+    assert taken == {
+        "wake": [EFFECTS[0], EFFECTS[4]],
+        "bind": [EFFECTS[1]],
+        "refuse": [EFFECTS[2]],
+        "report": [EFFECTS[3]],
+    }

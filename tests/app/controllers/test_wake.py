@@ -1,0 +1,112 @@
+"""Waking pods: each once, each time with another value, never faster than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.controllers.wake import WakeController
+from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.state.effects import Wake
+from tests.app.polling import until
+
+
+class Patches:
+    """Remembers patches; fails with the error a pod's name stands for."""
+
+    def __init__(self, errors=None):
+        self.errors = errors or {}
+        self.patched = []
+
+    async def annotate_pod(self, namespace, name, uid, annotations):
+        self.patched.append((namespace, name, uid, dict(annotations)))
+        if name in self.errors:
+            raise self.errors[name]
+
+
+def wake(name):
+    return Wake("team", name, f"uid-{name}")
+
+
+@asynccontextmanager
+async def controller(client, *, per_second=10_000.0, burst=1000):
+    outcomes = []
+    wakes = WakeController(client, outcomes.append, per_second=per_second, burst=burst)
+    task = asyncio.create_task(wakes.run())
+    try:
+        yield wakes, outcomes
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_wake_changes_our_annotation_and_nothing_else():
+    client = Patches()
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a"))
+        await until(lambda: outcomes)
+        wakes.take(wake("a"))
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == ["woken", "woken"]
+    assert [call[:3] for call in client.patched] == [("team", "a", "uid-a")] * 2
+    values = [call[3] for call in client.patched]
+    assert all(list(value) == ["corral.dev/wake"] for value in values)
+    assert values[0] != values[1]
+
+
+async def test_a_pod_that_is_queued_is_not_queued_again():
+    client = Patches()
+    async with controller(client) as (wakes, outcomes):
+        for name in ("a", "b", "a", "a"):
+            wakes.take(wake(name))
+        await until(lambda: len(outcomes) == 2)
+    assert sorted(call[1] for call in client.patched) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (NotFound(404, "NotFound"), "gone"),
+        (Conflict(409, "Conflict"), "gone"),
+        (ApiError(500, "InternalError"), "failed"),
+        (Unreachable("no route"), "failed"),
+        (TimeoutError(), "failed"),
+        (RuntimeError("bug"), "failed"),
+    ],
+)
+async def test_a_wake_that_fails_does_not_stop_the_next(error, outcome):
+    async with controller(Patches({"a": error})) as (wakes, outcomes):
+        wakes.take(wake("a"))
+        await until(lambda: outcomes)
+        wakes.take(wake("b"))
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == [outcome, "woken"]
+
+
+async def test_wakes_are_paced_beyond_the_burst():
+    client = Patches()
+    began = time.monotonic()
+    async with controller(client, per_second=100, burst=5) as (wakes, outcomes):
+        for number in range(15):
+            wakes.take(wake(f"p{number}"))
+        await until(lambda: len(outcomes) == 15)
+    assert time.monotonic() - began >= 0.09
+
+
+async def test_the_queue_is_bounded_and_forgets_the_oldest():
+    client = Patches()
+    outcomes = []
+    wakes = WakeController(client, outcomes.append, per_second=1000, burst=10, most_queued=2)
+    for name in ("a", "b", "c"):
+        wakes.take(wake(name))
+    assert outcomes == ["dropped"]
+    wakes.take(wake("b"))
+    assert outcomes == ["dropped"]
+    task = asyncio.create_task(wakes.run())
+    await until(lambda: len(outcomes) == 3)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert sorted(call[1] for call in client.patched) == ["b", "c"]

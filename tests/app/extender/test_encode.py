@@ -1,0 +1,119 @@
+"""Our answers, byte for byte, as kube-scheduler's types spell them (extender/v1/types.go)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.extender import encode
+from app.extender.models import FullNodes, NodeNames
+from app.state.answers import Failed, Passed, Pinned, Rejected
+from app.verbs.preempt import Victims
+
+NAMES = NodeNames(b'["n1","n2","n3"]')
+ITEMS = FullNodes(
+    b'{"metadata":{},"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"}}]}'
+)
+FILTER_KEYS = ["Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(
+            Passed(),
+            '{"Nodes":null,"NodeNames":["n1","n2","n3"],"FailedNodes":{},'
+            '"FailedAndUnresolvableNodes":{},"Error":""}',
+            id="a_stranger_keeps_every_candidate",
+        ),
+        pytest.param(
+            Passed(frozenset({"n2", "elsewhere"})),
+            '{"Nodes":null,"NodeNames":["n1","n3"],"FailedNodes":{},'
+            '"FailedAndUnresolvableNodes":{},"Error":""}',
+            id="a_stranger_loses_held_nodes_without_a_reason_nobody_would_see",
+        ),
+        pytest.param(
+            Pinned("n3"),
+            '{"Nodes":null,"NodeNames":["n3"],"FailedNodes":{},'
+            '"FailedAndUnresolvableNodes":{},"Error":""}',
+            id="a_member_gets_one_node",
+        ),
+        pytest.param(
+            Rejected("waits"),
+            '{"Nodes":null,"NodeNames":[],"FailedNodes":{},"FailedAndUnresolvableNodes":'
+            '{"n1":"waits","n2":"waits","n3":"waits"},"Error":""}',
+            id="a_rejection_says_the_same_at_every_candidate",
+        ),
+        pytest.param(
+            Failed("not ready"),
+            '{"Nodes":null,"NodeNames":null,"FailedNodes":{},'
+            '"FailedAndUnresolvableNodes":{},"Error":"not ready"}',
+            id="a_failure_is_an_error",
+        ),
+    ],
+)
+def test_filter_result_by_name(answer, expected):
+    assert encode.filter_result(answer, NAMES).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "items"),
+    [
+        pytest.param(Passed(), ["n1", "n2"], id="passed"),
+        pytest.param(Passed(frozenset({"n1"})), ["n2"], id="passed_without"),
+        pytest.param(Pinned("n2"), ["n2"], id="pinned"),
+    ],
+)
+def test_filter_result_for_whole_nodes_echoes_the_chosen_items(answer, items):
+    result = json.loads(encode.filter_result(answer, ITEMS))
+    assert list(result) == FILTER_KEYS
+    assert result["NodeNames"] is None
+    assert result["Nodes"] == {
+        "metadata": {},
+        "items": [{"metadata": {"name": name}} for name in items],
+    }
+
+
+def test_a_stranger_that_loses_every_node_is_told_why():
+    result = json.loads(encode.filter_result(Passed(frozenset({"n1", "n2", "n3"})), NAMES))
+    assert result["NodeNames"] == []
+    assert set(result["FailedAndUnresolvableNodes"]) == {"n1", "n2", "n3"}
+    assert len(set(result["FailedAndUnresolvableNodes"].values())) == 1
+    assert result["FailedNodes"] == {}
+
+
+@pytest.mark.parametrize("sentence", ["x" * 600, "é" * 300, "a" + "é" * 300, "🐎" * 200])
+def test_a_sentence_is_cut_to_512_bytes_between_characters(sentence):
+    result = json.loads(encode.filter_result(Rejected(sentence), NAMES))
+    shown = result["FailedAndUnresolvableNodes"]["n1"]
+    assert 509 <= len(shown.encode()) <= 512
+    assert sentence.startswith(shown)
+
+
+def test_a_sentence_that_no_encoding_can_say_is_still_an_answer():
+    assert json.loads(encode.filter_error("pod \ud800"))["Error"] == "pod ?"
+
+
+def test_scores_are_integers_in_a_bare_list():
+    assert encode.priorities(["n1", "n2"], [7, 0]) == (
+        b'[{"Host":"n1","Score":7},{"Host":"n2","Score":0}]'
+    )
+
+
+def test_a_score_for_each_host_or_none_at_all():
+    with pytest.raises(ValueError, match="shorter"):
+        encode.priorities(["n1", "n2"], [7])
+
+
+def test_binding_results():
+    assert encode.binding_result("") == b'{"Error":""}'
+    assert encode.binding_result("the gang waits") == b'{"Error":"the gang waits"}'
+
+
+def test_preemption_result_is_always_the_meta_form():
+    victims = {"n1": Victims(("u1", "u2"), 1), "n2": Victims((), 0)}
+    assert encode.preemption_result(victims) == (
+        b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"},{"UID":"u2"}],"NumPDBViolations":1},'
+        b'"n2":{"Pods":[],"NumPDBViolations":0}}}'
+    )

@@ -1,0 +1,243 @@
+"""What a connection may cost. Raw sockets, since no HTTP client is this rude."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tests.app.extender.port import ScriptedEngine, answer_of, args, dumped, http, running_port
+
+BINDING = dumped({"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n1"})
+
+
+async def closed(reader: asyncio.StreamReader, seconds: float = 5.0) -> bytes:
+    """What arrives until the other side closes; fails if it does not within the bound."""
+    async with asyncio.timeout(seconds):
+        try:
+            return await reader.read(-1)
+        except ConnectionError:
+            return b""
+
+
+def broken(port, reason: str) -> float:
+    return port.metrics.registry.get_sample_value(
+        "corral_broken_requests_total", {"reason": reason}
+    )
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        pytest.param(b"P", id="one_letter"),
+        pytest.param(b"POST /filter HTTP/1.1\r\n", id="half_a_header"),
+        pytest.param(b"POST /filter HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", id="half_a_body"),
+        pytest.param(
+            b"POST /filter HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+            id="half_of_the_chunks",
+        ),
+        pytest.param(b"POST /bind HTTP/1.1\r\nContent-Length: 99\r\n\r\n", id="no_body_at_all"),
+    ],
+)
+async def test_a_request_that_does_not_end_is_closed_at_the_deadline(opening):
+    async with running_port(receive_seconds=0.1) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        began = time.monotonic()
+        writer.write(opening)
+        assert await closed(reader) == b""
+        assert time.monotonic() - began >= 0.1
+        assert broken(port, "late") == 1
+        writer.close()
+
+
+@pytest.mark.slow
+async def test_a_byte_now_and_then_does_not_move_the_deadline():
+    async with running_port(receive_seconds=0.3) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        began = time.monotonic()
+        writer.write(b"POST /filter HTTP/1.1\r\nContent-Length: 999\r\n\r\n")
+        async with asyncio.timeout(5):
+            while not reader.at_eof() and reader.exception() is None:
+                writer.write(b" ")
+                await asyncio.wait((asyncio.create_task(reader.read(1)),), timeout=0.02)
+                if writer.transport.is_closing() or broken(port, "late"):
+                    break
+        assert 0.3 <= time.monotonic() - began < 3
+        assert broken(port, "late") == 1
+        writer.close()
+
+
+async def test_a_silent_connection_is_idle_not_slow():
+    async with running_port(receive_seconds=0.02) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        with pytest.raises(TimeoutError):
+            await closed(reader, seconds=0.1)
+        writer.write(http("/filter", args(["n1"])))
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "opening",
+    [
+        pytest.param(b"", id="nothing_sent"),
+        pytest.param(http("/filter", args(["n1"])), id="after_an_answer"),
+        pytest.param(b"\r\n\r\n", id="blank_lines"),
+    ],
+)
+async def test_an_idle_connection_is_closed_after_the_keep_alive(opening):
+    async with running_port(keep_alive_seconds=1) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        began = time.monotonic()
+        writer.write(opening)
+        await closed(reader)
+        assert 0.9 <= time.monotonic() - began < 4
+        writer.close()
+
+
+async def test_many_requests_use_one_connection():
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        for _ in range(20):
+            writer.write(http("/filter", args(["n1"])))
+            assert (await answer_of(reader))[0] == 200
+        assert len(port.engine.asked) == 20
+        writer.close()
+
+
+async def test_a_held_bind_outlives_the_receive_deadline():
+    async with running_port(receive_seconds=0.05, answer_seconds=0.15) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/bind", BINDING))
+        status, content = await answer_of(reader)
+        assert status == 200
+        assert b"in time" in content
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"X-Large: " + b"a" * 5_000_000, id="one_of_5_MB"),
+        pytest.param(b"\r\n".join(b"X-%d: a" % i for i in range(500_000)), id="500_000_small_ones"),
+        pytest.param(b"a" * 5_000_000 + b": x", id="long_name"),
+    ],
+)
+async def test_a_large_header_is_refused_long_before_its_end(header):
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /filter HTTP/1.1\r\n" + header)
+        answer = await closed(reader)
+        assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
+        assert port.engine.asked == []
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(b"X: " + b"a" * 100_000 + b"\r\n", id="one_line"),
+        pytest.param(b"X: aaaaaaa\r\n" * 10_000, id="many_lines"),
+    ],
+)
+async def test_a_large_header_that_comes_in_one_piece_is_refused(lines):
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /filter HTTP/1.1\r\n" + lines + b"Content-Length: 0\r\n\r\n")
+        answer = await closed(reader)
+        assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
+        assert port.requests() == 0
+        writer.close()
+
+
+async def test_a_long_request_line_is_refused():
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /" + b"a" * 1_000_000 + b" HTTP/1.1\r\n\r\n")
+        answer = await closed(reader)
+        assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
+        writer.close()
+
+
+async def test_a_body_is_not_swallowed_beyond_the_largest_limit():
+    async with running_port(filter_body_bytes=2048, preempt_body_bytes=4096) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /filter HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n")
+        assert (await answer_of(reader))[0] == 200
+        writer.write(b" " * 1_000_000)
+        assert await closed(reader) == b""
+        assert broken(port, "body") == 1
+        writer.close()
+
+
+async def test_connections_over_the_bound_are_closed_and_others_are_served():
+    async with running_port(max_connections=2) as port:
+        first = await asyncio.open_connection(*port.address)
+        second = await asyncio.open_connection(*port.address)
+        third = await asyncio.open_connection(*port.address)
+        assert await closed(third[0]) == b""
+        assert broken(port, "connections") == 1
+        first[1].write(http("/filter", args(["n1"])))
+        assert (await answer_of(first[0]))[0] == 200
+        for _, writer in (first, second, third):
+            writer.close()
+
+
+async def test_a_few_pipelined_requests_are_answered_in_order():
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        names = [f"n{i}" for i in range(5)]
+        writer.write(b"".join(http("/filter", args([name])) for name in names))
+        answers = [await answer_of(reader) for _ in names]
+        assert [status for status, _ in answers] == [200] * 5
+        assert all(name.encode() in body for name, (_, body) in zip(names, answers, strict=True))
+        writer.close()
+
+
+async def test_pipelining_without_end_is_cut():
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/bind", BINDING) + http("/filter", args(["n1"])) * 1000)
+        assert b" 500 " not in await closed(reader)
+        assert port.engine.asked == []
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", id="tls_hello"),
+        pytest.param(b"GET / HTTP/9.9\r\n\r\n", id="unknown_version"),
+        pytest.param(b"POST /filter HTTP/1.1\r\nContent-Length: -1\r\n\r\n", id="negative_length"),
+        pytest.param(
+            b"POST /filter HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+            id="length_of_5000_digits",
+        ),
+        pytest.param(
+            b"POST /filter HTTP/1.1\r\nContent-Length: 3\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            id="two_lengths",
+        ),
+    ],
+)
+async def test_what_is_no_http_is_closed(request_bytes):
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(request_bytes)
+        answer = await closed(reader)
+        assert answer == b"" or answer.split(b" ")[1] == b"400"
+        assert port.engine.asked == []
+        writer.close()
+
+
+@pytest.mark.slow
+async def test_two_hundred_idle_connections_do_not_slow_a_request():
+    async with running_port(ScriptedEngine()) as port:
+        idle = [await asyncio.open_connection(*port.address) for _ in range(200)]
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/filter", args(["n1"])))
+        assert (await answer_of(reader, seconds=2))[0] == 200
+        for _, other in [*idle, (reader, writer)]:
+            other.close()

@@ -1,0 +1,333 @@
+"""The whole program against an API server on the loopback: from the first list to the last signal.
+
+The tests play kube-scheduler by hand, so that each step is visible.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.errors import SettingsError
+from app.main import Corral, engine_settings
+from app.sandbox import Sandbox
+from app.sandbox.scheduler_config import ExtenderConfig
+from app.settings import Address, Settings
+from app.state.gangs import Phase
+from tests.app.polling import until
+from tests.cluster import BLOCK, GPU, RACK, grid, pod
+
+RACKS = 2
+NODES = [node["metadata"]["name"] for node in grid(racks=RACKS, nodes=2)]
+GROUP = "kueue.x-k8s.io/pod-group-name"
+TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+
+
+def member(rank: int, of: int = 2, gpus: int = 8) -> dict[str, Any]:
+    """One pod of the gang "train", which wants one rack."""
+    return pod(
+        f"train-{rank}",
+        requests={GPU: gpus},
+        labels={GROUP: "train"},
+        annotations={TOTAL: str(of), REQUIRED: RACK},
+    )
+
+
+@dataclass
+class Plane:
+    """A cluster with RACKS racks of two nodes of 8 GPUs, and a Corral beside it."""
+
+    corral: Corral
+    api: httpx.AsyncClient
+    port: httpx.AsyncClient
+    sandbox: Sandbox
+
+    async def create(self, thing: dict[str, Any]) -> dict[str, Any]:
+        kind = f"{thing['kind'].lower()}s"
+        space = "" if kind == "nodes" else "/namespaces/default"
+        answer = await self.api.post(f"/api/v1{space}/{kind}", json=thing)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def pod(self, name: str) -> dict[str, Any]:
+        answer = await self.api.get(f"/api/v1/namespaces/default/pods/{name}")
+        assert answer.status_code == 200
+        return answer.json()
+
+    async def filter(self, a_pod: dict[str, Any], names: list[str] | None = None) -> dict[str, Any]:
+        body = {"Pod": a_pod, "Nodes": None, "NodeNames": NODES if names is None else names}
+        return (await self.port.post("/filter", json=body)).json()
+
+    async def pinned(self, a_pod: dict[str, Any]) -> str:
+        """The one node /filter gives this member, as soon as it does."""
+        deadline = time.monotonic() + 5
+        while True:
+            answer = await self.filter(a_pod)
+            if names := answer["NodeNames"]:
+                assert len(names) == 1
+                return names[0]
+            assert time.monotonic() < deadline, answer
+            await asyncio.sleep(0.005)
+
+    async def bind(self, a_pod: dict[str, Any], node: str) -> str:
+        metadata = a_pod["metadata"]
+        body = {
+            "PodName": metadata["name"],
+            "PodNamespace": metadata["namespace"],
+            "PodUID": metadata["uid"],
+            "Node": node,
+        }
+        return (await self.port.post("/bind", json=body)).json()["Error"]
+
+
+def settings_for(kubeconfig: Path, **knobs: Any) -> Settings:
+    fixed = {"extender_listen": Address("127.0.0.1", 0), "levels": (BLOCK, RACK)}
+    return Settings(kubeconfig=kubeconfig, **{**fixed, "tick_seconds": 0.01, **knobs})
+
+
+@asynccontextmanager
+async def running(folder: Path, **knobs: Any) -> AsyncIterator[Plane]:
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(folder / "kubeconfig")
+        headers = {"Authorization": f"Bearer {sandbox.token}"}
+        async with (
+            httpx.AsyncClient(base_url=sandbox.url, headers=headers) as api,
+            Corral(settings_for(folder / "kubeconfig", **knobs)) as corral,
+            httpx.AsyncClient(base_url=corral.extender_url, timeout=30) as port,
+        ):
+            plane = Plane(corral, api, port, sandbox)
+            for node in grid(racks=RACKS, nodes=2, gpus=8):
+                await plane.create(node)
+            await until(lambda: len(corral.engine.cluster.nodes) == len(NODES))
+            await until(lambda: not corral.unready())
+            yield plane
+
+
+@pytest.mark.slow
+async def test_a_gang_is_held_at_bind_until_its_last_member_and_then_bound_in_one_rack(tmp_path):
+    async with running(tmp_path) as plane:
+        first = await plane.create(member(0))
+        waiting = await plane.filter(first)
+        assert waiting["NodeNames"] == []
+        assert set(waiting["FailedAndUnresolvableNodes"]) == set(NODES)
+        second = await plane.create(member(1))
+        node = await plane.pinned(first)
+        other = await plane.pinned(second)
+        assert node != other
+        assert node.rsplit("-", 1)[0] == other.rsplit("-", 1)[0]  # the rack's name
+
+        held = asyncio.create_task(plane.bind(first, node))
+        await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
+        assert "nodeName" not in (await plane.pod("train-0"))["spec"]
+        assert await plane.bind(second, other) == ""
+        assert await held == ""
+        bound = await plane.pod("train-0")
+        assert bound["spec"]["nodeName"] == node
+        assert bound["metadata"]["annotations"]["corral.dev/gang"]
+        # kube-scheduler may have missed the answer and asks once more.
+        assert await plane.bind(first, node) == ""
+
+
+@pytest.mark.slow
+async def test_a_member_that_was_rejected_is_woken_by_an_annotation(tmp_path):
+    async with running(tmp_path) as plane:
+        first = await plane.create(member(0))
+        assert (await plane.filter(first))["NodeNames"] == []
+        await plane.create(member(1))
+        woken = plane.corral.metrics.registry.get_sample_value
+        await until(lambda: woken("corral_wakes_total", {"outcome": "woken"}))
+        assert "corral.dev/wake" in (await plane.pod("train-0"))["metadata"]["annotations"]
+
+
+@pytest.mark.slow
+async def test_an_ordinary_pod_is_bound_at_once_where_kube_scheduler_says(tmp_path):
+    async with running(tmp_path) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        assert (await plane.filter(web))["NodeNames"] == NODES
+        assert await plane.bind(web, NODES[3]) == ""
+        assert (await plane.pod("web"))["spec"]["nodeName"] == NODES[3]
+
+
+@pytest.mark.slow
+async def test_a_binding_the_api_server_refuses_is_an_error(tmp_path):
+    async with running(tmp_path) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        web["metadata"]["uid"] = "another"
+        assert "gone" in await plane.bind(web, NODES[0])
+        assert "nodeName" not in (await plane.pod("web"))["spec"]
+
+
+@pytest.mark.slow
+async def test_stopping_answers_a_held_bind_and_takes_no_longer_than_agreed(tmp_path):
+    held: list[asyncio.Task[str]] = []
+    async with running(tmp_path) as plane:
+        first, second = await plane.create(member(0)), await plane.create(member(1))
+        node = await plane.pinned(first)
+        await plane.pinned(second)
+        held.append(asyncio.create_task(plane.bind(first, node)))
+        await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
+        began = time.monotonic()
+        await plane.corral.stop()
+        assert time.monotonic() - began < 3
+        assert "stopping" in await held[0]
+        with pytest.raises(httpx.TransportError):
+            await plane.filter(first)
+        assert "nodeName" not in (await plane.pod("train-0"))["spec"]
+
+
+@pytest.mark.slow
+async def test_stopping_lets_a_binding_under_way_finish(tmp_path):
+    async with running(tmp_path) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        plane.sandbox.faults.delay(0.5, resource="pods/binding")
+        held = asyncio.create_task(plane.bind(web, NODES[0]))
+        await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
+        await plane.corral.stop()
+        assert await held == ""
+        assert (await plane.pod("web"))["spec"]["nodeName"] == NODES[0]
+
+
+@pytest.mark.slow
+async def test_stopping_does_not_wait_for_an_api_server_that_is_stuck(tmp_path):
+    async with running(tmp_path, bind_seconds=0.3) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        plane.sandbox.faults.delay(1.5, resource="pods/binding")
+        held = asyncio.create_task(plane.bind(web, NODES[0]))
+        await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
+        began = time.monotonic()
+        await plane.corral.stop()
+        assert await held != ""
+        assert time.monotonic() - began < 3
+        plane.sandbox.faults.clear()
+
+
+@pytest.mark.slow
+async def test_a_binding_whose_answer_is_lost_is_still_a_success(tmp_path):
+    async with running(tmp_path) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        plane.sandbox.faults.drop_answers(1)
+        assert await plane.bind(web, NODES[0]) == ""
+        assert (await plane.pod("web"))["spec"]["nodeName"] == NODES[0]
+
+
+@pytest.mark.slow
+async def test_a_busy_api_server_is_asked_again(tmp_path):
+    async with running(tmp_path) as plane:
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        plane.sandbox.faults.fail_next(
+            1, resource="pods/binding", status=429, reason="TooManyRequests"
+        )
+        assert await plane.bind(web, NODES[0]) == ""
+
+
+class Tripping:
+    """An engine with a bug in what the watch and the clock call."""
+
+    is_synced = True
+
+    def apply(self, *_):
+        raise RuntimeError("bug")
+
+    tick = apply
+
+
+@pytest.mark.slow
+async def test_a_bug_that_one_object_trips_does_not_stop_the_others(tmp_path):
+    async with running(tmp_path) as plane:
+        sound = plane.corral.engine
+        errors = plane.corral.metrics.registry.get_sample_value
+        plane.corral.engine = Tripping()
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
+        for where in ("apply", "tick"):
+            await until(lambda where=where: errors("corral_engine_errors_total", {"input": where}))
+        plane.corral.engine = sound
+        assert await plane.bind(web, NODES[0]) == ""
+
+
+@pytest.mark.slow
+async def test_a_second_start_sees_what_the_first_one_did(tmp_path):
+    async with running(tmp_path) as plane:
+        first, second = await plane.create(member(0)), await plane.create(member(1))
+        nodes = [await plane.pinned(each) for each in (first, second)]
+        binds = [plane.bind(*each) for each in zip((first, second), nodes, strict=True)]
+        assert await asyncio.gather(*binds) == ["", ""]
+        async with Corral(settings_for(tmp_path / "kubeconfig")) as again:
+            await until(lambda: not again.unready())
+            await until(lambda: again.engine.gangs_by_phase()[Phase.RUNNING.value])
+
+
+@pytest.mark.slow
+async def test_an_extra_port_answers_people(tmp_path):
+    async with (
+        running(tmp_path, api_listen=Address("127.0.0.1", 0)) as plane,
+        httpx.AsyncClient(base_url=plane.corral.api_url) as people,
+    ):
+        ready = await people.get("/readyz")
+        metrics = await people.get("/metrics")
+        verb = await people.post("/filter", json={})
+    assert ready.status_code == 200
+    assert re.search(r'^corral_gangs\{phase="\w+"\} 0\.0$', metrics.text, re.MULTILINE)
+    assert verb.status_code == 404
+
+
+@pytest.mark.slow
+async def test_a_stock_scheduler_starts_gangs_through_us(tmp_path):
+    async with running(tmp_path) as plane:
+        extender = ExtenderConfig(
+            url=plane.corral.extender_url,
+            filter_verb="filter",
+            prioritize_verb="prioritize",
+            bind_verb="bind",
+            weight=1,
+            node_cache_capable=True,
+            http_timeout=30.0,
+        )
+        await plane.sandbox.schedule_with(
+            extender, profiles={"corral": 100}, percentage_of_nodes_to_score=100, speed=10.0
+        )
+        for rank in range(4):
+            await plane.create(member(rank, of=4, gpus=4))
+        binds = plane.corral.metrics.registry.get_sample_value
+        await until(lambda: binds("corral_binds_total", {"outcome": "bound"}) == 4, seconds=20)
+        pods = [await plane.pod(f"train-{rank}") for rank in range(4)]
+    assert len({each["spec"]["nodeName"].rsplit("-", 1)[0] for each in pods}) == 1
+
+
+async def test_without_an_api_server_we_are_alive_but_not_ready(tmp_path):
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+    async with (
+        Corral(settings_for(tmp_path / "kubeconfig")) as corral,
+        httpx.AsyncClient(base_url=corral.extender_url) as port,
+    ):
+        assert (await port.get("/healthz")).status_code == 200
+        assert (await port.get("/readyz")).status_code == 503
+        body = {"Pod": pod("web"), "Nodes": None, "NodeNames": ["n1"]}
+        assert (await port.post("/filter", json=body)).json()["NodeNames"] == ["n1"]
+
+
+async def test_a_kubeconfig_that_is_not_there_frees_the_port_again(tmp_path):
+    settings = settings_for(tmp_path / "absent")
+    corral = Corral(settings)
+    with pytest.raises(SettingsError, match="absent"):
+        await corral.__aenter__()
+    host, port = corral.extender_url.removeprefix("http://").split(":")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))
+
+
+def test_a_preset_becomes_its_labels():
+    levels = engine_settings(Settings(levels=("gke",))).levels
+    assert levels[0] == "cloud.google.com/gce-topology-block"
+    with pytest.raises(SettingsError, match=r"levels: .*did you mean 'gke'"):
+        engine_settings(Settings(levels=("gkee",)))

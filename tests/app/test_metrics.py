@@ -1,0 +1,36 @@
+"""What Prometheus sees."""
+
+from __future__ import annotations
+
+from app.metrics import Metrics
+
+
+def test_a_phase_that_emptied_shows_0_and_does_not_vanish():
+    metrics = Metrics()
+    metrics.show_gangs({"waiting": 2, "running": 1})
+    metrics.show_gangs({"running": 3})
+    value = metrics.registry.get_sample_value
+    assert value("corral_gangs", {"phase": "waiting"}) == 0
+    assert value("corral_gangs", {"phase": "running"}) == 3
+
+
+def test_two_of_us_may_live_in_one_process():
+    one, other = Metrics(), Metrics()
+    one.binds["bound"].inc()
+    sample = ("corral_binds_total", {"outcome": "bound"})
+    assert one.registry.get_sample_value(*sample) == 1
+    assert other.registry.get_sample_value(*sample) == 0
+
+
+def test_the_exposition_is_text_with_every_series():
+    text = Metrics().exposition().decode()
+    for name in (
+        "corral_extender_request_seconds",
+        "corral_filter_answers",
+        "corral_held_binds",
+        "corral_binds",
+        "corral_wakes",
+        "corral_watch_problems",
+        "corral_loop_lag_seconds",
+    ):
+        assert f"# HELP {name}" in text

@@ -1,0 +1,157 @@
+"""Knobs: who wins, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import SettingsError
+from app.settings import Address, Settings, address_from_text, load
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    import os
+
+    for name in [name for name in os.environ if name.upper().startswith("CORRAL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    def write(text):
+        path = tmp_path / "corral.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_defaults_fit_kube_schedulers_timeouts():
+    settings = load({})
+    assert settings.extender_listen == Address("127.0.0.1", 8888)
+    assert settings.scheduler_name == "corral"
+    assert settings.gang_bind_seconds + settings.bind_seconds < 30  # the httpTimeout we recommend
+    assert settings.keep_alive_seconds > 90  # how long Go's client keeps an idle connection
+
+
+def test_a_flag_wins_over_environment_file_and_default(monkeypatch, settings_file):
+    path = settings_file("scheduler_name: file\nhold_seconds: 1\nwake_burst: 7\n")
+    monkeypatch.setenv("CORRAL_SCHEDULER_NAME", "environment")
+    monkeypatch.setenv("CORRAL_HOLD_SECONDS", "2")
+    settings = load({"scheduler_name": "flag", "settings": path, "levels": None})
+    assert settings.scheduler_name == "flag"
+    assert settings.hold_seconds == 2
+    assert settings.wake_burst == 7
+    assert settings.wake_per_second == Settings().wake_per_second
+
+
+def test_the_environment_may_name_the_file(monkeypatch, settings_file):
+    monkeypatch.setenv("CORRAL_SETTINGS", str(settings_file("wake-burst: 9\n")))
+    assert load({}).wake_burst == 9
+
+
+def test_service_variables_of_kubernetes_are_no_settings(monkeypatch):
+    monkeypatch.setenv("CORRAL_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("CORRAL_PORT", "tcp://10.0.0.1:80")
+    assert load({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("block,rack", ("block", "rack")),
+        (" a.b/block , a.b/rack ,", ("a.b/block", "a.b/rack")),
+        ("gke", ("gke",)),
+        ("", ()),
+    ],
+)
+def test_levels_are_a_list_separated_by_commas(monkeypatch, settings_file, text, levels):
+    assert load({"levels": text}).levels == levels
+    monkeypatch.setenv("CORRAL_LEVELS", text)
+    assert load({}).levels == levels
+    monkeypatch.delenv("CORRAL_LEVELS")
+    assert load({"settings": settings_file(f"levels: {list(levels)}\n")}).levels == levels
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8888", Address("127.0.0.1", 8888)),
+        ("localhost:0", Address("localhost", 0)),
+        ("[::1]:65535", Address("::1", 65535)),
+    ],
+)
+def test_addresses(text, address):
+    assert load({"extender_listen": text}).extender_listen == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize("text", ["", "8888", ":8888", "host", "host:", "host:x", "::1:80", "h:٣"])
+def test_what_is_no_address(text):
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        address_from_text(text)
+
+
+def test_a_wrong_flag_is_named_with_its_value():
+    with pytest.raises(SettingsError) as error:
+        load({"extender_listen": "nowhere"})
+    assert str(error.value).startswith("flag --extender-listen: 'nowhere' is not valid: expected")
+
+
+def test_a_wrong_variable_is_named_with_its_value(monkeypatch):
+    monkeypatch.setenv("CORRAL_GANG_BIND_SECONDS", "soon")
+    with pytest.raises(SettingsError, match="variable CORRAL_GANG_BIND_SECONDS: 'soon' is not"):
+        load({})
+
+
+def test_a_wrong_line_is_named_with_its_file_and_value(settings_file):
+    path = settings_file("bind_concurrency: 0\n")
+    with pytest.raises(SettingsError, match=f"settings file {path}, bind_concurrency: 0 is not"):
+        load({"settings": path})
+
+
+def test_a_name_that_does_not_exist_is_no_setting(settings_file):
+    with pytest.raises(SettingsError, match=r"no setting 'levles'; known: .*levels"):
+        load({"settings": settings_file("levles: a\n")})
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("- a\n- b\n", "setting: value", id="a_list"),
+        pytest.param("a: [", "not YAML", id="broken"),
+        pytest.param("a: !!python/object:os.system x", "not YAML", id="code"),
+    ],
+)
+def test_a_file_that_holds_no_settings(settings_file, text, complaint):
+    with pytest.raises(SettingsError, match=complaint):
+        load({"settings": settings_file(text)})
+
+
+def test_an_empty_file_changes_nothing(settings_file):
+    assert load({"settings": settings_file("")}) == Settings()
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load({"settings": tmp_path / "absent.yaml"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tick_seconds", 0),
+        ("hold_seconds", -1),
+        ("hold_seconds", float("nan")),
+        ("refusal_seconds", float("inf")),
+        ("keep_alive_seconds", 90),
+        ("filter_body_bytes", 10),
+        ("percentage_of_nodes_to_score", 101),
+        ("log_level", "loud"),
+        ("extender_listen", "127.0.0.1:70000"),
+        ("full_nodes", "maybe"),
+    ],
+)
+def test_values_that_cannot_be_meant(name, value):
+    with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}: .* is not valid"):
+        load({name: value})

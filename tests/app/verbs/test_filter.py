@@ -1,0 +1,78 @@
+"""/filter and /prioritize over the real engine: what a restart of ours means for others."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.kube.events import Listed
+from app.state.answers import Failed, Passed, Rejected
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
+from app.verbs.filter import filter_nodes
+from app.verbs.preempt import Victims, choose_victims
+from app.verbs.prioritize import score_nodes
+from tests.records import group, node, pod
+
+NODES = tuple(node(f"b1/r1/n{i}") for i in (1, 2, 3))
+
+
+class Names(tuple):
+    """Candidates that are simply there."""
+
+    def names(self):
+        return self
+
+
+CANDIDATES = Names(("n1", "n2", "n3"))
+
+
+@pytest.fixture
+def fresh():
+    return Engine(EngineSettings())
+
+
+@pytest.fixture
+def synced(fresh):
+    for kind, records in (("Node", NODES), ("Pod", ()), ("Job", ()), ("Topology", ())):
+        fresh.apply(Listed(kind, records), 0.0)
+    assert fresh.is_synced
+    return fresh
+
+
+def answered(engine, a_pod):
+    fed = []
+    return filter_nodes(engine, fed.extend, a_pod, CANDIDATES, 1.0)
+
+
+def test_before_the_lists_are_in_a_stranger_passes(fresh):
+    assert answered(fresh, pod("web")) == Passed()
+
+
+def test_before_the_lists_are_in_a_gang_gets_an_error(fresh):
+    answer = answered(fresh, pod("trainer-0", annotations=group("train", 2)))
+    assert isinstance(answer, Failed)
+
+
+def test_another_schedulers_gang_is_a_stranger(fresh):
+    member = pod("trainer-0", annotations=group("train", 2), scheduler="default-scheduler")
+    assert answered(fresh, member) == Passed()
+
+
+def test_a_gang_that_is_not_complete_waits(synced):
+    answer = answered(synced, pod("trainer-0", annotations=group("train", 2)))
+    assert isinstance(answer, Rejected)
+
+
+def test_before_the_lists_are_in_no_node_is_preferred(fresh):
+    assert score_nodes(fresh, pod("web"), CANDIDATES, 1.0) == [0, 0, 0]
+
+
+def test_scores_are_whole_numbers_up_to_ten(synced):
+    scores = score_nodes(synced, pod("web"), CANDIDATES, 1.0)
+    assert len(scores) == 3
+    assert all(type(score) is int and 0 <= score <= 10 for score in scores)
+
+
+def test_victims_are_kube_schedulers_own():
+    victims = {"n1": Victims(("u1",), 1), "n2": Victims((), 0)}
+    assert choose_victims(victims) == victims
