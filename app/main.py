@@ -17,7 +17,7 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from fastapi import FastAPI
@@ -36,6 +36,7 @@ from app.extender.server import Server, listen, server_of, url_of
 from app.kube import reflector
 from app.kube.client import Client
 from app.kube.events import Event, Kind
+from app.kube.lease import NeighbourLease
 from app.kube.reflector import Reflector, Resource
 from app.kube.transport import Transport
 from app.metrics import Metrics
@@ -44,6 +45,8 @@ from app.state.effects import Bind, BindOutcome, Bound, Effect
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
+from topology.errors import InvalidTopology
+from topology.levels import levels_of
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +55,8 @@ SILENT_SECONDS = 150.0  # the API server sends a bookmark a minute; two missing 
 OTHER_CONNECTIONS = 64  # to the API server, beside bindings: watches, wakes, events
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
 SHUTTING_DOWN = "Corral is shutting down"
+
+_Effect = TypeVar("_Effect", bound=Effect)
 
 
 class Corral:
@@ -68,6 +73,7 @@ class Corral:
         self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._is_frozen = False
+        self._warnings: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Corral:
         self._listen()
@@ -172,17 +178,27 @@ class Corral:
             + ANSWER_MARGIN_SECONDS,
         )
         metrics.held_binds.set_function(lambda: len(self._desk))
+        self.lease = _lease(settings, self._transport)
         self._dispatcher = Dispatcher(
-            wake=self._wakes.take,
+            wake=self._if_leading(self._wakes.take),
             bind=self._binds.take,
             refuse=self._desk.refuse,
-            report=self._reports.take,
+            report=self._if_leading(self._reports.take),
         )
         self._reflectors = [
             Reflector(self._transport, resource, self._apply, on_problem=self._watch_problem)
             for resource in _resources()
         ]
         self._servers = [self._server(app) for app in self._applications()]
+
+    def _if_leading(self, take: Callable[[_Effect], None]) -> Callable[[_Effect], None]:
+        """Drop what the leader's own Corral says already; bindings only ever come from our own."""
+
+        def taken(effect: _Effect) -> None:
+            if self.lease is None or self.lease.is_ours:
+                take(effect)
+
+        return taken
 
     def _listen(self) -> None:
         """Take the ports; raises SettingsError before anything else has begun."""
@@ -239,6 +255,7 @@ class Corral:
             ("report", self._reports.run()),
             ("tick", self._tick()),
             *((f"watch {watch.kind}", watch.run()) for watch in self._reflectors),
+            *((("lease", self.lease.run()),) if self.lease else ()),
         ]
 
     def _exposition(self) -> bytes:
@@ -282,6 +299,15 @@ class Corral:
                 self.metrics.engine_errors["tick"].inc()
                 log.exception("tick")
             self._freeze_once()
+            self._tell_warnings()
+
+    def _tell_warnings(self) -> None:
+        """Log what is wrong with the topologies whenever that changes."""
+        warnings = self.engine.warnings()
+        if warnings != self._warnings:
+            self._warnings = warnings
+            for warning in warnings:
+                log.warning("topology", problem=warning)
 
     def _freeze_once(self) -> None:
         """Take what the first lists brought out of the collector's sight: it is there to stay."""
@@ -307,7 +333,9 @@ def engine_settings(settings: Settings) -> EngineSettings:
     """
     try:
         levels = level_keys(settings.levels)
-    except ValueError as error:
+        if levels:
+            levels_of(levels)
+    except (ValueError, InvalidTopology) as error:
         raise SettingsError(f"levels: {error}") from error
     return EngineSettings(
         levels=levels,
@@ -320,6 +348,14 @@ def engine_settings(settings: Settings) -> EngineSettings:
         retry_seconds_most=settings.retry_seconds_most,
         percentage_of_nodes_to_score=settings.percentage_of_nodes_to_score,
     )
+
+
+def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
+    """The Lease our neighbour has to hold for us to act, if one is set."""
+    if not settings.neighbour_lease:
+        return None
+    namespace, _, name = settings.neighbour_lease.partition("/")
+    return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
 
 
 def _application(title: str) -> FastAPI:

@@ -8,6 +8,7 @@ came from.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,12 @@ class Settings(BaseSettings):
     kubeconfig: Path | None = None  # none: the pod's own service account
     scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
     levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
+
+    neighbour_lease: str = (
+        ""  # namespace/name of the Lease our kube-scheduler holds while it leads;
+    )
+    # "": it always leads, and so do we
+    pod_name: str = Field(default_factory=socket.gethostname)  # holders are named after it
 
     # Ports
     extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour

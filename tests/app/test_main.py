@@ -331,3 +331,36 @@ def test_a_preset_becomes_its_labels():
     assert levels[0] == "cloud.google.com/gce-topology-block"
     with pytest.raises(SettingsError, match=r"levels: .*did you mean 'gke'"):
         engine_settings(Settings(levels=("gkee",)))
+
+
+@pytest.mark.parametrize("levels", [("rack", "rack"), ("kubernetes.io/hostname", "rack")])
+def test_levels_that_cannot_be_meant_are_named(levels):
+    with pytest.raises(SettingsError, match="levels: "):
+        engine_settings(Settings(levels=levels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("holder", "wakes"), [("corral-a_1", True), ("corral-b_1", False)])
+async def test_only_the_corral_whose_neighbour_leads_wakes_pods(tmp_path, holder, wakes):
+    knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "rewake_seconds": 0.05}
+    async with running(tmp_path, **knobs) as plane:
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "lock", "namespace": "default"},
+            "spec": {"holderIdentity": holder},
+        }
+        path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        assert (await plane.api.post(path, json=lease)).status_code == 201
+        assert plane.corral.lease is not None
+        await plane.corral.lease.read()
+        first = await plane.create(member(0))
+        assert (await plane.filter(first))["NodeNames"] == []
+        await plane.create(member(1))
+        await until(lambda: plane.corral.engine.gangs_by_phase()[Phase.PLACED.value])
+        sample = plane.corral.metrics.registry.get_sample_value
+        if wakes:
+            await until(lambda: sample("corral_wakes_total", {"outcome": "woken"}))
+        else:
+            await asyncio.sleep(0.3)  # several times rewake_seconds: nothing is to come
+        assert ("corral.dev/wake" in str(await plane.pod("train-0"))) is wakes

@@ -155,3 +155,9 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_values_that_cannot_be_meant(name, value):
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}: .* is not valid"):
         load({name: value})
+
+
+@pytest.mark.parametrize("text", ["lock", "/lock", "space/", "a/b/c"])
+def test_a_lease_is_a_namespace_and_a_name(text):
+    with pytest.raises(SettingsError, match=f"neighbour_lease|neighbour-lease.*{text}"):
+        load({"neighbour_lease": text})

@@ -39,6 +39,12 @@ def test_every_environment_variable_is_a_setting_that_is_valid() -> None:
     assert _extender()["urlPrefix"] == f"http://{settings.extender_listen}"
 
 
+def test_corral_follows_the_lease_its_neighbour_takes() -> None:
+    lock = yaml.safe_load(_shipped("ConfigMap")["data"]["config.yaml"])["leaderElection"]
+    wanted = f"{lock['resourceNamespace']}/{lock['resourceName']}"
+    assert _settings().neighbour_lease == wanted
+
+
 def test_a_held_binding_ends_before_the_schedulers_time_limit() -> None:
     settings = _settings()
     limit = float(_extender()["httpTimeout"].removesuffix("s"))
@@ -93,6 +99,7 @@ def _container(name: str) -> dict[str, Any]:
 
 def _settings() -> Settings:
     """The settings the shipped container starts with."""
-    given = {one["name"]: one["value"] for one in _container("corral")["env"]}
+    # What only the cluster knows (`valueFrom`) is any name.
+    given = {one["name"]: one.get("value", "any") for one in _container("corral")["env"]}
     assert all(name.startswith(ENV_PREFIX) for name in given)
     return Settings(**{name.removeprefix(ENV_PREFIX).lower(): given[name] for name in given})
