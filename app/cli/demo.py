@@ -1,0 +1,293 @@
+"""`corral demo`: a whole cluster in this process, a dozen gangs placed, and curl lines to try.
+
+The sandbox's API server and scheduler, and Corral between them, talk over real HTTP on loopback,
+exactly as the real ones do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.showcase import BLOCK, GPU, PLANNED, RACK, SHOWPIECES, Showpiece, with_levels
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from app.main import Corral
+    from app.sandbox import Sandbox
+
+SYNTHETIC_NODES = 1523  # as many as the recorded cluster has
+SCHEDULER = "corral"
+NOBODY = "nobody"  # a schedulerName that no scheduler has
+READY_SECONDS = 15.0
+PLACE_SECONDS = 15.0  # after that a gang counts as waiting
+FOREVER_SECONDS = 86_400.0
+POLL_SECONDS = 0.05
+
+
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="Print and exit")] = False,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A recorded cluster-snapshot/v1; none: a synthetic one"),
+    ] = None,
+    load: Annotated[
+        float, typer.Option(metavar="SHARE", min=0.0, max=1.0, help="How full the cluster is")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Decides the synthetic cluster")] = 0,
+) -> None:
+    """Place a dozen gangs in a cluster of 1,523 nodes, without any cluster."""
+    import uvloop
+
+    from app.cli.logs import log_to_stderr
+    from app.sandbox.snapshot import InvalidSnapshot
+
+    log_to_stderr("warning")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_show(once=once, recorded=snapshot, load=load, seed=seed))
+        except (InvalidSnapshot, OSError) as error:
+            typer.echo(f"corral: --snapshot: {error}", err=True)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt:
+            typer.echo("")
+
+
+async def _show(*, once: bool, recorded: Path | None, load: float, seed: int) -> None:
+    folder = Path(tempfile.gettempdir()) / "corral-demo"
+    folder.mkdir(exist_ok=True)
+    async with _stage(folder, recorded, load, seed) as stage:
+        typer.echo(stage.title)
+        placed = await _place(stage, SHOWPIECES)
+        _print_table(placed)
+        await _print_curl_lines(stage, folder)
+        if not once:
+            typer.echo(
+                f"\nThe cluster stays up; kubectl --kubeconfig {stage.kubeconfig} works too."
+            )
+            typer.echo("Ctrl-C ends it.")
+            await asyncio.Event().wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything that runs."""
+
+    title: str
+    sandbox: Sandbox
+    corral: Corral
+    api: aiohttp.ClientSession
+    kubeconfig: Path
+
+
+@asynccontextmanager
+async def _stage(
+    folder: Path, recorded: Path | None, load: float, seed: int
+) -> AsyncIterator[Stage]:
+    """The cluster, Corral and the scheduler, each with the others' addresses."""
+    import aiohttp
+
+    from app.main import Corral
+    from app.sandbox import ExtenderConfig, Sandbox
+    from app.settings import Address, Settings
+
+    began = time.monotonic()
+    kubeconfig = folder / "kubeconfig"
+    async with Sandbox(seed=seed) as sandbox:
+        loaded = _load(sandbox, recorded, load, seed)
+        sandbox.write_kubeconfig(kubeconfig)
+        settings = Settings(
+            kubeconfig=kubeconfig,
+            extender_listen=Address("127.0.0.1", 0),
+            levels=(BLOCK, RACK),
+            scheduler_name="",  # `PLANNED` has a scheduler of its own
+            hold_seconds=FOREVER_SECONDS,
+        )
+        headers = {"Authorization": f"Bearer {sandbox.token}"}
+        async with (
+            aiohttp.ClientSession(sandbox.url, headers=headers) as api,
+            Corral(settings) as corral,
+        ):
+            async with asyncio.timeout(READY_SECONDS):
+                while corral.unready():  # noqa: ASYNC110  # readiness is asked, as by a probe
+                    await asyncio.sleep(POLL_SECONDS)
+            await sandbox.schedule_with(
+                ExtenderConfig(
+                    url=corral.extender_url,
+                    filter_verb="filter",
+                    prioritize_verb="prioritize",
+                    bind_verb="bind",
+                    weight=15,
+                    node_cache_capable=True,
+                    http_timeout=30.0,
+                ),
+                profiles={SCHEDULER: 100},
+            )
+            seconds = time.monotonic() - began
+            title = f"{loaded}; ready after {seconds:.1f} s\n"
+            yield Stage(title, sandbox, corral, api, kubeconfig)
+
+
+def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> str:
+    """Fill the sandbox; what came in, in words."""
+    from app.sandbox import ClusterPlan, LoadOptions, synthetic_snapshot
+    from app.sandbox.snapshot import read
+
+    if recorded is None:
+        plan = ClusterPlan(nodes=SYNTHETIC_NODES, load=load, seed=seed)
+        loaded = sandbox.load(synthetic_snapshot(plan))
+        name = "a synthetic cluster"
+    else:
+        snapshot = read(recorded)
+        # A recorded GPU may be counted twice, whole and in thousandths; whole ones are enough here.
+        ignored = frozenset({"alibabacloud.com/gpu-milli"})
+        options = LoadOptions(overlay=with_levels(snapshot), load=load, ignored_resources=ignored)
+        loaded = sandbox.load(snapshot, options)
+        name = str(snapshot.get("name", recorded.name))
+    return f"{name}: {loaded.nodes:,} nodes, {loaded.pods_bound:,} pods running"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What became of a showpiece: its nodes by rack, or why it waits."""
+
+    piece: Showpiece
+    racks: Sequence[str] = ()
+    nodes: int = 0
+    seconds: float = 0.0
+    why: str = ""
+
+
+async def _place(stage: Stage, pieces: Sequence[Showpiece]) -> list[Shown]:
+    """Create all pieces and watch them until each is bound or too late."""
+    rack_of = {
+        node["metadata"]["name"]: node["metadata"]["labels"].get(RACK, "-")
+        for node in await _list(stage.api, "/api/v1/nodes")
+    }
+    created: dict[str, float] = {}
+    for piece in pieces:
+        for each in piece.objects(SCHEDULER):
+            await _create(stage.api, each)
+        created[piece.name] = time.monotonic()
+    shown: dict[str, Shown] = {}
+    deadline = time.monotonic() + PLACE_SECONDS
+    while len(shown) < len(pieces) and time.monotonic() < deadline:
+        await asyncio.sleep(POLL_SECONDS)
+        for piece in pieces:
+            if piece.name not in shown:
+                pods = await _pods_of(stage.api, piece)
+                seen = _seen(piece, pods, rack_of, time.monotonic() - created[piece.name])
+                if seen is not None:
+                    shown[piece.name] = seen
+    return [shown.get(piece.name, Shown(piece, why="still waiting")) for piece in pieces]
+
+
+def _seen(
+    piece: Showpiece, pods: Sequence[dict[str, Any]], rack_of: dict[str, str], seconds: float
+) -> Shown | None:
+    """The piece's end, once it has one: every pod bound, or a verdict of Corral."""
+    nodes = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
+    if len(nodes) == piece.pods:
+        racks = sorted({rack_of[node] for node in nodes})
+        return Shown(piece, racks, len(set(nodes)), seconds)
+    verdicts = (
+        condition.get("message", "")
+        for pod in pods
+        for condition in pod.get("status", {}).get("conditions", [])
+        if condition["type"] == "PodScheduled"
+    )
+    why = next((text for text in verdicts if "cannot be placed" in text), "")
+    return Shown(piece, seconds=seconds, why=why) if why else None
+
+
+def _print_table(placed: Sequence[Shown]) -> None:
+    rows = [("gang", "pods", "each", "constraint", "domains", "nodes", "seconds")]
+    for shown in placed:
+        piece = shown.piece
+        each = f"{piece.gpus} GPU" if piece.gpus else f"{piece.cpu} CPU"
+        rows.append(
+            (
+                piece.name,
+                str(piece.pods),
+                each,
+                piece.constraint,
+                _domains(shown),
+                str(shown.nodes) if shown.nodes else "-",
+                f"{shown.seconds:.2f}" if shown.nodes else "waits",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+    for shown in placed:
+        if shown.why:
+            typer.echo(f"\n{shown.piece.name}: {shown.why}")
+
+
+def _domains(shown: Shown) -> str:
+    if not shown.racks:
+        return "-"
+    return shown.racks[0] if len(shown.racks) == 1 else f"{len(shown.racks)} racks"
+
+
+async def _print_curl_lines(stage: Stage, folder: Path) -> None:
+    """One /filter of a planned member and one /prioritize of an ordinary pod, to be repeated."""
+    import orjson
+
+    for each in PLANNED.objects(NOBODY):
+        await _create(stage.api, each)
+    names = [node["metadata"]["name"] for node in await _list(stage.api, "/api/v1/nodes")]
+    member = (await _pods_of(stage.api, PLANNED))[0]
+    ordinary: dict[str, Any] = {
+        "metadata": {"name": "ordinary", "namespace": "default", "uid": "ordinary"},
+        "spec": {"containers": [{"name": "a", "resources": {"requests": {GPU: "1"}}}]},
+    }
+    typer.echo("")
+    for verb, pod in (("filter", member), ("prioritize", ordinary)):
+        body = folder / f"{verb}.json"
+        body.write_bytes(orjson.dumps({"Pod": pod, "Nodes": None, "NodeNames": names}))
+        line = (
+            f"curl -s {stage.corral.extender_url}/{verb}"
+            f" -H 'Content-Type: application/json' -d @{body}"
+        )
+        answer = await _answer(f"{stage.corral.extender_url}/{verb}", body.read_bytes())
+        typer.echo(f"{line}\n  {answer}")
+
+
+async def _answer(url: str, body: bytes) -> str:
+    """The start of what the verb answers."""
+    import aiohttp
+
+    async with aiohttp.ClientSession() as client, client.post(url, data=body) as answer:
+        text = await answer.text()
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+async def _create(api: aiohttp.ClientSession, thing: dict[str, Any]) -> None:
+    home = "/apis/batch/v1" if thing["kind"] == "Job" else "/api/v1"
+    path = f"{home}/namespaces/default/{thing['kind'].lower()}s"
+    async with api.post(path, json=thing) as answer:
+        answer.raise_for_status()
+
+
+async def _pods_of(api: aiohttp.ClientSession, piece: Showpiece) -> list[dict[str, Any]]:
+    return await _list(
+        api, "/api/v1/namespaces/default/pods", labelSelector=f"corral-demo={piece.name}"
+    )
+
+
+async def _list(api: aiohttp.ClientSession, path: str, **params: str) -> list[dict[str, Any]]:
+    async with api.get(path, params=params) as answer:
+        answer.raise_for_status()
+        items: list[dict[str, Any]] = (await answer.json())["items"]
+        return items

@@ -1,0 +1,88 @@
+"""`corral demo --once` as a new user runs it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.showcase import SHOWPIECES, with_levels
+
+RECORDED = Path(__file__).parents[4] / "shared" / "data" / "openb-2023.json.gz"
+SECONDS = 60  # of a busy machine; about 4 otherwise
+
+pytestmark = pytest.mark.slow
+
+
+def demo(*flags: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-m", "app", "demo", "--once", *flags],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def rows(printed: str) -> dict[str, list[str]]:
+    """Gang -> the cells of its row."""
+    cells = [re.split(r"\s{2,}", line) for line in printed.splitlines()]
+    names = {piece.name for piece in SHOWPIECES}
+    return {row[0]: row[1:] for row in cells if row[0] in names}
+
+
+def curl_lines(printed: str) -> list[str]:
+    return [line for line in printed.splitlines() if line.startswith("curl ")]
+
+
+def test_a_dozen_gangs_are_placed_and_the_one_that_cannot_be_is_told_why():
+    printed = demo()
+    placed = {name: row for name, row in rows(printed).items() if row[-1] != "waits"}
+    assert set(placed) == {piece.name for piece in SHOWPIECES} - {"too-big"}
+    for piece in SHOWPIECES:
+        if piece.name in placed and piece.constraint == "required rack":
+            assert "rack-" in placed[piece.name][3]
+    assert "gang default/too-big cannot be placed" in printed
+
+
+def test_the_curl_lines_name_a_body_that_holds_a_real_request():
+    lines = curl_lines(demo())
+    assert ["/filter" in lines[0], "/prioritize" in lines[1]] == [True, True]
+    for line in lines:
+        body = json.loads(Path(line.rpartition("@")[2]).read_bytes())
+        assert len(body["NodeNames"]) == 1523
+        assert body["Pod"]["metadata"]["name"]
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded cluster is not beside the project")
+def test_a_recorded_cluster_works_as_well():
+    printed = demo("--snapshot", str(RECORDED))
+    assert "1,523 nodes" in printed
+    assert sum(row[-1] != "waits" for row in rows(printed).values()) == len(SHOWPIECES) - 1
+
+
+def test_a_snapshot_that_is_none_is_named():
+    ran = subprocess.run(
+        [sys.executable, "-m", "app", "demo", "--once", "--snapshot", __file__],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "--snapshot" in ran.stderr
+    assert Path(__file__).name in ran.stderr
+
+
+def test_a_cluster_without_levels_gets_racks_by_name_order():
+    nodes = [{"metadata": {"name": f"n{i:02}"}} for i in range(17)]
+    levels = with_levels({"nodes": nodes})
+    assert levels is not None
+    assert {levels["n00"], levels["n15"]} == {("block-0", "rack-0")}
+    assert levels["n16"] == ("block-0", "rack-1")
