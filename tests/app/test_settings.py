@@ -150,14 +150,10 @@ def test_a_file_that_is_not_there(tmp_path):
         ("log_level", "loud"),
         ("extender_listen", "127.0.0.1:70000"),
         ("full_nodes", "maybe"),
+        ("neighbour_lease", "no-namespace"),
+        ("neighbour_lease", "one/two/three"),
     ],
 )
 def test_values_that_cannot_be_meant(name, value):
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}: .* is not valid"):
         load({name: value})
-
-
-@pytest.mark.parametrize("text", ["lock", "/lock", "space/", "a/b/c"])
-def test_a_lease_is_a_namespace_and_a_name(text):
-    with pytest.raises(SettingsError, match=f"neighbour_lease|neighbour-lease.*{text}"):
-        load({"neighbour_lease": text})
