@@ -73,11 +73,8 @@ class Settings(BaseSettings):
     kubeconfig: Path | None = None  # none: the pod's own service account
     scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
     levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
-
-    neighbour_lease: str = (
-        ""  # namespace/name of the Lease our kube-scheduler holds while it leads;
-    )
-    # "": it always leads, and so do we
+    neighbour_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""
+    # ^ namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads
     pod_name: str = Field(default_factory=socket.gethostname)  # holders are named after it
 
     # Ports
