@@ -1,0 +1,86 @@
+"""What the sandbox serves: one row per kind, with the few ways in which kinds differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]  # one Kubernetes object as JSON; never changed once it is stored
+Key = tuple[str, str]  # (namespace, name); namespace is "" for cluster-scoped kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the API.
+
+    is_custom: defined by a CRD: no strategic merge, and list items carry kind and apiVersion.
+    has_status: status is written through the /status subresource only.
+    has_generation: metadata.generation counts changes of spec.
+    must_name_version: a PUT without metadata.resourceVersion is refused.
+    may_create_by_put: a PUT of an object that is not there creates it.
+    """
+
+    group: str
+    version: str
+    plural: str
+    name: str
+    is_namespaced: bool = True
+    is_custom: bool = False
+    has_status: bool = False
+    has_generation: bool = False
+    must_name_version: bool = False
+    may_create_by_put: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def prefix(self) -> str:
+        """The path below which the kind is served: /api/v1 or /apis/GROUP/VERSION."""
+        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+
+    @property
+    def resource(self) -> str:
+        """The name error messages use: `pods`, `jobs.batch`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_name(self) -> str:
+        """The name validation messages use: `Pod`, `Job.batch`."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+
+POD = Kind("", "v1", "pods", "Pod", has_status=True, has_generation=True)
+NODE = Kind("", "v1", "nodes", "Node", is_namespaced=False, has_status=True)
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False, has_status=True)
+EVENT = Kind("", "v1", "events", "Event", may_create_by_put=True)
+JOB = Kind("batch", "v1", "jobs", "Job", has_status=True, has_generation=True)
+LEASE = Kind(
+    "coordination.k8s.io",
+    "v1",
+    "leases",
+    "Lease",
+    must_name_version=True,
+    may_create_by_put=True,
+)
+PRIORITY_CLASS = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
+TOPOLOGY = Kind(
+    "kueue.x-k8s.io",
+    "v1beta2",
+    "topologies",
+    "Topology",
+    is_namespaced=False,
+    is_custom=True,
+    has_generation=True,
+    must_name_version=True,
+)
+
+BUILT_IN = (POD, NODE, NAMESPACE, EVENT, JOB, LEASE, PRIORITY_CLASS)
+
+
+def key_of(body: Object) -> Key:
+    metadata = body["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
