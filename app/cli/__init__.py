@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import demo, serve
+from app.cli import demo, sandbox, serve
 
 main = typer.Typer(
     name="corral",
@@ -26,3 +26,4 @@ def corral() -> None:
 
 main.command("serve")(serve.serve)
 main.command("demo")(demo.demo)
+main.command("sandbox")(sandbox.sandbox)

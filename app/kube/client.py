@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
-from app.errors import NotFound
+from app.errors import ApiError, Conflict, NotFound
 from app.kube.decode import Keep, decode_pod
 from app.kube.objects import PodRecord
 
@@ -92,12 +93,18 @@ class Client:
         Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
         """
         patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
-        await self._transport.request(
-            "PATCH",
-            _pod_path(namespace, name),
-            body=patch,
-            content_type="application/merge-patch+json",
-        )
+        try:
+            await self._transport.request(
+                "PATCH",
+                _pod_path(namespace, name),
+                body=patch,
+                content_type="application/merge-patch+json",
+            )
+        except ApiError as error:
+            # A patch that names another uid is a change of an immutable field to the API server.
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise Conflict(error.status, error.reason, error.message) from error
+            raise
 
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
         """Return a pod as it is now, None if there is none of that name.

@@ -168,3 +168,11 @@ async def test_events_have_names_of_their_own(server, transport):
     await client.record_event(About(), "R", "m", is_warning=True, at=NOON)
     await client.record_event(About(), "R", "m", is_warning=True, at=NOON)
     assert len({asked.body["metadata"]["name"] for asked in server.asked}) == 2
+
+
+async def test_a_pod_of_another_uid_is_a_conflict_however_the_server_puts_it(server, transport):
+    """kube-apiserver 1.36 answers 422: to it, the patch changes an immutable field."""
+    server.script += [refusal(422, "Invalid"), refusal(409, "Conflict")]
+    for _ in range(2):
+        with pytest.raises(Conflict):
+            await Client(transport).annotate_pod("team", "p", "u1", {"corral.dev/a": "1"})

@@ -1,0 +1,66 @@
+"""`corral sandbox`: a cluster in one process to try things on, with kubectl as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def sandbox(
+    nodes: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Make a synthetic cluster of N nodes")
+    ] = 0,
+    snapshot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Load a recorded cluster-snapshot/v1")
+    ] = None,
+    overlay: Annotated[
+        str, typer.Option(metavar="NAME", help="Its topology, from the overlay file beside it")
+    ] = "",
+    load: Annotated[
+        float | None, typer.Option(metavar="SHARE", min=0.0, max=1.0, help="How full it is")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides names, ties and the synthetic load")] = 0,
+    api_listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the API is; port 0: any free one")
+    ] = "127.0.0.1:0",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a kubeconfig there")
+    ] = None,
+    extender: Annotated[
+        str, typer.Option(metavar="URL", help="Let the scheduler ask this extender")
+    ] = "",
+    scheduler_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration instead")
+    ] = None,
+) -> None:
+    """Run a cluster in one process until Ctrl-C: an API server and a scheduler, no containers."""
+    import asyncio
+
+    import uvloop
+
+    from app.cli.serve import USAGE_ERROR
+    from app.sandbox.run import InvalidOptions, RunOptions, run
+    from app.sandbox.scheduler_config import InvalidConfig
+    from app.sandbox.snapshot import InvalidSnapshot
+
+    options = RunOptions(
+        snapshot=snapshot,
+        overlay=overlay,
+        nodes=nodes,
+        load=load,
+        seed=seed,
+        api_listen=api_listen,
+        kubeconfig=kubeconfig,
+        extender=extender,
+        scheduler_config=scheduler_config,
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(run(options, say=typer.echo))
+        except (InvalidOptions, InvalidSnapshot, InvalidConfig, OSError) as error:
+            typer.echo(f"corral: {error}", err=True)
+            raise typer.Exit(USAGE_ERROR) from error
+        except KeyboardInterrupt:
+            typer.echo("")
