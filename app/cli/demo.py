@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,10 +158,10 @@ def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What became of a showpiece: its nodes by rack, or why it waits."""
+    """What became of a showpiece: its domains in words and its nodes, or why it waits."""
 
     piece: Showpiece
-    racks: Sequence[str] = ()
+    domains: str = "-"
     nodes: int = 0
     seconds: float = 0.0
     why: str = ""
@@ -169,8 +169,10 @@ class Shown:
 
 async def _place(stage: Stage, pieces: Sequence[Showpiece]) -> list[Shown]:
     """Create all pieces and watch them until each is bound or too late."""
-    rack_of = {
-        node["metadata"]["name"]: node["metadata"]["labels"].get(RACK, "-")
+    path_of = {
+        node["metadata"]["name"]: tuple(
+            node["metadata"]["labels"].get(level, "-") for level in (BLOCK, RACK)
+        )
         for node in await _list(stage.api, "/api/v1/nodes")
     }
     created: dict[str, float] = {}
@@ -185,20 +187,23 @@ async def _place(stage: Stage, pieces: Sequence[Showpiece]) -> list[Shown]:
         for piece in pieces:
             if piece.name not in shown:
                 pods = await _pods_of(stage.api, piece)
-                seen = _seen(piece, pods, rack_of, time.monotonic() - created[piece.name])
+                seen = _seen(piece, pods, path_of, time.monotonic() - created[piece.name])
                 if seen is not None:
                     shown[piece.name] = seen
     return [shown.get(piece.name, Shown(piece, why="still waiting")) for piece in pieces]
 
 
 def _seen(
-    piece: Showpiece, pods: Sequence[dict[str, Any]], rack_of: dict[str, str], seconds: float
+    piece: Showpiece,
+    pods: Sequence[dict[str, Any]],
+    path_of: Mapping[str, tuple[str, ...]],
+    seconds: float,
 ) -> Shown | None:
     """The piece's end, once it has one: every pod bound, or a verdict of Corral."""
     nodes = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
     if len(nodes) == piece.pods:
-        racks = sorted({rack_of[node] for node in nodes})
-        return Shown(piece, racks, len(set(nodes)), seconds)
+        domains = _domains({path_of[node] for node in nodes})
+        return Shown(piece, domains, len(set(nodes)), seconds)
     verdicts = (
         condition.get("message", "")
         for pod in pods
@@ -220,7 +225,7 @@ def _print_table(placed: Sequence[Shown]) -> None:
                 str(piece.pods),
                 each,
                 piece.constraint,
-                _domains(shown),
+                shown.domains,
                 str(shown.nodes) if shown.nodes else "-",
                 f"{shown.seconds:.2f}" if shown.nodes else "waits",
             )
@@ -234,10 +239,14 @@ def _print_table(placed: Sequence[Shown]) -> None:
             typer.echo(f"\n{shown.piece.name}: {shown.why}")
 
 
-def _domains(shown: Shown) -> str:
-    if not shown.racks:
-        return "-"
-    return shown.racks[0] if len(shown.racks) == 1 else f"{len(shown.racks)} racks"
+def _domains(racks: set[tuple[str, ...]]) -> str:
+    """The rack, or the block and how many of its racks, or how many of both."""
+    blocks = {block for block, _ in racks}
+    if len(racks) == 1:
+        return min(racks)[1]
+    if len(blocks) == 1:
+        return f"{min(blocks)}, {len(racks)} racks"
+    return f"{len(blocks)} blocks, {len(racks)} racks"
 
 
 async def _print_curl_lines(stage: Stage, folder: Path) -> None:
