@@ -17,7 +17,10 @@ def log_to_stderr(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
+            # Never the locals of a frame: they hold tokens, and pods of other people.
+            structlog.processors.ExceptionRenderer(
+                structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+            ),
             structlog.processors.JSONRenderer(serializer=_dumped),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
