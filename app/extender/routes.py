@@ -57,11 +57,15 @@ class Port:
 
 
 def verbs(port: Port) -> APIRouter:
-    """/filter, /prioritize, /preempt and /bind."""
+    """/filter, /prioritize, /preempt and /bind.
+
+    Plain routes: a request and a response need no injected parameters, and without them an
+    endpoint costs a quarter less.
+    """
     router = APIRouter()
     limits = port.limits
 
-    @router.post("/filter")
+    @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
@@ -73,7 +77,7 @@ def verbs(port: Port) -> APIRouter:
             port, "filter", request, limits.filter_body_bytes, answer, encode.filter_error
         )
 
-    @router.post("/prioritize")
+    @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
@@ -84,7 +88,7 @@ def verbs(port: Port) -> APIRouter:
             port, "prioritize", request, limits.filter_body_bytes, answer, encode.priorities_error
         )
 
-    @router.post("/preempt")
+    @router.route("/preempt", methods=["POST"])
     async def preempt(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             return encode.preemption_result(choose_victims(models.preemption(body)))
@@ -93,7 +97,7 @@ def verbs(port: Port) -> APIRouter:
             port, "preempt", request, limits.preempt_body_bytes, answer, encode.preemption_error
         )
 
-    @router.post("/bind")
+    @router.route("/bind", methods=["POST"])
     async def bind(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             args = models.binding(body)

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import compress
+
+import numpy as np
 
 from app.kube.objects import NodeRecord
 from topology import tree as trees
@@ -180,7 +183,7 @@ class Cluster:
     def bind(self, uid: str, node: str, request: Vector) -> bool:
         """Count a pod as running there, and no longer as held anywhere. False: it was known."""
         self.release(uid)
-        if max(request) > MOST_BOOKED:
+        if max(request, default=0) > MOST_BOOKED:
             request = tuple(min(amount, MOST_BOOKED) for amount in request)
         booking = Booking(node, request)
         if self.bound.get(uid) == booking:
@@ -231,6 +234,18 @@ class Cluster:
             for resource, amount in enumerate(request)
             if amount
         )
+
+    def held_without_room(self, request: Vector) -> frozenset[str]:
+        """The nodes where something is held and this request does not fit beside it."""
+        every = self.topologies[ALL_NODES]
+        nodes = [node for node in self.held_on if node in every.tree.slot_of]
+        if not nodes:
+            return frozenset()
+        slots = np.fromiter(map(every.tree.slot_of.__getitem__, nodes), np.intp, len(nodes))
+        rows = [row for row, amount in enumerate(request) if amount]
+        asked = np.array([request[row] for row in rows], dtype=np.int64)
+        lacks = np.any(every.capacity.free(rows, slots) < asked[:, np.newaxis], axis=0)
+        return frozenset(compress(nodes, lacks.tolist()))
 
     def is_overcommitted(self, node: str) -> bool:
         """Whether what is held on a node no longer fits beside what is used there."""

@@ -27,6 +27,7 @@ from app.state.ledger import Ledger
 from app.state.planner import Offer, Planner
 from app.state.reservations import Reservations
 from app.state.settings import EngineSettings
+from app.state.turned_away import TurnedAway
 from topology import order
 from topology.errors import InvalidTopology
 from topology.levels import levels_of
@@ -46,6 +47,7 @@ class Engine:
         self.planner = Planner(self.cluster, self.eligibility)
         self.ledger = Ledger(self.settings, self.cluster, self.planner)
         self.reservations = Reservations(self.cluster)
+        self.turned_away = TurnedAway(self.cluster)
         self.topology_records: dict[str, TopologyRecord] = {}
         self.topology_problem = ""  # why a topology is not used; "" if all are
         self.is_draining = False
@@ -158,6 +160,7 @@ class Engine:
         if pod.is_finished:
             self._unbook(pod.uid)
         elif pod.node:
+            self.turned_away.forget(pod.uid)
             self.reservations.end(pod.uid)
             is_new = self.cluster.bind(pod.uid, pod.node, self.cluster.vector(pod.request))
             if is_new and pod.node in self.cluster.held_on:
@@ -174,6 +177,7 @@ class Engine:
         self._early.pop(uid, None)
 
     def _unbook(self, uid: str) -> None:
+        self.turned_away.forget(uid)
         if self.reservations.end(uid) or self.cluster.unbind(uid) is not None:
             self.ledger.capacity_grew()
 
@@ -223,7 +227,7 @@ class Engine:
         """Which of these nodes the pod may have."""
         claim = dialects.read(pod) if self._is_ours(pod) else None
         if claim is None:
-            return self._filter_ordinary(pod), self._effects()
+            return self._filter_ordinary(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
             return Failed("Corral is not ready: it has not read the whole cluster yet"), []
         gang = self.ledger.gangs.get(self.ledger.gang_of.get(pod.uid, claim.gang))
@@ -249,7 +253,7 @@ class Engine:
 
     def _filter_member(
         self, gang: Gang, member: Member, candidates: Candidates, now: float
-    ) -> FilterAnswer:
+    ) -> Pinned | Rejected:
         uid = member.pod.uid
         if uid not in gang.plan and gang.phase not in (Phase.GATHERING, Phase.WAITING):
             self.ledger.review_now(gang, now)  # a newcomer: in excess, or a replacement
@@ -297,14 +301,17 @@ class Engine:
         if len(self._early) > MOST_EARLY:
             self._early.popitem(last=False)
 
-    def _filter_ordinary(self, pod: PodRecord) -> Passed:
+    def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
         """Anything goes but what is held for gangs."""
         request = self.cluster.vector(pod.request)
         if self.reservations.passed(pod.uid, request):
             self.ledger.capacity_grew()
         self.cluster.refresh()
-        held_on = self.cluster.held_on
-        return Passed(frozenset(node for node in held_on if not self.cluster.fits(node, request)))
+        without = self.cluster.held_without_room(request)
+        self.turned_away.forget(pod.uid)
+        if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
+            self.turned_away.add(pod, request)
+        return Passed(without)
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`: whole domains stay free."""
@@ -365,6 +372,8 @@ class Engine:
         if not self.is_draining:
             self.ledger.plan_waiting(now)
             self.ledger.wake_misinformed()
+            self.ledger.out += self.turned_away.woken(self.ledger.freed_nodes)
+            self.ledger.freed_nodes.clear()
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:

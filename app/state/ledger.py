@@ -42,6 +42,7 @@ class Ledger:
     plannable: dict[GangKey, None] = field(default_factory=dict)
     planned: dict[GangKey, None] = field(default_factory=dict)
     misinformed: dict[GangKey, None] = field(default_factory=dict)  # gangs with such members
+    freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
     _queue: list[GangKey] = field(default_factory=list)  # the rest of the pass under way
     _wants_pass: bool = False
     _retry_at: float = math.inf  # when the first gang's back-off is over
@@ -241,7 +242,9 @@ class Ledger:
     def _end_plan_of(self, gang: Gang, uid: str, sentence: str) -> None:
         if uid in gang.arrived:
             self.out.append(Refuse(uid, sentence))
-        if self.cluster.release(uid) is not None:
+        booking = self.cluster.release(uid)
+        if booking is not None:
+            self.freed_nodes[booking.node] = None
             self.capacity_grew()
         gang.forget_plan_of(uid)
 
@@ -253,7 +256,8 @@ class Ledger:
         Members already pinned keep their node. False: the whole plan is lost.
         """
         for uid in [uid for uid in gang.plan if uid not in gang.answered or uid == member.pod.uid]:
-            self.cluster.release(uid)
+            if self.cluster.release(uid) is not None:
+                self.freed_nodes[gang.plan[uid]] = None
             gang.forget_plan_of(uid)
         if self._plan(gang, now, offer):
             return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -807,3 +809,107 @@ def test_a_topology_that_cannot_be_used_is_told_and_the_others_stay():
     assert "Topology bad" in world.engine.warnings()[0]
     world.put(*members("g", 4))
     assert len(world.held) == 4
+
+
+def test_members_told_to_wait_for_others_are_woken_to_hear_that_there_is_no_room():
+    world = World(four_racks())
+    gang = members("big", 5)
+    world.put(*gang[:4])
+    assert "waits until all 5" in world.filter(gang[0]).sentence
+    world.put(gang[4])
+    world.tick()
+    assert world.woken == ["big0"]
+    assert "cannot be placed" in world.filter(gang[0]).sentence
+    world.tick()
+    assert world.woken == ["big0"]
+
+
+def test_members_told_to_wait_for_others_are_woken_to_hear_that_the_gang_cannot_be_meant():
+    world = World(four_racks())
+    first = pod("g0", annotations=group("g", 2, RACK))
+    world.put(first)
+    world.filter(first)
+    world.put(pod("g1", annotations=group("g", 3, RACK)))
+    world.tick()
+    assert world.woken == ["g0"]
+    assert "members disagree" in world.filter(first).sentence
+
+
+def test_other_numbers_in_a_verdict_wake_nobody():
+    world = World(four_racks())
+    gang = members("big", 5)
+    world.put(*gang)
+    world.filter(gang[0])
+    world.put(pod("plain", on="n00"))
+    world.put(*(pod(f"f{rack}", on=f"n{rack}0") for rack in range(4)))
+    world.tick(61.0)
+    world.tick()
+    assert world.woken == []
+
+
+def test_members_of_many_gangs_are_set_right_a_few_at_a_time():
+    world = World(four_racks())
+    gangs = [members(f"big{number}", 5) for number in range(10)]
+    for gang in gangs:
+        world.put(gang[0])
+        world.filter(gang[0])
+    for gang in gangs:
+        world.put(*gang[1:])
+    woken = []
+    for _ in range(20):
+        world.tick()
+        woken.append(len(world.woken))
+    assert woken[-1] == 10
+    assert max(later - before for before, later in pairwise([0, *woken])) <= 4
+
+
+def test_no_pod_is_one_too_many_of_a_gang_whose_members_disagree_on_its_size():
+    world = World(four_racks())
+    gang = [pod(f"g{i}", annotations=group("g", 2 if i == 0 else 3, RACK)) for i in range(3)]
+    world.put(*gang)
+    assert len({world.filter(member).sentence for member in gang}) == 1
+
+
+def test_a_mistaken_pod_the_watch_has_not_shown_yet_hears_its_mistake_at_once():
+    world = World(four_racks())
+    answer = world.filter(pod("g0", annotations=group("g", "three", RACK)))
+    assert "got 'three'" in answer.sentence
+
+
+def test_an_ordinary_pod_that_found_everything_held_is_woken_when_the_hold_ends():
+    world = World([node("b0/r0/n00")])
+    (member,) = members("g", 1)
+    world.put(member)
+    plain = pod("plain")
+    world.put(plain)
+    assert world.filter(plain) == Passed(frozenset({"n00"}))
+    world.tick()
+    assert world.woken == []
+    world.delete(member)
+    world.tick()
+    assert world.woken == ["plain"]
+    world.tick()
+    assert world.woken == ["plain"]
+
+
+def test_an_ordinary_pod_is_not_woken_for_a_hold_that_ended_where_it_does_not_fit():
+    world = World([node("b0/r0/n00"), node("b0/r1/n10", gpus=2)])
+    large, small = members("large", 1), members("small", 1, gpus=2)
+    world.put(*large, *small)
+    plain = pod("plain", gpus=4)
+    world.filter(plain, ["n00"])
+    world.delete(*small)
+    world.tick()
+    assert world.woken == []
+
+
+def test_an_ordinary_pod_that_is_gone_is_not_woken():
+    world = World([node("b0/r0/n00")])
+    (member,) = members("g", 1)
+    plain = pod("plain")
+    world.put(member, plain)
+    world.filter(plain)
+    world.delete(plain)
+    world.delete(member)
+    world.tick()
+    assert world.woken == []
