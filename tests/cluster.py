@@ -54,7 +54,7 @@ API_VERSIONS = {
     "Secret": "v1",
     "SelfSubjectAccessReview": "authorization.k8s.io/v1",
     "ServiceAccount": "v1",
-    "Topology": "kueue.x-k8s.io/v1beta1",
+    "Topology": "kueue.x-k8s.io/v1beta2",
 }
 CLUSTER_SCOPED = frozenset(
     {

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.cluster import Cluster
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
+from tests.corral_process import CorralProcess
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +41,14 @@ def cluster(plane: ControlPlane) -> Iterator[Cluster]:
         admin.delete_all(kind)
         admin.wait(partial(_is_gone, admin, kind), 10, f"no {kind} left")
     admin.delete_all("Event")
+
+
+@pytest.fixture
+def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
+    """Corral with the rights that are shipped, and a kube-scheduler that asks it."""
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        plane.start_scheduler(extender=corral.url)
+        yield corral
 
 
 def _is_gone(cluster: Cluster, kind: str) -> bool:

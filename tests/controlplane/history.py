@@ -6,12 +6,15 @@ watch from an older version replays them.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
-from tests.cluster import Cluster, Objects, collection
+from tests.cluster import Cluster, Object, Objects, collection
+
+Changes = Generator[Object, None, None]
 
 NAMESPACE = "default"
-REPLAY_SECONDS = 2.0  # the replay comes at once; after it the watch is silent
+REPLAY_SECONDS = 1.0  # the replay comes at once; after it the watch is silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,14 @@ class Moment:
         return cls(page["metadata"]["resourceVersion"])
 
 
+def changes_after(moment: Moment, cluster: Cluster, seconds: float) -> Changes:
+    """Every change of a pod after that moment, as it comes, for that long at most."""
+    yield from cluster.watch("Pod", seconds, NAMESPACE, resourceVersion=moment.version)
+
+
 def since(moment: Moment, cluster: Cluster) -> Objects:
-    """Every change of a pod after that moment, oldest first: `{"type", "object"}`."""
-    return list(
-        cluster.watch("Pod", REPLAY_SECONDS, NAMESPACE, resourceVersion=moment.version)
-    )
+    """Every change of a pod from that moment until now, oldest first: `{"type", "object"}`."""
+    return list(changes_after(moment, cluster, REPLAY_SECONDS))
 
 
 def bindings(changes: Objects) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""One scenario, two worlds: the sandbox and the real control plane give the same placements."""

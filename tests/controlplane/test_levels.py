@@ -1,0 +1,88 @@
+"""Where Kueue is installed, its Topology objects say which levels there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster import BLOCK, HOSTNAME, RACK, Cluster, Object, Refused, collection, grid
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.seen import START_SECONDS, racks_of, unschedulable
+from tests.corral_process import CorralProcess
+from tests.workloads import asking, members
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+IN_RACK = asking(required=RACK)
+TOPOLOGY_VERSION = "kueue.x-k8s.io/v1beta2"
+TOPOLOGY_CRD = yaml.safe_load("""
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: topologies.kueue.x-k8s.io}
+spec:
+  group: kueue.x-k8s.io
+  scope: Cluster
+  names: {kind: Topology, listKind: TopologyList, plural: topologies, singular: topology}
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              levels:
+                type: array
+                items: {type: object, properties: {nodeLabel: {type: string}}}
+""")
+
+
+@pytest.fixture
+def topology_crd(cluster: Cluster) -> Iterator[None]:
+    """Topology as Kueue defines it, as far as Corral reads it."""
+    cluster.create(TOPOLOGY_CRD)
+    cluster.wait(lambda: serves_topologies(cluster), 10, "the CRD is served")
+    yield
+    cluster.delete("CustomResourceDefinition", "topologies.kueue.x-k8s.io")
+
+
+def test_levels_come_from_a_kueue_topology_object(
+    plane: ControlPlane, cluster: Cluster, topology_crd: None, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=2, nodes=2, gpus=8))
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        cluster.create_all(members("early", 2, annotations=IN_RACK))
+        cluster.wait(lambda: is_told_to_all(cluster, f"not known: {RACK}"), 10, "the verdict")
+
+        cluster.create(topology("fabric", BLOCK, RACK, HOSTNAME))
+        cluster.wait(lambda: len(cluster.bound()) == 2, START_SECONDS, "the gang's start")
+    assert len(racks_of(cluster)) == 1
+
+
+def is_told_to_all(cluster: Cluster, text: str) -> bool:
+    told = unschedulable(cluster)
+    return len(told) == 2 and all(text in sentence for sentence in told.values())
+
+
+def topology(name: str, *levels: str) -> Object:
+    return {
+        "apiVersion": TOPOLOGY_VERSION,
+        "kind": "Topology",
+        "metadata": {"name": name},
+        "spec": {"levels": [{"nodeLabel": level} for level in levels]},
+    }
+
+
+def serves_topologies(cluster: Cluster) -> bool:
+    try:
+        cluster.request("GET", collection("Topology", api_version=TOPOLOGY_VERSION))
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""`corral serve` as a user runs it: a process with a port of its own, ended by its handle.
+
+    with CorralProcess(kubeconfig, folder) as corral:
+        plane.start_scheduler(extender=corral.url)
+        corral.kill()                                   # as the kernel would: nothing is said
+        corral.start()                                  # on the same port
+
+It works against anything that answers like an API server, and dies with the test process.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+import yaml
+
+from tests.cluster import BLOCK, RACK
+from tests.controlplane.plane import free_ports
+from tests.controlplane.process import Process
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_ROOT = ("sh", "-c", 'cd "$0" && exec "$@"', ROOT)  # `python -m app` needs no installation there
+
+READY_SECONDS = 20.0  # 0.7 s on an idle machine
+EXIT_SECONDS = 20.0  # bind_seconds (8) and CLOSE_SECONDS (5), and a little
+
+
+class _Serve(Process):
+    """One run of the program: a `Process` that may also be killed, and has an exit code."""
+
+    def __init__(self, flags: Sequence[str | Path], log: Path) -> None:
+        super().__init__([*IN_ROOT, sys.executable, "-m", "app", "serve", *flags], log)
+        self.name = "corral serve"
+
+    def signalled(self, signum: int, seconds: float) -> int:
+        """Sends the signal and returns the exit code. Raises: TimeoutError."""
+        self._popen.send_signal(signum)
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{self.name} runs {seconds:g} s after signal {signum}") from error
+
+
+class CorralProcess:
+    """A Corral that can be started, killed, stopped and started again; always the same URL.
+
+    Further keywords are settings, by their names in `app/settings.py`.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        folder: Path,
+        *,
+        levels: Sequence[str] = (BLOCK, RACK),
+        **settings: object,
+    ) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = folder / "corral.log"
+        self._run: _Serve | None = None
+        file = folder / "corral-settings.yaml"
+        file.write_text(yaml.safe_dump({"levels": ",".join(levels), **settings}), encoding="utf-8")
+        self._flags = (
+            f"--kubeconfig={kubeconfig}",
+            f"--extender-listen=127.0.0.1:{port}",
+            f"--settings={file}",
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._run is not None:
+            self._run.stop()
+
+    def start(self) -> None:
+        """Starts it and returns when it is ready. Raises: ProcessEnded; TimeoutError."""
+        self.start_unready()
+        self.wait_ready()
+
+    def start_unready(self) -> None:
+        """Starts it; it may not have read the cluster yet."""
+        if self._run is not None:
+            raise RuntimeError("it runs already: kill or terminate it first")
+        self._run = _Serve(self._flags, self.log)
+
+    def wait_ready(self) -> None:
+        """Returns when /readyz says yes. Raises: ProcessEnded; TimeoutError."""
+        run = self._running()
+        deadline = time.monotonic() + READY_SECONDS
+        last = "no answer"
+        with httpx.Client(base_url=self.url, timeout=2.0, trust_env=False) as client:
+            while time.monotonic() < deadline:
+                run.check()
+                try:
+                    answer = client.get("/readyz")
+                except httpx.HTTPError as error:
+                    last = str(error)
+                else:
+                    if answer.status_code == 200:
+                        return
+                    last = answer.text
+                time.sleep(0.02)
+        raise TimeoutError(f"corral is not ready after {READY_SECONDS:g} s: {last}; {self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash, or the end of memory, looks like."""
+        self._running().signalled(signal.SIGKILL, EXIT_SECONDS)
+        self._run = None
+
+    def terminate(self) -> int:
+        """SIGTERM; the exit code once it has gone. Raises: TimeoutError."""
+        code = self._running().signalled(signal.SIGTERM, EXIT_SECONDS)
+        self._run = None
+        return code
+
+    def metric(self, name: str) -> float:
+        """One sample of /metrics, by its whole name with labels. Raises: KeyError."""
+        text = httpx.get(f"{self.url}/metrics", timeout=5.0, trust_env=False).text
+        samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return float(dict(samples)[name])
+
+    def _running(self) -> _Serve:
+        if self._run is None:
+            raise RuntimeError("it does not run: start it first")
+        return self._run

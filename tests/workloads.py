@@ -1,0 +1,52 @@
+"""Gangs as users write them: pods of a group, or a Job, with Kueue's topology annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.cluster import GPU, Object, Objects, pod
+
+GROUP = "kueue.x-k8s.io/pod-group-name"
+TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
+
+
+def asking(
+    *, required: str | None = None, preferred: str | None = None, unconstrained: bool = False
+) -> dict[str, str]:
+    """The topology annotations of a pod; none of them for nothing asked."""
+    wanted = {
+        REQUIRED: required,
+        PREFERRED: preferred,
+        UNCONSTRAINED: "true" if unconstrained else None,
+    }
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def member(
+    group: str,
+    number: int,
+    total: int | str,
+    *,
+    requests: Mapping[str, str | int] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Object:
+    """Pod `group-number` of a group that says it has so many pods."""
+    return pod(
+        f"{group}-{number}",
+        requests=requests or {GPU: 8},
+        annotations={GROUP: group, TOTAL: str(total), **(annotations or {})},
+        **spec,
+    )
+
+
+def members(
+    group: str, pods: int, *, numbers: Iterable[int] | None = None, **fields: Any
+) -> Objects:
+    """All pods of a group of that size, or those with the given numbers."""
+    chosen = range(pods) if numbers is None else numbers
+    return [member(group, number, pods, **fields) for number in chosen]
