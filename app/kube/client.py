@@ -20,7 +20,7 @@ from app.kube.objects import PodRecord
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
 LONGEST_REASON = 128  # characters
 EVENT_SECONDS = 10.0  # an event is not worth waiting for
-COMPONENT = "corral"
+COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is called corral
 
 
 class Requests(Protocol):
