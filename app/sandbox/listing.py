@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import islice
 
 import orjson
 
@@ -50,18 +52,32 @@ def page_of(store: Store, request: ListRequest) -> Page:
         if request.token:
             raise expired(_CONTINUE_EXPIRED) from refusal
         raise
-    found = [
-        (key, stored)
-        for key, stored in state
-        if (not request.namespace or key[0] == request.namespace)
-        and (after is None or key > after)
-        and (request.matches is None or request.matches(stored.body))
-    ]
+    begin, end = _range(state, request.namespace)
+    if after is not None:
+        begin = max(begin, bisect_right(state, after, key=_key))
+    found: list[tuple[Key, Stored]] = []
+    for key, stored in islice(state, begin, end):
+        if request.matches is None or request.matches(stored.body):
+            found.append((key, stored))
+            if request.limit and len(found) > request.limit:
+                break
     if not request.limit or len(found) <= request.limit:
         return Page([stored for _, stored in found], version, "", None)
     taken = found[: request.limit]
-    left = len(found) - len(taken) if request.matches is None else None
+    left = end - begin - len(taken) if request.matches is None else None
     return Page([stored for _, stored in taken], version, _token(version, taken[-1][0]), left)
+
+
+def _range(state: list[tuple[Key, Stored]], namespace: str) -> tuple[int, int]:
+    """The places of one namespace in a state sorted by namespace and name; "" is all of it."""
+    if not namespace:
+        return 0, len(state)
+    behind = (namespace + "\0", "")
+    return bisect_left(state, (namespace, ""), key=_key), bisect_left(state, behind, key=_key)
+
+
+def _key(entry: tuple[Key, Stored]) -> Key:
+    return entry[0]
 
 
 def _start(store: Store, request: ListRequest) -> tuple[int, Key | None]:
