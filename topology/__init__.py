@@ -10,11 +10,16 @@ inputs give the same answer, bit for bit.
 Read in this order:
     tree        nodes as slots, domains as ranges of slots
     capacity    what is allocatable, used and held over those slots
-    request     what is asked for: gang, group, pod set, constraint
-    fit         how many pods fit each node and each domain
-    order       which comes first: every tie-break
+    request     what is asked for: gang, group, pod set, constraint, slices, leader
+    unit        what of it is placed in one go, in levels of one tree
+    room        the books as one search sees them: masks, scores, what it assumes itself
+    fit         how much fits each node and each domain
+    order       which comes first: every tie-break; `take`, how much each gets
     search      which level and which domains; `assign` then goes down to nodes and ranks
+    balanced    the same many in every domain, where that is asked for
+    replace     a place for some pods of a gang beside others that stay
     answer      Placement, or NoFit and why
+    ranks       which pod goes to which of the nodes
     invariants  what must hold between all of these
 """
 
@@ -26,8 +31,10 @@ from topology.capacity import Capacity
 from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
 from topology.levels import NODE_LEVEL, levels_of
 from topology.order import packing_scores
-from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice
+from topology.replace import complete
+from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice, Strategy
 from topology.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
+from topology.room import Options
 from topology.search import find
 from topology.tree import Tree, build, levels_that_do_not_nest
 
@@ -46,16 +53,19 @@ __all__ = [
     "Leader",
     "Mask",
     "NoFit",
+    "Options",
     "Placement",
     "PodSet",
     "PodSetPlacement",
     "ResourceAxis",
     "Rows",
     "Slice",
+    "Strategy",
     "TopologyError",
     "Tree",
     "assignment",
     "build",
+    "complete",
     "find",
     "levels_of",
     "levels_that_do_not_nest",

@@ -53,11 +53,28 @@ class NoFit:
     unit: Literal["pod", "slice", "leader"] = "pod"
     excluded: tuple[tuple[str, int], ...] = ()
     """(reason, nodes that take none for it), most frequent first, ties alphabetical."""
+    nodes: int = 0
+    """Nodes that were looked at: those that are open."""
+    layers: tuple[tuple[str, int, int], ...] = ()
+    """Of several slice layers: (level key, slices that fit, slices needed), outermost first."""
+    is_proven: bool = True
+    """Nothing fits, however it is placed. False: another place for what was placed or kept before
+    it might leave room, and was not tried."""
+    is_cut_short: bool = False
+    """The search ended before it had tried everything it knows to try."""
+    leader: str = ""
+    """The leader, where it is what does not fit; the other numbers are its workers' alone."""
 
     def __str__(self) -> str:
         """One sentence of at most SENTENCE_MAX characters; the same data gives the same text."""
         place = f" in one {_shortened(self.level)}" if self.level else ""
         sentence = f"{self.available} of {self.needed} {self.unit}s fit{place}"
+        if self.leader:
+            sentence += f", but not with leader {_shortened(self.leader)}"
+        for level, fit, needed in self.layers[1:]:
+            sentence += f", {fit} of {needed} slices in {_shortened(level)}"
+        if self.is_cut_short:
+            sentence += ", not everything was tried"
         separator = "; excluded nodes: "
         for reason, nodes in self.excluded[:_REASONS_MAX]:
             longer = f"{sentence}{separator}{_shortened(reason)} {nodes}"

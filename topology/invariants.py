@@ -7,6 +7,7 @@ their uids belong to the ledger that knows them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from topology.answer import Placement, PodSetPlacement
 from topology.assign import assignment
 from topology.capacity import Capacity
 from topology.errors import BrokenInvariant
-from topology.request import Gang, PodSet
+from topology.request import Constraint, Gang, Group, PodSet
 from topology.resources import Counts, Mask
 from topology.tree import Tree
 
@@ -57,6 +58,7 @@ def check(
         check_placement_is_whole(tree, gang, placement)
         check_placement_fits(capacity, gang, placement, masks or {})
         check_required_level_is_one_domain(tree, gang, placement)
+        check_slices_are_whole(tree, gang, placement)
         for placed in placement.pod_sets:
             check_ranks_are_dense(tree, placed)
 
@@ -177,11 +179,13 @@ def check_placement_is_whole(tree: Tree, gang: Gang, placement: Placement) -> No
     """Every pod of every pod set is placed once, in the domains the answer names."""
     _require(placement.gang == gang.key, f"placement of {placement.gang} for gang {gang.key}")
     _require(placement.generation == tree.generation, "placement of another generation")
-    names = [pod_set.name for pod_set in gang.pod_sets()]
-    _require([p.pod_set for p in placement.pod_sets] == names, "placement of other pod sets")
-    for pod_set, placed in _pairs(gang, placement):
-        owner = f"pod set {pod_set.name}"
-        _require(placed.pods == pod_set.pods, f"{owner}: {placed.pods} of {pod_set.pods} placed")
+    _require(
+        [placed.pod_set for placed in placement.pod_sets] == list(gang.names()),
+        "placement of other pod sets",
+    )
+    for asked, placed in _pairs(gang, placement):
+        owner = f"pod set {asked.name}"
+        _require(placed.pods == asked.pods, f"{owner}: {placed.pods} of {asked.pods} placed")
         for entries in (placed.slots, placed.domains):
             indices = [index for index, _ in entries]
             _require(indices == sorted(set(indices)), f"{owner}: not in order, or named twice")
@@ -214,14 +218,41 @@ def check_placement_fits(
 
 
 def check_required_level_is_one_domain(tree: Tree, gang: Gang, placement: Placement) -> None:
-    """All pods of a pod set with a required level are in one domain of it."""
-    for pod_set, placed in _pairs(gang, placement):
-        if pod_set.constraint.required is not None:
-            level = tree.levels.index(pod_set.constraint.required)
-            domains = {int(tree.domain_of[level][slot]) for slot, _ in placed.slots}
+    """All that shares a required level, pod set or group, is in one domain of it."""
+    slots_of = {placed.pod_set: placed.slots for placed in placement.pod_sets}
+    for owner, constraint, names in _constrained(gang.root):
+        if constraint.required is not None:
+            level = tree.levels.index(constraint.required)
+            slots = [slot for name in names for slot, _ in slots_of[name]]
+            domains = {int(tree.domain_of[level][slot]) for slot in slots}
+            _require(len(domains) == 1, f"{owner}: {len(domains)} domains of {constraint.required}")
+
+
+def _constrained(group: Group) -> Iterable[tuple[str, Constraint, list[str]]]:
+    """Everything with a constraint of its own, and the names of all that is under it."""
+    under = list(Gang("any/gang", group).names())
+    yield f"group {group.name}", group.constraint, under
+    for member in group.members:
+        if isinstance(member, Group):
+            yield from _constrained(member)
+        else:
+            leader = [] if member.leader is None else [member.leader.name]
+            yield f"pod set {member.name}", member.constraint, [member.name, *leader]
+
+
+def check_slices_are_whole(tree: Tree, gang: Gang, placement: Placement) -> None:
+    """Each domain of a slice layer holds whole slices of it, but for one smaller last slice."""
+    slots_of = {placed.pod_set: placed.slots for placed in placement.pod_sets}
+    for pod_set in gang.pod_sets():
+        for layer in pod_set.slices:
+            pods_in: Counter[int] = Counter()
+            for slot, pods in slots_of[pod_set.name]:
+                pods_in[int(tree.domain_of[tree.levels.index(layer.level)][slot])] += pods
+            rests = sorted(pods % layer.pods for pods in pods_in.values() if pods % layer.pods)
+            last = pod_set.pods % layer.pods
             _require(
-                len(domains) == 1,
-                f"pod set {pod_set.name}: {len(domains)} domains of {pod_set.constraint.required}",
+                rests == ([last] if last else []),
+                f"pod set {pod_set.name}: slices of {layer.pods} are cut at {layer.level}",
             )
 
 
@@ -235,4 +266,11 @@ def check_ranks_are_dense(tree: Tree, placed: PodSetPlacement) -> None:
 
 
 def _pairs(gang: Gang, placement: Placement) -> Iterable[tuple[PodSet, PodSetPlacement]]:
-    return zip(gang.pod_sets(), placement.pod_sets, strict=True)
+    """Everything that gets a place of its own, a leader as a pod set of one pod."""
+    asked: list[PodSet] = []
+    for pod_set in gang.pod_sets():
+        asked.append(pod_set)
+        if pod_set.leader is not None:
+            leader = pod_set.leader
+            asked.append(PodSet(leader.name, 1, leader.request, leader.shape))
+    return zip(asked, placement.pod_sets, strict=True)

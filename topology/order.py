@@ -3,89 +3,124 @@
 Counts come in domain order, which is the lexicographic order of the domains' paths.
 Ties break by the lowest index, everywhere; so equal inputs give equal answers.
 
-    tightest            the smallest domain that still takes all of it
-    most_free_first     few domains: the roomiest whole, the last one the tightest that
-                        takes what is left (Kueue's BestFit)
-    least_free_first    leave the large holes alone: the smallest first (LeastFreeCapacity)
+    tightest      the smallest domain that takes all of it
+    one_domain    the tightest of the most welcome domains
+    ranked        domains in the order in which they are filled, by `request.Strategy`
+    ranked_led    the same while the leader has no place yet
+    for_group     domains in the order in which a group tries them, by `request.DomainOrder`
 
-A descending stable sort is not needed to take a prefix of one. The counts alone are
-sorted; where their running sum reaches the pods is the edge count; domains beyond the edge
-are taken whole, and those at the edge by index until it is enough.
-
-`packing_scores` is the same concern for a single ordinary pod, as kube-scheduler scores.
+`take` then fills domains in that order. `packing_scores` is the same concern for a single
+ordinary pod, as kube-scheduler scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy import typing as npt
 
 from topology.capacity import Capacity
-from topology.resources import Counts
+from topology.fit import LevelFit
+from topology.request import DomainOrder, Strategy
+from topology.resources import Counts, Rows
 from topology.tree import Tree
 
 SCORE_MAX = 10  # of an extender's prioritize answer
+_KEY_BITS = 62  # of one int64 that holds several sort columns
 
 
-def tightest(pods_by_domain: Counts, pods: int) -> int | None:
-    """The domain with the smallest count of at least `pods`; None if there is none.
+def tightest(counts: Counts, need: int, ties: Counts | None = None) -> int | None:
+    """The domain with the smallest count of at least `need`; None if there is none.
 
+    Order: of equal counts the smallest tie, then the lowest index.
     Source: kueue.md 2.5, bestFit, and 2.6, steps 1 to 3.
     """
-    if pods_by_domain.size == 0 or pods_by_domain.max() < pods:
+    if counts.size == 0 or counts.max() < need:
         return None
-    fits = (pods_by_domain >= pods).nonzero()[0]
-    return int(fits[pods_by_domain[fits].argmin()])
+    fits = (counts >= need).nonzero()[0]
+    counted = counts[fits]
+    if ties is None:
+        return int(fits[counted.argmin()])
+    fits = fits[counted == counted.min()]
+    return int(fits[ties[fits].argmin()])
 
 
-def most_free_first(pods_by_domain: Counts, pods: int) -> Counts:
-    """Pods to take from each domain so that few domains are touched.
+def one_domain(fits: LevelFit, need: int, *, is_last_chance: bool) -> int | None:
+    """The domain that takes all slices, and the leader, or None.
 
-    Shapes: (D,) -> (D,), at most what each has, adding up to `pods`.
-    Raises: ValueError if they do not suffice.
-    Source: kueue.md 2.6, step 4 (greedy), and 2.7, `assign`, for BestFit.
+    Preferred nodes weigh more than capacity: before the last chance only the domains with the
+    highest score are looked at, then the best of those that fit.
+    Order: highest score, fewest slices, fewest pods, lowest index.
+    Source: kueue.md 2.6, steps 1 to 4 (required).
     """
-    ordered = np.sort(pods_by_domain)[::-1]
-    edge, left, at_edge = _edge(ordered, pods)
-    taken = pods_by_domain * (pods_by_domain > edge)
-    if at_edge:
-        taken[(pods_by_domain == edge).nonzero()[0][:at_edge]] = edge
-    last = tightest(pods_by_domain - taken, left)  # nothing is left of those taken whole
-    assert last is not None, "the next domain in order alone takes what is left"
-    taken[last] = left
-    return taken
+    counts = fits.slices_led
+    if fits.may_lead is not None:
+        counts = np.where(fits.may_lead, counts, -1)
+    if fits.scores is not None:
+        looked_at = counts >= (need if is_last_chance else 0)
+        if not looked_at.any():
+            return None
+        best = fits.scores[looked_at].max()
+        counts = np.where(looked_at & (fits.scores == best), counts, -1)
+    ties = None if fits.slices is fits.pods else fits.pods_led
+    return tightest(counts, need, ties)
 
 
-def least_free_first(pods_by_domain: Counts, pods: int) -> Counts:
-    """Pods to take from each domain so that large free domains stay whole.
+def ranked(fits: LevelFit, strategy: Strategy) -> Rows:
+    """Domains in the order in which they are filled with workers.
 
-    Shapes: (D,) -> (D,), at most what each has, adding up to `pods`.
-    Raises: ValueError if they do not suffice.
-    Source: kueue.md 2.6, step 4 (greedy), and 2.7, `assign`, for LeastFreeCapacity.
+    Below the level of the slices none are counted, so there the smallest come first.
+    Source: kueue.md 2.5, sorted.
     """
-    edge, left, at_edge = _edge(np.sort(pods_by_domain), pods)
-    taken = pods_by_domain * (pods_by_domain < edge)
-    of_edge = (pods_by_domain == edge).nonzero()[0]
-    taken[of_edge[:at_edge]] = edge
-    taken[of_edge[at_edge]] = left
-    return taken
+    columns = [] if fits.scores is None else [(fits.scores, True)]
+    columns.append((fits.slices, strategy is Strategy.BEST_FIT))
+    if fits.slices is not fits.pods:
+        columns.append((fits.pods, False))
+    return by_columns(columns)
 
 
-def _edge(ordered: Counts, pods: int) -> tuple[int, int, int]:
-    """Where a running sum over ordered counts reaches `pods`.
+def ranked_led(fits: LevelFit, strategy: Strategy) -> Rows:
+    """Domains in the order in which the leader and then its workers are offered to them.
 
-    Returns the count at that place, the pods still missing before it (at least 1), and how many
-    domains of that same count come before it.
+    Source: kueue.md 2.5, sortedL.
     """
-    running = ordered.cumsum()
-    place = int(running.searchsorted(pods))
-    if place == running.size:
-        raise ValueError(f"{int(ordered.sum())} pods fit, {pods} to place")
-    edge = int(ordered[place])
-    before = int(running[place]) - edge
-    at_edge = int(np.count_nonzero(ordered[:place] == edge))
-    return edge, pods - before, at_edge
+    if fits.may_lead is None:
+        return ranked(fits, strategy)
+    columns = [(fits.may_lead.astype(np.int64), True)]
+    if fits.scores is not None:
+        columns.append((fits.scores, True))
+    columns.append((fits.slices_led, strategy is Strategy.BEST_FIT))
+    if fits.slices is not fits.pods:
+        columns.append((fits.pods_led, False))
+    return by_columns(columns)
+
+
+def by_columns(columns: Sequence[tuple[Counts, bool]]) -> Rows:
+    """Domain indices sorted by columns, the first column first; ties by the lowest index.
+
+    Each column says whether larger numbers come first. All columns and the index go into
+    one integer where they fit: sorting that is several times faster than by columns.
+    Shapes: each column (D,) of numbers >= 0 -> (D,).
+    """
+    domains = columns[0][0].size
+    if domains < 2:
+        return np.arange(domains, dtype=np.intp)
+    largest = [int(column.max()) for column, _ in columns]
+    index_bits = (domains - 1).bit_length()
+    if index_bits + sum(most.bit_length() for most in largest) > _KEY_BITS:
+        ascending = [-column if is_descending else column for column, is_descending in columns]
+        return np.lexsort(ascending[::-1])
+    key = np.zeros(domains, dtype=np.int64)
+    for (column, is_descending), most in zip(columns, largest, strict=True):
+        key <<= most.bit_length()
+        key += most - column if is_descending else column
+    key <<= index_bits
+    key += np.arange(domains)
+    key.sort()
+    key &= (1 << index_bits) - 1
+    return key.astype(np.intp, copy=False)
 
 
 def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Counts:
@@ -110,6 +145,31 @@ def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Co
     np.copyto(scores, weighted > 0, where=is_free)
     scores[~capacity.may_cover(tree.node_level, request)] = 0
     return scores
+
+
+def for_group(
+    tree: Tree,
+    order: DomainOrder,
+    candidates: Rows,
+    level: int,
+    inside: int,
+    urgency: Callable[[int, Rows], npt.NDArray[np.float64]],
+) -> Rows:
+    """Candidates of one level in the order in which a group tries them.
+
+    `urgency` says of domains of a level how far the group would fill them; a fuller one comes
+    first. `inside` is the level of the domain they all lie in; -1: none.
+    Order: TOPMOST by the ancestors, the widest first, then by the domain itself; else by the
+        domain alone. Ties by the lowest index.
+    Source: grove-kai.md 3, steps 6 and 10; volcano.md 3.4 (HyperNodeOrder).
+    """
+    levels = range(inside + 1, level + 1) if order is DomainOrder.TOPMOST else (level,)
+    columns: list[npt.NDArray[Any]] = []
+    for at in levels:
+        around = tree.domain_of[at][tree.starts[level][candidates]]
+        columns += [-urgency(at, around), around]
+    ranked: Rows = candidates[np.lexsort(columns[::-1])]
+    return ranked
 
 
 _WHOLE = 1000  # shares are in thousandths: finer than a score, and exact in integers

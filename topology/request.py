@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
 
 from topology.errors import InvalidRequest
@@ -50,6 +51,26 @@ def _check_shape(owner: str, shape: Hashable) -> None:
         hash(shape)
     except TypeError as error:
         raise InvalidRequest(f"{owner}: shape {shape!r} is not hashable") from error
+
+
+class Strategy(Enum):
+    """Which domains are filled first when one does not take all."""
+
+    BEST_FIT = "best fit"
+    """Few domains: the roomiest whole, the last one the tightest that takes what is left."""
+    LEAST_FREE = "least free"
+    """The smallest holes first, so that large ones stay whole (Kueue: LeastFreeCapacity)."""
+
+
+class DomainOrder(Enum):
+    """Which domain of a level is tried first for a group of pods."""
+
+    TIGHTEST = "tightest"
+    """The one with the least room beyond what is asked; a pod set alone as Kueue places it."""
+    TOPMOST = "topmost"
+    """The tightest of the widest level first, then inside it (KAI: subset ordering)."""
+    MOST_USED = "most used"
+    """The one whose resources will be used most, against what it has (Volcano: HyperNodeOrder)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +140,8 @@ class PodSet:
     slices: tuple[Slice, ...] = ()
     """Layers from the coarsest to the finest, each dividing the one before."""
     leader: Leader | None = None
+    partial_last_slice: bool = False
+    """Pods that do not divide into slices leave the last slice smaller; else they are refused."""
 
     def __post_init__(self) -> None:
         _check_name("pod set", "name", self.name)
@@ -131,7 +154,11 @@ class PodSet:
         self._check_slices(owner)
 
     def _check_slices(self, owner: str) -> None:
-        if self.slices and self.pods % self.slices[0].pods:
+        if not isinstance(self.partial_last_slice, bool):
+            raise InvalidRequest(
+                f"{owner}: partial_last_slice {self.partial_last_slice!r} is neither yes nor no"
+            )
+        if self.slices and self.pods % self.slices[0].pods and not self.partial_last_slice:
             raise InvalidRequest(
                 f"{owner}: {self.pods} pods do not divide into slices of {self.slices[0].pods}"
             )
@@ -177,10 +204,10 @@ class Gang:
         if type(self.priority) is not int:
             raise InvalidRequest(f"gang {self.key}: priority {self.priority!r} is not a number")
         seen: set[str] = set()
-        for pod_set in self.pod_sets():
-            if pod_set.name in seen:
-                raise InvalidRequest(f"gang {self.key}: pod set {pod_set.name} is named twice")
-            seen.add(pod_set.name)
+        for name in self.names():
+            if name in seen:
+                raise InvalidRequest(f"gang {self.key}: pod set {name} is named twice")
+            seen.add(name)
 
     def pod_sets(self) -> Iterator[PodSet]:
         """Every pod set of the gang, at any depth, in the order they are written."""
@@ -191,3 +218,10 @@ class Gang:
                 yield member
             else:
                 waiting.extend(reversed(member.members))
+
+    def names(self) -> Iterator[str]:
+        """The name of everything that gets a place of its own: pod sets, and leaders after them."""
+        for pod_set in self.pod_sets():
+            yield pod_set.name
+            if pod_set.leader is not None:
+                yield pod_set.leader.name

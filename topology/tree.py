@@ -73,6 +73,12 @@ class Tree:
         """Slots of several domains, in the order given; ascending if the domains are."""
         return _ranges(self.starts[level][domains], self.ends[level][domains])
 
+    def first_children(self, level: int) -> Rows:
+        """The first domain one level narrower of each domain. Shapes: (D,)."""
+        if level + 1 == self.node_level:
+            return self.starts[level]
+        return self.starts[level + 1].searchsorted(self.starts[level])
+
     def children(self, level: int, domains: Rows) -> Rows:
         """Domains one level narrower inside these; ascending if the domains are."""
         inner = self.starts[level + 1]

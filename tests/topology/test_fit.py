@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.text import cluster, vector
-from topology import fit
+from tests.text import RACK, cluster, vector
+from topology import NODE_LEVEL, Gang, Group, Leader, PodSet, Slice, Strategy, Tree, fit
 from topology.request import PODS_MAX
 from topology.resources import AMOUNT_MAX
+from topology.unit import Unit, units_of
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,10 @@ def test_pods_per_rack(nodes: str, per_rack: list[int]) -> None:
     tree, capacity = cluster(nodes)
     request = vector(capacity.axis, pods=1, gpu=4)
     pods = fit.pods_per_node(capacity.free(), request)
-    assert fit.sum_by_domain(tree, pods, level=1).tolist() == per_rack
+    layers = unit_of(tree).layers
+    nodes = fit.of_nodes(pods, layers, tree.node_level)
+    racks = fit.of_parents(nodes, tree.first_children(1), 1, layers)
+    assert racks.pods.tolist() == racks.slices.tolist() == per_rack
 
 
 def test_a_resource_asked_with_zero_does_not_bound_the_fit() -> None:
@@ -50,20 +54,53 @@ def test_a_node_counts_for_no_more_pods_than_kubernetes_can_count() -> None:
     assert fit.pods_per_node(free, (1,)).tolist() == [PODS_MAX] * 4
 
 
+def rolled_up(tree: Tree, per_node: list[int], **fields: object) -> dict[int, fit.LevelFit]:
+    """The fit of all levels; a leader takes the room of two workers."""
+    unit = unit_of(tree, **fields)
+    pods = np.array(per_node, dtype=np.int64)
+    led = None if unit.leader is None else (np.maximum(pods - 2, 0), pods > 1)
+    nodes = fit.of_nodes(pods, unit.layers, tree.node_level, led=led)
+    above = {level: tree.first_children(level) for level in range(tree.node_level)}
+    return fit.roll_up(nodes, above, unit.layers, tree.node_level)
+
+
+def unit_of(tree: Tree, pods: int = 12, **fields: object) -> Unit:
+    pod_set = PodSet("w", pods, (1,), **fields)  # type: ignore[arg-type]
+    [unit] = units_of(tree, Gang("ns/gang", Group("root", (pod_set,))), Strategy.BEST_FIT)
+    return unit
+
+
+FOUR = "b1/r1/n1\nb1/r1/n2\nb1/r2/n3\nb2/r1/n4"
+
+
 def test_sums_of_children_are_the_sums_of_nodes() -> None:
-    tree, _ = cluster("b1/r1/n1\nb1/r1/n2\nb1/r2/n3\nb2/r1/n4")
-    per_node = np.array([1, 2, 4, 8], dtype=np.int64)
-    racks = fit.sum_by_domain(tree, per_node, 1)
-    assert racks.tolist() == [3, 4, 8]
-    assert fit.sum_of_children(tree, racks, 1).tolist() == [7, 8]
-    assert fit.sum_of_children(tree, per_node, 2).tolist() == racks.tolist()
+    tree, _ = cluster(FOUR)
+    fits = rolled_up(tree, [1, 2, 4, 8])
+    assert fits[1].pods.tolist() == [3, 4, 8]
+    assert fits[0].pods.tolist() == [7, 8]
 
 
-def test_sums_over_some_domains_read_only_their_nodes() -> None:
-    tree, _ = cluster("b1/r1/n1\nb1/r1/n2\nb1/r2/n3\nb2/r1/n4")
-    per_node = np.array([1, 2, 4, 8], dtype=np.int64)
-    assert fit.sum_over(tree, per_node, 1, np.array([0, 2])).tolist() == [3, 8]
-    assert fit.sum_over(tree, per_node, 2, np.array([1, 3])).tolist() == [2, 8]
+def test_slices_are_counted_at_their_level_and_added_up_above_it() -> None:
+    tree, _ = cluster(FOUR)
+    fits = rolled_up(tree, [1, 2, 4, 8], slices=(Slice(3, RACK),))
+    assert fits[1].slices.tolist() == [1, 1, 2]
+    assert fits[0].slices.tolist() == [2, 2]  # not 7 // 3 + 8 // 3: no slice spans two racks
+
+
+def test_a_domain_counts_no_pods_that_do_not_fill_an_inner_slice() -> None:
+    tree, _ = cluster(FOUR)
+    fits = rolled_up(tree, [1, 3, 5, 8], slices=(Slice(4, RACK), Slice(2, NODE_LEVEL)))
+    assert fits[1].pods.tolist() == [2, 4, 8]
+    assert fits[1].slices.tolist() == [0, 1, 2]
+
+
+def test_the_leader_sits_where_least_is_lost() -> None:
+    tree, _ = cluster(FOUR)
+    fits = rolled_up(tree, [1, 3, 1, 8], leader=Leader("l", (1,)))
+    assert fits[1].may_lead is not None
+    assert fits[1].may_lead.tolist() == [True, False, True]
+    assert fits[1].pods_led.tolist() == [2, 0, 6]
+    assert fits[0].pods_led.tolist() == [3, 6]
 
 
 def test_an_excluded_node_is_counted_once_by_its_first_reason() -> None:

@@ -15,9 +15,11 @@ from topology import (
     Constraint,
     Gang,
     Group,
+    Leader,
     Placement,
     PodSet,
     PodSetPlacement,
+    Slice,
     Tree,
     find,
     invariants,
@@ -248,6 +250,31 @@ def test_required_level_is_one_domain() -> None:
     split = broken(placement, slots=((0, 8), (2, 4)))
     with pytest.raises(BrokenInvariant, match=f"2 domains of {RACK}"):
         invariants.check_required_level_is_one_domain(tree, gang, split)
+
+
+def test_a_leader_shares_the_required_level_of_its_workers() -> None:
+    tree, _ = cluster(CLUSTER)
+    led = PodSet("w", 2, (1,), constraint=Constraint(required=RACK), leader=Leader("boss", (1,)))
+    gang = Gang("ns/gang", Group("root", (led,)))
+    workers = PodSetPlacement("w", 1, domains=((0, 2),), slots=((0, 2),))
+    boss = PodSetPlacement("boss", 1, domains=((0, 1),), slots=((1, 1),))
+    together = Placement("ns/gang", tree.generation, (workers, boss))
+    invariants.check_required_level_is_one_domain(tree, gang, together)
+    apart = replace(together, pod_sets=(workers, replace(boss, slots=((2, 1),))))
+    with pytest.raises(BrokenInvariant, match=f"2 domains of {RACK}"):
+        invariants.check_required_level_is_one_domain(tree, gang, apart)
+
+
+def test_slices_are_whole() -> None:
+    tree, _ = cluster(CLUSTER)
+    sliced = PodSet("w", 5, (1,), slices=(Slice(2, RACK),), partial_last_slice=True)
+    gang = Gang("ns/gang", Group("root", (sliced,)))
+    whole = PodSetPlacement("w", 0, domains=((0, 5),), slots=((0, 3), (1, 1), (2, 1)))
+    placement = Placement("ns/gang", tree.generation, (whole,))
+    invariants.check_slices_are_whole(tree, gang, placement)
+    exact = Gang("ns/gang", Group("root", (PodSet("w", 4, (1,), slices=(Slice(2, RACK),)),)))
+    with pytest.raises(BrokenInvariant, match=f"pod set w: slices of 2 are cut at {RACK}"):
+        invariants.check_slices_are_whole(tree, exact, placement)
 
 
 def test_ranks_are_dense() -> None:

@@ -6,9 +6,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.text import cluster, vector
-from topology import Counts, build, order, packing_scores
+from topology import Counts, Strategy, build, order, packing_scores
 from topology.capacity import Capacity
+from topology.fit import LevelFit
 from topology.resources import AMOUNT_MAX, ResourceAxis
+from topology.take import Offers, take
 
 
 def counts(*pods: int) -> Counts:
@@ -28,19 +30,79 @@ def test_there_is_no_tightest_where_none_fits(pods: Counts) -> None:
     assert order.tightest(pods, 4) is None
 
 
+BEST_FIT, LEAST_FREE = Strategy.BEST_FIT, Strategy.LEAST_FREE
+
+
+def filled(pods_by_domain: Counts, pods: int, strategy: Strategy) -> list[int] | None:
+    """Pods of each domain, in domain order."""
+    fits = LevelFit(pods_by_domain, pods_by_domain, pods_by_domain, pods_by_domain)
+    domains = order.ranked(fits, strategy)
+    taken = take(Offers.of(fits), domains, pods, strategy)
+    if taken is None:
+        return None
+    by_domain = np.zeros_like(pods_by_domain)
+    by_domain[taken.domains] = taken.counts
+    return by_domain.tolist()
+
+
 def test_the_roomiest_are_filled_first_and_the_last_is_the_tightest() -> None:
-    assert order.most_free_first(counts(5, 8, 3, 2), 10).tolist() == [0, 8, 0, 2]
+    assert filled(counts(5, 8, 3, 2), 10, BEST_FIT) == [0, 8, 0, 2]
 
 
 def test_the_smallest_holes_are_filled_first_and_the_rest_stays_whole() -> None:
-    assert order.least_free_first(counts(5, 8, 3, 0, 3), 7).tolist() == [1, 0, 3, 0, 3]
+    assert filled(counts(5, 8, 3, 0, 3), 7, LEAST_FREE) == [1, 0, 3, 0, 3]
 
 
-@pytest.mark.parametrize("take", [order.most_free_first, order.least_free_first])
-def test_domains_that_do_not_suffice_are_the_callers_bug(take: object) -> None:
-    assert callable(take)
-    with pytest.raises(ValueError, match="5 pods fit, 6 to place"):
-        take(counts(2, 3), 6)
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_domains_that_do_not_suffice_give_nothing(strategy: Strategy) -> None:
+    assert filled(counts(2, 3), 6, strategy) is None
+
+
+def test_the_leader_goes_where_it_leaves_enough_for_the_others() -> None:
+    # Beside the leader the first domain loses 3 of its 4, the second 1 of its 3.
+    offers = Offers(counts(4, 3), counts(1, 2), np.array([True, True]))
+    taken = take(offers, np.arange(offers.counts.size), 6, BEST_FIT)
+    assert taken is not None
+    assert (taken.domains.tolist(), taken.counts.tolist(), taken.leader) == ([1, 0], [2, 4], 1)
+
+
+def test_the_leader_and_all_workers_go_to_the_tightest_domain_that_takes_both() -> None:
+    offers = Offers(counts(9, 5, 4), counts(8, 4, 3), np.array([True, True, True]))
+    taken = take(offers, np.arange(offers.counts.size), 4, BEST_FIT)
+    assert taken is not None
+    assert (taken.domains.tolist(), taken.counts.tolist(), taken.leader) == ([1], [4], 1)
+
+
+def test_without_a_place_for_the_leader_nothing_is_taken() -> None:
+    offers = Offers(counts(9, 5), counts(9, 5), np.array([False, False]))
+    assert take(offers, np.arange(offers.counts.size), 3, BEST_FIT) is None
+
+
+def test_a_higher_score_comes_before_more_room() -> None:
+    fits = LevelFit(*[counts(9, 2, 5)] * 4, scores=counts(0, 7, 7))
+    assert order.ranked(fits, BEST_FIT).tolist() == [2, 1, 0]
+    assert order.one_domain(fits, 4, is_last_chance=False) == 2
+    # Nothing with the highest score takes eight: only the last chance looks further.
+    assert order.one_domain(fits, 8, is_last_chance=False) is None
+    assert order.one_domain(fits, 8, is_last_chance=True) == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 2**31, 2**40])), min_size=1, max_size=9
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_sorting_in_one_integer_equals_sorting_by_columns(
+    rows: list[tuple[int, int]], first_descends: bool, second_descends: bool
+) -> None:
+    first, second = counts(*(row[0] for row in rows)), counts(*(row[1] for row in rows))
+    found = order.by_columns([(first, first_descends), (second, second_descends)])
+    signs = [-1 if first_descends else 1, -1 if second_descends else 1]
+    assert found.tolist() == sorted(
+        range(len(rows)), key=lambda i: (signs[0] * rows[i][0], signs[1] * rows[i][1], i)
+    )
 
 
 def literal_best_fit(pods_by_domain: list[int], pods: int) -> list[int]:
@@ -68,14 +130,14 @@ def literal_least_free(pods_by_domain: list[int], pods: int) -> list[int]:
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=12), st.integers(1, 40))
-def test_taking_domains_without_sorting_them_equals_taking_them_one_by_one(
+def test_taking_domains_all_at_once_equals_taking_them_one_by_one(
     pods_by_domain: list[int], pods: int
 ) -> None:
     assume(sum(pods_by_domain) >= pods)
-    best_fit = order.most_free_first(counts(*pods_by_domain), pods)
-    least_free = order.least_free_first(counts(*pods_by_domain), pods)
-    assert best_fit.tolist() == literal_best_fit(pods_by_domain, pods)
-    assert least_free.tolist() == literal_least_free(pods_by_domain, pods)
+    best_fit = filled(counts(*pods_by_domain), pods, BEST_FIT)
+    least_free = filled(counts(*pods_by_domain), pods, LEAST_FREE)
+    assert best_fit == literal_best_fit(pods_by_domain, pods)
+    assert least_free == literal_least_free(pods_by_domain, pods)
 
 
 RACKS = """

@@ -1,0 +1,187 @@
+"""Where we answer Kueue's scenarios differently on purpose: one table, each entry with its reason.
+
+An entry is asked only about cases whose answers differ, so it never hides an equal one. The
+cases of our own samples that fall under each are listed in tests/topology.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.kueue_answers import count_on_books
+from benchmarks.kueue_cases import BROKE_DOWN, Answer, Case, Json
+from benchmarks.kueue_questions import (
+    Question,
+    groups_of,
+    has_remainder,
+    layers_of,
+    workers_of,
+)
+from topology import NoFit, fit
+from topology.balanced import entropy
+from topology.room import Room
+from topology.unit import units_of
+
+Answers = Mapping[str, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One way in which we differ, and whether it explains a case."""
+
+    name: str
+    reason: str
+    explains: Callable[[Case, Answers], bool]
+    """Case and our answers, which differ from the expected ones."""
+
+
+def deviation_of(case: Case, found: Answers) -> Deviation | None:
+    """The first entry that explains the difference."""
+    return next((one for one in DEVIATIONS if one.explains(case, found)), None)
+
+
+def _places_nothing(case: Case, found: Answers) -> bool:
+    """Kueue calls it a success and places no pod of some pod set."""
+    return any(answer == [] for answer in case.expected.values())
+
+
+def _drops_pods(case: Case, found: Answers) -> bool:
+    return has_remainder(case.scenario) and _places_nothing(case, found)
+
+
+def _is_balanced(scenario: Json) -> bool:
+    return bool(scenario["featureGates"]["TASBalancedPlacement"]) and any(
+        (pod_set.get("topologyRequest") or {}).get("preferred") for pod_set in scenario["podSets"]
+    )
+
+
+def _balanced_loses_pods(case: Case, found: Answers) -> bool:
+    if not _is_balanced(case.scenario):
+        return False
+    for group in groups_of(case.scenario):
+        workers = workers_of(group)
+        answer = case.expected.get(workers["name"])
+        size = max((layer["size"] for layer in layers_of(workers)), default=1)
+        if isinstance(answer, list) and sum(pods for _, pods in answer) <= workers["count"] - size:
+            return True
+    return False
+
+
+def _balanced_panics(case: Case, found: Answers) -> bool:
+    return _is_balanced(case.scenario) and any(
+        isinstance(answer, str) and answer.startswith(BROKE_DOWN)
+        for answer in case.expected.values()
+    )
+
+
+def _places_more_than_asked(case: Case, found: Answers) -> bool:
+    counts = {pod_set["name"]: pod_set["count"] for pod_set in case.scenario["podSets"]}
+    return any(
+        not isinstance(answer, str) and sum(pods for _, pods in answer) > counts[name]
+        for name, answer in case.expected.items()
+    )
+
+
+def _entropies_tie(case: Case, found: Answers) -> bool:
+    """Two domains at the preferred level are equal in all that orders them but their names."""
+    if not _is_balanced(case.scenario):
+        return False
+    question = Question(case.scenario)
+    for group in groups_of(case.scenario):
+        if question.is_mistake(group) or not question.cluster.tree.nodes:
+            return False
+        if _has_tie(question, group):
+            return True
+        if question.is_replacement:
+            continue
+        answer = question.find([group])
+        if isinstance(answer, NoFit):
+            return False
+        placed = {one.pod_set: list(one.slots) for one in answer.pod_sets}
+        count_on_books(question, group, placed)
+    return False
+
+
+def _has_tie(question: Question, group: list[Json]) -> bool:
+    """Equal slices and equally even children, also of what any threshold leaves of them."""
+    tree = question.cluster.tree
+    [unit] = units_of(tree, question.gang([group]), question.options.unconstrained)
+    if not unit.is_balanced or unit.first >= unit.layers.level:
+        return False
+    room = Room(tree, question.cluster.capacity, question.masks, question.options)
+    wanted = {level: tree.first_children(level) for level in range(tree.node_level)}
+    fits = fit.roll_up(room.node_fit(unit), wanted, unit.layers, tree.node_level)
+    children, first = fits[unit.first + 1], tree.first_children(unit.first)
+    ends = [*first[1:].tolist(), children.pods.size]
+    for threshold in {0, *children.slices.tolist()}:
+        pods = np.where(children.slices >= threshold, children.pods, 0)
+        spreads = Counter(
+            (int(pods[start:end].sum()) // unit.layers.size, round(entropy(pods[start:end]), 9))
+            for start, end in zip(first.tolist(), ends, strict=True)
+            if pods[start:end].any()
+        )
+        if max(spreads.values(), default=0) > 1:
+            return True
+    return False
+
+
+def _several_domains_are_incomplete(case: Case, found: Answers) -> bool:
+    """Of a replaced part of a slice: more than one domain that it would make whole."""
+    workload = case.scenario.get("workload") or {}
+    if not workload.get("unhealthyNodes"):
+        return False
+    question = Question(case.scenario)
+    return any(
+        len(question.domains_made_whole(pod_set)) > 1
+        for pod_set in case.scenario["podSets"]
+        if case.expected.get(pod_set["name"]) != found.get(pod_set["name"])
+    )
+
+
+DEVIATIONS = (
+    Deviation(
+        "pods without a domain",
+        "the slice size does not divide the pods, and fewer are asked for than one slice has: "
+        "Kueue reports success and places none; we refuse, or place a smaller last slice "
+        "(kueue.md 0.4 a)",
+        _drops_pods,
+    ),
+    Deviation(
+        "balanced placement that loses pods",
+        "Kueue's balanced placement takes pods of a wider domain for whole slices, finds no room "
+        "for some further down, and reports success without them; we fall back to the ordinary "
+        "search (kueue.md 0.4 b)",
+        _balanced_loses_pods,
+    ),
+    Deviation(
+        "balanced placement that panics",
+        "fewer pods than one slice divide by zero in Kueue; we fall back to the ordinary search "
+        "(kueue.md 0.4 c)",
+        _balanced_panics,
+    ),
+    Deviation(
+        "places of pods that are no longer asked for",
+        "of two pod sets of one pod Kueue takes the second for the leader, and a leader keeps "
+        "all places it had, also when it had more pods; we keep as many as are asked for",
+        _places_more_than_asked,
+    ),
+    Deviation(
+        "equal entropy",
+        "two domains with equally even children: Kueue adds floats in random order, so the first "
+        "of them changes from run to run; ours is the one whose path is lower (kueue.md 0.4 d)",
+        _entropies_tie,
+    ),
+    Deviation(
+        "several incomplete slices",
+        "the replaced pods would make slices whole in several domains: Kueue takes a random one, "
+        "we take the one whose path is lowest",
+        _several_domains_are_incomplete,
+    ),
+)
+"""Beside them, on by default and switched off by `kueue_cases.Cluster`: under a lowest level that
+is not the hostname we place on nodes, with their taints, labels and fragmentation; Kueue takes
+such a domain for one node (kueue.md 0.4 h)."""
