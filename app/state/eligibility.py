@@ -9,6 +9,7 @@ without the key, Gt and Lt compare whole numbers.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from topology.resources import Mask
 from topology.tree import Tree
 
 BARRING_EFFECTS = ("NoSchedule", "NoExecute")  # PreferNoSchedule only scores
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 MOST_SHAPES = 256  # masks kept; the least recently asked one is dropped first
 
 
@@ -60,11 +62,16 @@ def _holds(wanted: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(wanted: Requirement, value: str | None) -> bool:
-    try:
-        have, bound = int(value or ""), int(wanted.values[0])
-    except (ValueError, IndexError):
+    have = _whole_number(value or "")
+    bound = _whole_number(wanted.values[0]) if wanted.values else None
+    if have is None or bound is None:
         return False
     return have > bound if wanted.operator == "Gt" else have < bound
+
+
+def _whole_number(text: str) -> int | None:
+    """The number as Go reads a decimal int64; None for anything else."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def _is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
@@ -76,9 +83,20 @@ def _is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
-    if toleration.operator == "Exists":
-        return not toleration.key or toleration.key == taint.key
-    return toleration.key == taint.key and toleration.value == taint.value
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal":
+            return toleration.value == taint.value
+        case "Lt" | "Gt":  # the taint's value compared with the toleration's
+            bound, value = _whole_number(toleration.value), _whole_number(taint.value)
+            if bound is None or value is None:
+                return False
+            return value < bound if toleration.operator == "Lt" else value > bound
+        case _:
+            return False
 
 
 @dataclass(slots=True)

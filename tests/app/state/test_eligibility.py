@@ -46,7 +46,8 @@ def test_operators_on_a_label_that_is_missing(operator, values, holds):
 
 
 @pytest.mark.parametrize(
-    ("operator", "bound", "holds"), [("Gt", "31", True), ("Gt", "32", False), ("Lt", "33", True)]
+    ("operator", "bound", "holds"),
+    [("Gt", "31", True), ("Gt", "32", False), ("Lt", "33", True), ("Lt", " 33", False)],
 )
 def test_numbers_are_compared_as_numbers(operator, bound, holds):
     shape = Shape(terms=(Term(expressions=(Requirement("cores", operator, (bound,)),)),))
@@ -93,6 +94,27 @@ def test_match_fields_name_the_node():
             Toleration("k", "Exists", "", "NoExecute"),
             False,
             id="other_effect",
+        ),
+        pytest.param(
+            Taint("sla", "950", "NoSchedule"), Toleration("sla", "Gt", "900", ""), True, id="gt"
+        ),
+        pytest.param(
+            Taint("sla", "900", "NoSchedule"),
+            Toleration("sla", "Gt", "900", ""),
+            False,
+            id="equal_is_not_gt",
+        ),
+        pytest.param(
+            Taint("sla", "-5", "NoSchedule"), Toleration("sla", "Lt", "0", ""), True, id="lt"
+        ),
+        pytest.param(
+            Taint("sla", "high", "NoSchedule"),
+            Toleration("sla", "Gt", "1", ""),
+            False,
+            id="no_number",
+        ),
+        pytest.param(
+            Taint("k", "v", "NoSchedule"), Toleration("k", "Future", "v", ""), False, id="unknown"
         ),
     ],
 )
