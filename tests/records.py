@@ -111,3 +111,10 @@ def job(
 def job_owner(name: str) -> Owner:
     """The ownerReference that the Job controller puts on its pods."""
     return Owner("batch/v1", "Job", name, f"uid-job-{name}")
+
+
+def job_pods(name: str, pods: int, **annotations: str) -> list[PodRecord]:
+    """The pods of a Job, with these annotations."""
+    return [
+        pod(f"{name}-{i}", owner=job_owner(name), annotations={**annotations}) for i in range(pods)
+    ]

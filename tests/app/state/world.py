@@ -17,7 +17,7 @@ from app.state.answers import FilterAnswer, Pinned
 from app.state.effects import Bind, Bound, Effect, Refuse, Report, Wake
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
-from tests.records import BLOCK, RACK
+from tests.records import BLOCK, RACK, group, node, pod
 from topology import invariants
 
 
@@ -112,14 +112,14 @@ class World:
 
     def schedule(self, *pods: PodRecord) -> dict[str, str]:
         """Take these pods through /filter and /bind as kube-scheduler would; name -> node."""
-        for pod in pods:
-            answer = self.filter(pod)
+        for each in pods:
+            answer = self.filter(each)
             if isinstance(answer, Pinned):
-                self.confirm(self.bind(pod, answer.node))
+                self.confirm(self.bind(each, answer.node))
         return {
-            pod.name: self.pods[pod.uid].node
-            for pod in pods
-            if pod.uid in self.pods and self.pods[pod.uid].node
+            each.name: self.pods[each.uid].node
+            for each in pods
+            if each.uid in self.pods and self.pods[each.uid].node
         }
 
     def told(self, kind: type[Effect]) -> list[Effect]:
@@ -140,3 +140,17 @@ class World:
     @property
     def held(self) -> dict[str, str]:
         return {uid: booking.node for uid, booking in self.engine.cluster.held.items()}
+
+
+def four_racks(**more):
+    """4 racks × 4 nodes × 8 GPUs in two blocks."""
+    return [node(f"b{r // 2}/r{r}/n{r}{i}", **more) for r in range(4) for i in range(4)]
+
+
+def members(name, total, required=RACK, gpus=8, **more):
+    annotations = group(name, total, required)
+    return [pod(f"{name}{i}", gpus=gpus, annotations=annotations, **more) for i in range(total)]
+
+
+def racks(placed):
+    return {on[:2] for on in placed.values()}

@@ -1,0 +1,145 @@
+"""Whom to place next, and where."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.kube.objects import Shape, Taint, TopologyRecord
+from app.state.answers import Pinned, Rejected
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import (
+    PREFERRED,
+    RACK,
+    group,
+    node,
+    pod,
+)
+
+
+def test_a_complete_gang_lands_whole_in_the_tightest_rack_that_fits():
+    world = World(four_racks())
+    filler = [pod(f"f{i}", on=on) for i, on in enumerate(["n00", "n10", "n11", "n20"])]
+    world.put(*filler)
+    gang = members("g", 2)
+    world.put(*gang)
+    assert racks(world.schedule(*gang)) == {"n1"}
+
+
+def test_two_gangs_that_need_the_same_rack_never_mix():
+    world = World(four_racks())
+    world.put(*(pod(f"f{r}{i}", on=f"n{r}{i}") for r in range(3) for i in range(4)))
+    one, other = members("one", 4), members("other", 4)
+    for pair in zip(one, other, strict=True):
+        world.put(*pair)
+    placed = world.schedule(*(p for pair in zip(one, other, strict=True) for p in pair))
+    assert sorted(placed) == ["one0", "one1", "one2", "one3"]
+
+
+def test_preferred_falls_back_to_the_block_and_then_to_the_cluster():
+    world = World(four_racks())
+    in_block = [pod(f"p{i}", annotations=group("p", 6, **{PREFERRED: RACK})) for i in range(6)]
+    world.put(*in_block)
+    placed = world.schedule(*in_block)
+    assert len(racks(placed)) == 2
+    assert racks(placed) in ({"n0", "n1"}, {"n2", "n3"})
+    anywhere = [pod(f"q{i}", annotations=group("q", 10, **{PREFERRED: RACK})) for i in range(10)]
+    world.put(*anywhere)
+    assert len(world.schedule(*anywhere)) == 10
+
+
+def test_an_unconstrained_gang_may_use_nodes_without_level_labels():
+    world = World([node("n1"), node("n2")])
+    gang = members("g", 2, required=None)
+    world.put(*gang)
+    assert sorted(world.schedule(*gang).values()) == ["n1", "n2"]
+
+
+def test_nodes_that_kube_scheduler_refuses_are_left_out_of_the_next_plan():
+    world = World(four_racks())
+    gang = members("g", 4)
+    world.put(*gang)
+    offered = [name for name in world.engine.cluster.nodes if not name.startswith("n0")]
+    answer = world.filter(gang[0], offered)
+    assert isinstance(answer, Pinned)
+    assert {on[:2] for on in world.held.values()} == {"n1"}
+
+
+def test_a_late_member_joins_the_domain_of_those_that_run():
+    bound = [
+        pod(f"g{i}", on=f"n2{i}", annotations=group("g", 3, RACK), phase="Running")
+        for i in range(2)
+    ]
+    late = pod("g2", annotations=group("g", 3, RACK))
+    world = World(four_racks(), [*bound, late])
+    assert racks(world.schedule(late)) == {"n2"}
+
+
+def test_a_late_member_waits_when_the_domain_of_its_gang_is_full():
+    bound = [
+        pod(f"g{i}", on=f"n2{i}", annotations=group("g", 3, RACK), phase="Running")
+        for i in range(2)
+    ]
+    blockers = [pod(f"x{i}", on=f"n2{i}") for i in (2, 3)]
+    late = pod("g2", annotations=group("g", 3, RACK))
+    world = World(four_racks(), [*bound, *blockers, late])
+    assert isinstance(world.filter(late), Rejected)
+    assert world.held == {}
+
+
+def test_levels_come_from_a_kueue_topology_where_there_is_one():
+    labels = {"example.com/row": "a"}
+    world = World(
+        [node("n1", labels=labels), node("n2", labels=labels)],
+        topologies=[TopologyRecord("rows", ("example.com/row",), "1")],
+        levels=(),
+    )
+    gang = members("g", 2, required="example.com/row")
+    world.put(*gang)
+    assert len(world.held) == 2
+
+
+def test_a_plan_respects_taints_and_node_selectors():
+    tainted = [
+        msgspec.structs.replace(n, taints=(Taint("maintenance", "", "NoSchedule"),))
+        for n in four_racks()[:4]
+    ]
+    world = World([*tainted, *four_racks(labels={"pool": "a"})[4:]])
+    gang = members("g", 4, shape=Shape(selector=(("pool", "a"),)))
+    world.put(*gang)
+    assert {on[:2] for on in world.held.values()} <= {"n1", "n2", "n3"}
+
+
+def test_the_higher_priority_is_placed_first_when_capacity_is_freed():
+    world = World([node("b0/r0/n00")], [filler := pod("f", on="n00")])
+    low, high = members("low", 1), members("high", 1, priority=10)
+    world.put(*low, *high)
+    world.delete(filler)
+    world.tick()
+    assert list(world.held) == ["uid-high0"]
+
+
+def test_a_smaller_gang_passes_one_that_does_not_fit():
+    world = World(four_racks())
+    world.put(*members("big", 5), *members("small", 2))
+    assert {uid[:9] for uid in world.held} == {"uid-small"}
+
+
+def test_a_refused_node_is_planned_again_only_after_a_while():
+    world = World([node("b0/r0/n00"), node("b0/r1/n10")], refusal_seconds=30.0)
+    gang = members("g", 1)
+    world.put(*gang)
+    world.filter(gang[0], ["n10", "n11"])
+    world.put(pod("f", on="n10"))
+    world.tick(5.0)
+    assert world.held == {}
+    world.tick(30.0)
+    world.tick(5.0)
+    assert world.held == {"uid-g0": "n00"}
+
+
+def test_gangs_that_ask_the_same_in_vain_share_one_search():
+    world = World(four_racks())
+    world.put(*members("a", 5), *members("b", 5))
+    planner, gangs = world.engine.planner, world.engine.ledger.gangs
+    verdicts = [planner.plan(gang) for gang in gangs.values()]
+    assert verdicts[0] is verdicts[1]
