@@ -23,6 +23,7 @@ from app.state.eligibility import Eligibility
 from app.state.gangs import Gang, Member
 from topology import search
 from topology.answer import NoFit, Placement
+from topology.errors import InvalidRequest
 from topology.request import Constraint, Group, PodSet
 from topology.request import Gang as GangRequest
 from topology.resources import Mask
@@ -131,7 +132,10 @@ class Planner:
         )  # fmt: skip
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
-        answer = self._search(gang, roles, topology, offer)
+        try:
+            answer = self._search(gang, roles, topology, offer)
+        except InvalidRequest as error:
+            return NoPlan(str(error), is_mistake=True)
         if isinstance(answer, Placement):
             return _plan_of(answer, roles, topology)
         verdict = NoPlan(str(answer))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
+from app.dialects.membership import Declared, GangKey
 from app.kube.objects import Shape, Taint, TopologyRecord
 from app.state.answers import Pinned, Rejected
+from app.state.gangs import Gang, Member, roll_call
+from app.state.planner import NoPlan
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (
+    BLOCK,
     PREFERRED,
     RACK,
     group,
     node,
     pod,
 )
+from topology.request import Constraint
 
 
 def test_a_complete_gang_lands_whole_in_the_tightest_rack_that_fits():
@@ -143,3 +148,14 @@ def test_gangs_that_ask_the_same_in_vain_share_one_search():
     planner, gangs = world.engine.planner, world.engine.ledger.gangs
     verdicts = [planner.plan(gang) for gang in gangs.values()]
     assert verdicts[0] is verdicts[1]
+
+
+def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
+    world = World(four_racks())
+    wider = Constraint(required=RACK, preferred=BLOCK)
+    member = Member(pod("g0"), wider, Declared(1, "here"), rank=None)
+    gang = Gang(GangKey("default", "g", "group"), {"uid-g0": member}, roll_call([member], None))
+    verdict = world.engine.planner.plan(gang)
+    assert isinstance(verdict, NoPlan)
+    assert verdict.is_mistake
+    assert BLOCK in verdict.sentence
