@@ -24,6 +24,8 @@ from typing import Any, Self
 
 import httpx
 import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.cluster import Cluster, Object, Objects
 from tests.controlplane.process import Process
@@ -212,9 +214,7 @@ class ControlPlane:
 
     def _apiserver_flags(self) -> list[str]:
         key = self.folder / "service-account.key"
-        subprocess.run(
-            ["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True, timeout=60
-        )
+        key.write_bytes(_private_key())
         tokens = self.folder / "tokens.csv"
         tokens.write_text(
             "".join(
@@ -246,6 +246,15 @@ class ControlPlane:
         process = Process([self._binaries / name, *flags], self.folder / f"{name}.log")
         self._stack.callback(process.stop)
         return process
+
+
+def _private_key() -> bytes:
+    """A new RSA key as PEM, with which the API server signs and checks service account tokens."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
 
 
 def token(user: str) -> str:
