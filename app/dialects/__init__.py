@@ -14,6 +14,7 @@ from app.kube.objects import PodRecord
 KEPT = frozenset(
     (
         *kueue.MODES,
+        *kueue.SLICES,
         *kueue.NOT_ENFORCED,
         pod_groups.GROUP_NAME,
         pod_groups.TOTAL_COUNT,
@@ -42,9 +43,7 @@ def read(pod: PodRecord) -> Membership | Mistake | None:
         group = pod_groups.group_name(pod)
         if group:
             key = GangKey(pod.namespace, group, "group")
-            return Membership(
-                key, pod_groups.total_count(pod), kueue.constraint(pod), rank=_rank(pod)
-            )
+            return _membership(pod, key, pod_groups.total_count(pod))
         if pod_groups.TOTAL_COUNT in pod.annotations:
             raise kueue.WrongAnnotation(
                 f"annotation {pod_groups.TOTAL_COUNT}: set without {pod_groups.GROUP_NAME}"
@@ -53,11 +52,17 @@ def read(pod: PodRecord) -> Membership | Mistake | None:
             return None
         job = jobs.owning_job(pod)
         if job is None:
-            return Membership(key, _ALONE, kueue.constraint(pod))
+            return _membership(pod, key, _ALONE)
         key = GangKey(pod.namespace, job.name, "job", job.uid)
-        return Membership(key, None, kueue.constraint(pod), rank=_rank(pod))
+        return _membership(pod, key, None)
     except kueue.WrongAnnotation as error:
         return Mistake(key, f"pod {pod.namespace}/{pod.name}: {error}")
+
+
+def _membership(pod: PodRecord, key: GangKey, declared: Declared | None) -> Membership:
+    """Raises: kueue.WrongAnnotation."""
+    constraint, slices = kueue.constraint(pod), kueue.slices(pod)
+    return Membership(key, declared, constraint, slices, _rank(pod))
 
 
 def _rank(pod: PodRecord) -> int | None:

@@ -1,4 +1,4 @@
-"""Kueue's topology annotations on a pod -> Constraint.
+"""Kueue's topology annotations on a pod -> Constraint and slices.
 
 Source: KEP-2724, user-facing API; what Kueue accepts today is in its webhook validation
 (`tas_validation.go`): one mode at most, label-name values, a boolean for unconstrained.
@@ -7,22 +7,26 @@ Source: KEP-2724, user-facing API; what Kueue accepts today is in its webhook va
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+
+import msgspec
 
 from app.kube.objects import PodRecord
-from topology.request import Constraint
+from topology.request import Constraint, Slice
 
 PREFIX = "kueue.x-k8s.io/"
 REQUIRED = PREFIX + "podset-required-topology"
 PREFERRED = PREFIX + "podset-preferred-topology"
 UNCONSTRAINED = PREFIX + "podset-unconstrained-topology"
 MODES = (REQUIRED, PREFERRED, UNCONSTRAINED)
+SLICE_LEVEL = PREFIX + "podset-slice-required-topology"
+SLICE_SIZE = PREFIX + "podset-slice-size"
+SLICE_LAYERS = PREFIX + "podset-slice-required-topology-constraints"
+SLICES = (SLICE_LEVEL, SLICE_SIZE, SLICE_LAYERS)
+MOST_LAYERS = 3
+MOST_PODS = 100_000  # more pods than that are no gang but a typing error
 # Annotations whose promise Corral does not keep yet: saying so beats placing weaker than asked.
-NOT_ENFORCED = (
-    PREFIX + "podset-slice-required-topology",
-    PREFIX + "podset-slice-size",
-    PREFIX + "podset-slice-required-topology-constraints",
-    PREFIX + "podset-group-name",
-)
+NOT_ENFORCED = (PREFIX + "podset-group-name",)
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -39,7 +43,7 @@ class WrongAnnotation(ValueError):
 
 def asks_for_topology(pod: PodRecord) -> bool:
     """Whether any topology annotation asks for something, well-formed or not."""
-    if any(key in pod.annotations for key in (REQUIRED, PREFERRED, *NOT_ENFORCED)):
+    if any(key in pod.annotations for key in (REQUIRED, PREFERRED, *SLICES, *NOT_ENFORCED)):
         return True
     return _BOOLEANS.get(pod.annotations.get(UNCONSTRAINED, "false"), True)
 
@@ -61,6 +65,67 @@ def constraint(pod: PodRecord) -> Constraint:
             f"annotation {UNCONSTRAINED}: must be a boolean, got {pod.annotations[UNCONSTRAINED]!r}"
         )
     return Constraint(required=required, preferred=preferred)
+
+
+def slices(pod: PodRecord) -> tuple[Slice, ...]:
+    """Translate the pod's slice annotations, coarsest layer first; none of them means no slices.
+
+    Raises: WrongAnnotation.
+    """
+    if SLICE_LAYERS in pod.annotations:
+        for key in (SLICE_LEVEL, SLICE_SIZE):
+            if key in pod.annotations:
+                raise WrongAnnotation(f"must not carry both {SLICE_LAYERS} and {key}")
+        return _layers(pod.annotations[SLICE_LAYERS])
+    level, size = _level(pod, SLICE_LEVEL), pod.annotations.get(SLICE_SIZE)
+    if level is None and size is None:
+        return ()
+    if level is None or size is None:
+        missing, present = (SLICE_SIZE, SLICE_LEVEL) if size is None else (SLICE_LEVEL, SLICE_SIZE)
+        raise WrongAnnotation(f"annotation {missing}: must be set beside {present}")
+    return (Slice(_size(SLICE_SIZE, int(size) if _is_number(size) else size), level),)
+
+
+def _layers(text: str) -> tuple[Slice, ...]:
+    """The layers of the JSON annotation, each dividing the one before it."""
+    try:
+        layers = msgspec.json.decode(text, type=list[_Layer])
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise WrongAnnotation(f"annotation {SLICE_LAYERS}: {error}, got {text[:80]!r}") from error
+    if not 1 <= len(layers) <= MOST_LAYERS:
+        raise WrongAnnotation(
+            f"annotation {SLICE_LAYERS}: must have 1 to {MOST_LAYERS} layers, got {len(layers)}"
+        )
+    for above, below in pairwise(layers):
+        if below.size and above.size % below.size:
+            raise WrongAnnotation(
+                f"annotation {SLICE_LAYERS}: size {below.size} does not divide {above.size}"
+            )
+    if len({layer.topology for layer in layers}) < len(layers):
+        raise WrongAnnotation(f"annotation {SLICE_LAYERS}: a level is named twice, got {text!r}")
+    for layer in layers:
+        if not is_label_key(layer.topology):
+            raise WrongAnnotation(
+                f"annotation {SLICE_LAYERS}: must name keys of node labels, got {layer.topology!r}"
+            )
+    return tuple(Slice(_size(SLICE_LAYERS, layer.size), layer.topology) for layer in layers)
+
+
+class _Layer(msgspec.Struct):
+    topology: str
+    size: int
+
+
+def _size(key: str, size: object) -> int:
+    if not isinstance(size, int) or not 1 <= size <= MOST_PODS:
+        raise WrongAnnotation(
+            f"annotation {key}: must be a whole number from 1 to {MOST_PODS}, got {size!r}"
+        )
+    return size
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
 def _level(pod: PodRecord, key: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topology.request import Constraint
+from topology.request import Constraint, Slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Membership:
     gang: GangKey
     declared: Declared | None
     constraint: Constraint
+    slices: tuple[Slice, ...] = ()
     rank: int | None = None
 
 

@@ -6,15 +6,13 @@ or an annotation, and the annotation is what current Kueue prefers.
 
 from __future__ import annotations
 
-from app.dialects.kueue import PREFIX, WrongAnnotation
+from app.dialects.kueue import MOST_PODS, PREFIX, WrongAnnotation
 from app.dialects.membership import Declared
 from app.kube.objects import PodRecord
 
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"
 POD_INDEX = PREFIX + "pod-group-pod-index"
-
-MOST_MEMBERS = 100_000  # more pods than that are no gang but a typing error
 
 
 def group_name(pod: PodRecord) -> str:
@@ -43,9 +41,8 @@ def total_count(pod: PodRecord) -> Declared:
     if text is None:
         raise WrongAnnotation(f"annotation {TOTAL_COUNT}: must be set beside {GROUP_NAME}")
     digits = text.isascii() and text.isdecimal() and len(text) <= 9
-    if not digits or not 1 <= int(text) <= MOST_MEMBERS:
+    if not digits or not 1 <= int(text) <= MOST_PODS:
         raise WrongAnnotation(
-            f"annotation {TOTAL_COUNT}: must be a whole number from 1 to {MOST_MEMBERS},"
-            f" got {text!r}"
+            f"annotation {TOTAL_COUNT}: must be a whole number from 1 to {MOST_PODS}, got {text!r}"
         )
     return Declared(int(text), f"annotation {TOTAL_COUNT}")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.membership import Declared, GangKey, Membership, Mistake
 from app.kube.objects import PodRecord
-from topology.request import Constraint
+from topology.request import Constraint, Slice
 
 
 class Phase(enum.Enum):
@@ -58,6 +58,7 @@ class Member:
     declared: Declared | None
     rank: int | None
     mistake: str = ""
+    slices: tuple[Slice, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -171,7 +172,7 @@ def member_of(pod: PodRecord, claim: Membership | Mistake) -> Member:
     """The ledger's record of a pod that claims to belong to a gang."""
     if isinstance(claim, Mistake):
         return Member(pod, Constraint(), None, None, mistake=claim.sentence)
-    return Member(pod, claim.constraint, claim.declared, claim.rank)
+    return Member(pod, claim.constraint, claim.declared, claim.rank, slices=claim.slices)
 
 
 def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
@@ -215,7 +216,7 @@ def _problem(live: list[Member]) -> str:
         if first and member.declared and member.declared.members != first.declared.members:  # type: ignore[union-attr]
             return _disagree(first, member, member.declared.where, "declared")
         like = roles.setdefault(member.role, member)
-        if like.constraint != member.constraint:
+        if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
     return ""
 
@@ -232,6 +233,7 @@ def _said(member: Member, what: str) -> str:
     if what == "declared" and member.declared:
         return str(member.declared.members)
     constraint = member.constraint
+    slices = "".join(f", slices of {part.pods} in {part.level}" for part in member.slices)
     if constraint.required:
-        return f"required {constraint.required}"
-    return f"preferred {constraint.preferred}" if constraint.preferred else "anywhere"
+        return f"required {constraint.required}{slices}"
+    return (f"preferred {constraint.preferred}" if constraint.preferred else "anywhere") + slices

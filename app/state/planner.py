@@ -12,7 +12,8 @@ level wider, as the search itself would.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,10 +22,10 @@ from app.kube.objects import Shape
 from app.state.cluster import ALL_NODES, Cluster, Topology
 from app.state.eligibility import Eligibility
 from app.state.gangs import Gang, Member
-from topology import search
 from topology.answer import NoFit, Placement
 from topology.errors import InvalidRequest
-from topology.request import Constraint, Group, PodSet
+from topology.replace import Kept, complete
+from topology.request import Constraint, Group, PodSet, Slice
 from topology.request import Gang as GangRequest
 from topology.resources import Mask
 
@@ -58,6 +59,10 @@ class Role:
     @property
     def constraint(self) -> Constraint:
         return self.unplanned[0].constraint
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        return self.unplanned[0].slices
 
     @property
     def shaped(self) -> Shaped:
@@ -117,7 +122,7 @@ class Planner:
     def plan(self, gang: Gang, offer: Offer | None = None) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or why not."""
         roles = roles_of(gang)
-        levels = {level for role in roles for level in _levels(role.constraint)}
+        levels = {level for role in roles for level in _levels(role)}
         topology = self._topology_for(levels)
         if topology is None:
             unknown = ", ".join(sorted(levels - set(self.cluster.known_levels()))) or "together"
@@ -127,7 +132,7 @@ class Planner:
             )
         signature = (
             topology.name,
-            *((role.shaped, role.constraint, len(role.unplanned), role.settled_nodes)
+            *((role.shaped, role.constraint, role.slices, len(role.unplanned), role.settled_nodes)
               for role in roles),
         )  # fmt: skip
         if offer is None and signature in self._unfit:
@@ -151,14 +156,18 @@ class Planner:
     def _search(
         self, gang: Gang, roles: tuple[Role, ...], topology: Topology, offer: Offer | None
     ) -> Placement | NoFit:
-        request = GangRequest(str(gang.key), self._root(roles), gang.priority)
+        kept = {
+            str(index): _kept(role, topology) for index, role in enumerate(roles) if role.slices
+        }
+        root = self._root(roles, kept, may_be_incomplete=gang.has_started)
+        request = GangRequest(str(gang.key), root, gang.priority)
         answer: Placement | NoFit | None = None
         for pins in _pins(roles, topology):
             masks: dict[Hashable, Mask] = {
                 str(index): self._mask(role, topology, pin, offer)
                 for index, (role, pin) in enumerate(zip(roles, pins, strict=True))
             }
-            answer = search.find(topology.tree, topology.capacity, request, masks)
+            answer = complete(topology.tree, topology.capacity, request, masks, kept)
             if isinstance(answer, Placement):
                 break
         assert answer is not None  # `_pins` yields at least once
@@ -175,16 +184,22 @@ class Planner:
         ordered = sorted(excluded, key=lambda reason: (-reason[1], reason[0]))
         return dataclasses.replace(answer, excluded=tuple(ordered))
 
-    def _root(self, roles: tuple[Role, ...]) -> Group:
+    def _root(
+        self, roles: tuple[Role, ...], kept: Mapping[str, Kept], *, may_be_incomplete: bool
+    ) -> Group:
+        """The request. Of a role with slices the settled members count too: they fill slices."""
         return Group(
             name="gang",
             members=tuple(
                 PodSet(
                     name=str(index),
-                    pods=len(role.unplanned),
+                    pods=len(role.unplanned) + sum(pods for _, pods in kept.get(str(index), ())),
                     request=self.cluster.vector(role.unplanned[0].pod.request),
                     shape=str(index),
                     constraint=role.constraint,
+                    slices=role.slices,
+                    # Of a gang that runs, members may have ended: its last slice is what is left.
+                    partial_last_slice=may_be_incomplete,
                 )
                 for index, role in enumerate(roles)
             ),
@@ -243,11 +258,12 @@ def in_order(gangs: Iterable[Gang]) -> list[Gang]:
     )
 
 
-def _levels(constraint: Constraint) -> Iterator[str]:
-    if constraint.required:
-        yield constraint.required
-    if constraint.preferred:
-        yield constraint.preferred
+def _levels(role: Role) -> Iterator[str]:
+    for level in (role.constraint.required, role.constraint.preferred):
+        if level:
+            yield level
+    for part in role.slices:
+        yield part.level
 
 
 def _pins(roles: tuple[Role, ...], topology: Topology) -> Iterator[tuple[slice | None, ...]]:
@@ -272,15 +288,26 @@ def _ranges(role: Role, topology: Topology) -> list[slice | None]:
     return ranges if constraint.required else [*ranges, None]
 
 
+def _kept(role: Role, topology: Topology) -> tuple[tuple[int, int], ...]:
+    """(slot, pods) of the settled members, as far as their nodes are in this topology."""
+    slot_of = topology.tree.slot_of
+    slots = Counter(slot_of[node] for node in role.settled_nodes if node in slot_of)
+    return tuple(sorted(slots.items()))
+
+
 def _plan_of(placement: Placement, roles: tuple[Role, ...], topology: Topology) -> Plan:
     """Nodes in slot order to members in order of seniority."""
     tree = topology.tree
     nodes: dict[str, str] = {}
     domains: dict[str, str] = {}
     for placed in placement.pod_sets:
-        members = iter(roles[int(placed.pod_set)].unplanned)
+        role = roles[int(placed.pod_set)]
+        members = iter(role.unplanned)
         level = placed.level
-        for slot, pods in placed.slots:
+        found = Counter(dict(placed.slots))
+        if role.slices:
+            found.subtract(dict(_kept(role, topology)))
+        for slot, pods in sorted(found.items()):
             path = tree.path(level, int(tree.domain_of[level][slot]))
             for _ in range(pods):
                 uid = next(members).pod.uid

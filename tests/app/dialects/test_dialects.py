@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from app import dialects
@@ -14,6 +16,9 @@ from tests.records import (
     PREFERRED,
     RACK,
     REQUIRED,
+    SLICE_LAYERS,
+    SLICE_LEVEL,
+    SLICE_SIZE,
     TOTAL,
     UNCONSTRAINED,
     group,
@@ -21,7 +26,7 @@ from tests.records import (
     job_owner,
     pod,
 )
-from topology.request import Constraint
+from topology.request import Constraint, Slice
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -166,3 +171,61 @@ def test_label_keys_are_those_of_the_api_server(text, is_key):
 def test_every_key_that_is_read_is_kept():
     assert {REQUIRED, PREFERRED, UNCONSTRAINED, GROUP, TOTAL, INDEX} <= dialects.KEPT
     assert not dialects.is_kept("kubectl.kubernetes.io/last-applied-configuration")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "slices"),
+    [
+        pytest.param({REQUIRED: BLOCK}, (), id="none"),
+        pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "4"}, (Slice(4, RACK),), id="one_layer"),
+        pytest.param(
+            {
+                REQUIRED: BLOCK,
+                SLICE_LAYERS: json.dumps(
+                    [{"topology": BLOCK, "size": 8}, {"topology": RACK, "size": 4, "more": 1}]
+                ),
+            },
+            (Slice(8, BLOCK), Slice(4, RACK)),
+            id="two_layers_and_unknown_fields",
+        ),
+    ],
+)
+def test_slices_are_read_coarsest_first(annotations, slices):
+    claim = dialects.read(pod("p", annotations={**group("g", 8), **annotations}))
+    assert isinstance(claim, Membership)
+    assert claim.slices == slices
+
+
+def layers(*sizes: object, level: str = RACK) -> dict[str, str]:
+    return {
+        SLICE_LAYERS: json.dumps(
+            [{"topology": f"{level}{place}", "size": size} for place, size in enumerate(sizes)]
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        pytest.param({SLICE_LEVEL: RACK}, f"{SLICE_SIZE}: must be set", id="level_alone"),
+        pytest.param({SLICE_SIZE: "2"}, f"{SLICE_LEVEL}: must be set", id="size_alone"),
+        pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "0"}, "got 0", id="size_0"),
+        pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "two"}, "got 'two'", id="size_is_text"),
+        pytest.param({SLICE_LEVEL: "no key", SLICE_SIZE: "2"}, "'no key'", id="not_a_label_key"),
+        pytest.param({**layers(4), SLICE_SIZE: "2"}, "must not carry both", id="both_forms"),
+        pytest.param({SLICE_LAYERS: "[{"}, "got '[{'", id="broken_json"),
+        pytest.param(layers("4"), "Expected `int`", id="size_in_quotes"),
+        pytest.param(layers(), "got 0", id="no_layer"),
+        pytest.param(layers(16, 8, 4, 2), "got 4", id="four_layers"),
+        pytest.param(layers(8, 3), "size 3 does not divide 8", id="not_dividing"),
+        pytest.param(layers(8, 0), "got 0", id="zero_below"),
+        pytest.param(layers(4, level="no key"), "'no key0'", id="layer_of_no_label"),
+        pytest.param(
+            {SLICE_LAYERS: json.dumps([{"topology": RACK, "size": 4}] * 2)}, "twice", id="twice"
+        ),
+    ],
+)
+def test_slices_that_cannot_be_meant_name_field_and_value(annotations, said):
+    claim = dialects.read(pod("p", annotations={**group("g", 8), **annotations}))
+    assert isinstance(claim, Mistake)
+    assert said in claim.sentence

@@ -14,6 +14,8 @@ from tests.records import (
     BLOCK,
     PREFERRED,
     RACK,
+    SLICE_LEVEL,
+    SLICE_SIZE,
     group,
     node,
     pod,
@@ -159,3 +161,38 @@ def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     assert isinstance(verdict, NoPlan)
     assert verdict.is_mistake
     assert BLOCK in verdict.sentence
+
+
+SLICED = {SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
+
+
+def sliced(name, total, **more):
+    return [
+        pod(f"{name}{i}", annotations=group(name, total, **SLICED), **more) for i in range(total)
+    ]
+
+
+def test_each_slice_lies_in_one_rack_and_holds_neighbouring_ranks():
+    world = World(four_racks(), [pod(f"f{rack}", on=f"n{rack}0") for rack in range(4)])
+    gang = sliced("g", 8)
+    world.put(*gang)
+    placed = world.schedule(*gang)
+    assert len(placed) == 8
+    pairs = [{placed[f"g{i}"][:2], placed[f"g{i + 1}"][:2]} for i in range(0, 8, 2)]
+    assert all(len(racks_of_slice) == 1 for racks_of_slice in pairs)
+
+
+def test_a_slice_does_not_glue_what_is_left_of_two_racks():
+    full = [pod(f"f{rack}{i}", on=f"n{rack}{i}") for rack in range(4) for i in range(3)]
+    world = World(four_racks(), full)
+    world.put(*sliced("g", 4))
+    assert world.held == {}
+
+
+def test_a_late_member_of_a_slice_goes_where_the_rest_of_its_slice_is():
+    gang = sliced("g", 4, phase="Running")
+    nodes = ["n00", "n01", "n20"]
+    bound = [msgspec.structs.replace(p, node=on) for p, on in zip(gang, nodes, strict=False)]
+    late = pod("g3", annotations=group("g", 4, **SLICED))
+    world = World(four_racks(), [*bound, late])
+    assert world.schedule(late)["g3"].startswith("n2")

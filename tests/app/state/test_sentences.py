@@ -15,6 +15,8 @@ from tests.records import (
     BLOCK,
     PREFERRED,
     RACK,
+    SLICE_LEVEL,
+    SLICE_SIZE,
     group,
     job,
     job_pods,
@@ -50,9 +52,14 @@ def test_the_owning_job_is_told_not_its_pods():
         pytest.param(group("g", "two", RACK), "got 'two'", id="total_count_text"),
         pytest.param(group("g", 2, RACK, **{PREFERRED: BLOCK}), "more than one", id="two_modes"),
         pytest.param(
-            group("g", 2, RACK, **{"kueue.x-k8s.io/podset-slice-size": "2"}),
+            group("g", 2, RACK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "3"}),
+            "slice",
+            id="size_that_does_not_divide",
+        ),
+        pytest.param(
+            group("g", 2, RACK, **{"kueue.x-k8s.io/podset-group-name": "x"}),
             "does not enforce it yet",
-            id="slices_are_not_silently_dropped",
+            id="a_promise_not_kept_is_not_dropped",
         ),
     ],
 )  # fmt: skip
