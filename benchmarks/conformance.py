@@ -1,9 +1,12 @@
 """Runs recorded cases of other schedulers against our search, and says where we differ.
 
     python -m benchmarks.conformance kueue FILE...
+    python -m benchmarks.conformance kai FILE...
+    python -m benchmarks.conformance volcano FILE...
 
 Any file in the formats of ../shared/conformance. Each case is equal, or differs on purpose (one
-table: benchmarks/kueue_deviations.py), or is unexplained; one unexplained case is exit status 1.
+table each: kueue_deviations.py; LEFT_OUT of kai_cases.py and volcano_cases.py), or is
+unexplained; one unexplained case is exit status 1.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks import kai_cases, volcano_cases
 from benchmarks.kueue_answers import answers
 from benchmarks.kueue_cases import Case, read
 from benchmarks.kueue_deviations import deviation_of
@@ -45,6 +49,44 @@ def tally(path: Path) -> Tally:
         result.cases += 1
         _count(result, case)
     return result
+
+
+def tally_kai(path: Path) -> Tally:
+    """Every case of one file of KAI's."""
+    result = Tally()
+    for case in kai_cases.read(path):
+        result.cases += 1
+        try:
+            wrong = kai_cases.difference(case)
+        except (TopologyError, AssertionError, KeyError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+        _count_one(result, case.name, wrong, kai_cases.LEFT_OUT.get(case.name, ""))
+    return result
+
+
+def tally_volcano(path: Path) -> Tally:
+    """Every case of one file of Volcano's, of either kind."""
+    result = Tally()
+    for case in volcano_cases.read(path):
+        result.cases += 1
+        try:
+            wrong = volcano_cases.difference(case)
+        except (TopologyError, AssertionError, KeyError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+        _count_one(result, case.name, wrong, case.left_out)
+    return result
+
+
+def _count_one(result: Tally, name: str, wrong: str, left_out: str) -> None:
+    if not wrong:
+        result.equal += 1
+    elif left_out:
+        result.deviations.setdefault(left_out, []).append(name)
+    else:
+        result.unexplained.append((name, wrong))
+
+
+TALLIES = {"kueue": tally, "kai": tally_kai, "volcano": tally_volcano}
 
 
 def _count(result: Tally, case: Case) -> None:
@@ -82,16 +124,10 @@ def show(path: Path, result: Tally) -> None:
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the files named on the command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scheduler", choices=["kueue", "kai", "volcano"], help="whose format")
+    parser.add_argument("scheduler", choices=list(TALLIES), help="whose format")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     arguments = parser.parse_args(words)
-    if arguments.scheduler != "kueue":
-        print(
-            f"{arguments.scheduler}: its scenarios are not translated yet; only kueue is",
-            file=sys.stderr,
-        )
-        return 2
-    results = [(path, tally(path)) for path in arguments.files]
+    results = [(path, TALLIES[arguments.scheduler](path)) for path in arguments.files]
     for path, result in results:
         show(path, result)
     return 1 if any(result.unexplained for _, result in results) else 0

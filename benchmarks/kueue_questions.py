@@ -87,7 +87,8 @@ class Question:
         self.options = Options(
             unconstrained=Strategy.LEAST_FREE
             if self.gates["TASProfileMixed"]
-            else Strategy.BEST_FIT
+            else Strategy.BEST_FIT,
+            tries=0,
         )
 
     def gang(self, groups: list[list[Json]]) -> Gang:

@@ -79,7 +79,7 @@ def bare(capacity: Capacity, free: np.ndarray, request: tuple[int, ...]) -> int:
     return int(blocks.max()) + int(racks.max())
 
 
-def cases(capacity: Capacity) -> list[tuple[str, PodSet, float]]:
+def cases(capacity: Capacity) -> list[tuple[str, PodSet | Group, float]]:
     """Name, what is asked for, and how much more than one simple search it may take."""
     axis, request = capacity.axis, request_of(capacity.axis)
     one_block = int(capacity.free_by_domain[0][3].max())
@@ -123,7 +123,21 @@ def cases(capacity: Capacity) -> list[tuple[str, PodSet, float]]:
             10,
         ),
         ("leader + workers, unconstrained", asked(1024, Constraint(), leader=leader), 10),
+        ("3 nested groups of 16", nested(request), 10),
     ]
+
+
+def nested(request: tuple[int, ...]) -> Group:
+    """A block for all, inside it a rack each for three groups of two pod sets."""
+    replicas = tuple(
+        Group(
+            f"replica-{index}",
+            (PodSet(f"prefill-{index}", 4, request), PodSet(f"decode-{index}", 12, request)),
+            Constraint(required=RACK),
+        )
+        for index in range(3)
+    )
+    return Group("all", replicas, Constraint(required=BLOCK))
 
 
 def interleaved(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
@@ -143,8 +157,8 @@ def measure(nodes: int) -> list[Row]:
     capacity = synthetic(nodes)
     tree, request, free = capacity.tree, request_of(capacity.axis), capacity.free()
     rows = []
-    for case, pod_set, times in cases(capacity):
-        gang = Gang("bench/gang", Group("root", (pod_set,)))
+    for case, member, times in cases(capacity):
+        gang = Gang("bench/gang", Group("root", (member,)))
         fits = not isinstance(find(tree, capacity, gang, {}), NoFit)
         assert fits == ("none fits" not in case), case
         searched, barest = interleaved(
@@ -153,7 +167,8 @@ def measure(nodes: int) -> list[Row]:
         target = ""
         if nodes in TARGETS:
             target = f"<= {TARGETS[nodes] * times:g} ms, <= {TARGET_RATIO * times}x"
-        rows.append(_row(f"{case}, {pod_set.pods} pods", nodes, searched, barest, target))
+        pods = sum(one.pods for one in gang.pod_sets())
+        rows.append(_row(f"{case}, {pods} pods", nodes, searched, barest, target))
     ordinary = capacity.axis.vector([("pods", 1), ("cpu", 500)])
     scored, barest = interleaved(
         lambda: packing_scores(tree, capacity, ordinary), lambda: bare(capacity, free, request)

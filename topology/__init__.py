@@ -17,6 +17,9 @@ Read in this order:
     order       which comes first: every tie-break; `take`, how much each gets
     search      which level and which domains; `assign` then goes down to nodes and ranks
     balanced    the same many in every domain, where that is asked for
+    parts       a gang with groups inside groups; `scope`, one domain as a cluster of its own
+    groups      which domain each group takes, and its members inside it, on a `board`, screened
+                by `headroom`; `uneven` builds trees from domains that name their members
     replace     a place for some pods of a gang beside others that stay
     answer      Placement, or NoFit and why
     ranks       which pod goes to which of the nodes
@@ -29,13 +32,13 @@ from topology.answer import NoFit, Placement, PodSetPlacement
 from topology.assign import assignment
 from topology.capacity import Capacity
 from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
+from topology.groups import find
 from topology.levels import NODE_LEVEL, levels_of
 from topology.order import packing_scores
 from topology.replace import complete
-from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice, Strategy
+from topology.request import Constraint, DomainOrder, Gang, Group, Leader, PodSet, Slice, Strategy
 from topology.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
 from topology.room import Options
-from topology.search import find
 from topology.tree import Tree, build, levels_that_do_not_nest
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "Capacity",
     "Constraint",
     "Counts",
+    "DomainOrder",
     "Gang",
     "Group",
     "InvalidRequest",

@@ -124,6 +124,16 @@ class Capacity:
         moved.free_by_domain = moved.counted_by_domain()
         return moved
 
+    def part(self, tree: Tree, slots: slice) -> Capacity:
+        """The same books for some slots alone, which `tree` is of: views, to be read only."""
+        part = Capacity(self.axis, tree)
+        part.allocatable = self.allocatable[:, slots]
+        part.used = self.used[:, slots]
+        part.held = self.held[:, slots]
+        part.is_open = self.is_open[slots]
+        part.free_by_domain = part.counted_by_domain()
+        return part
+
     # What is read
 
     def free(self, rows: Sequence[int] | None = None, slots: Rows | None = None) -> Counts:

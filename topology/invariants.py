@@ -183,9 +183,12 @@ def check_placement_is_whole(tree: Tree, gang: Gang, placement: Placement) -> No
         [placed.pod_set for placed in placement.pod_sets] == list(gang.names()),
         "placement of other pod sets",
     )
+    pods_of = {placed.pod_set: placed.pods for placed in placement.pod_sets}
+    missing = [one.name for one in gang.pod_sets() if pods_of[one.name] < one.pods]
+    _require(_is_enough(gang.root, pods_of), f"pod set {missing[:1]}: fewer placed than are needed")
     for asked, placed in _pairs(gang, placement):
         owner = f"pod set {asked.name}"
-        _require(placed.pods == asked.pods, f"{owner}: {placed.pods} of {asked.pods} placed")
+        _require(placed.pods <= asked.pods, f"{owner}: {placed.pods} of {asked.pods} placed")
         for entries in (placed.slots, placed.domains):
             indices = [index for index, _ in entries]
             _require(indices == sorted(set(indices)), f"{owner}: not in order, or named twice")
@@ -195,6 +198,15 @@ def check_placement_is_whole(tree: Tree, gang: Gang, placement: Placement) -> No
             domain = int(tree.domain_of[placed.level][slot])
             by_domain[domain] = by_domain.get(domain, 0) + pods
         _require(by_domain == dict(placed.domains), f"{owner}: domains disagree with slots")
+
+
+def _is_enough(member: Group | PodSet, pods_of: Mapping[str, int]) -> bool:
+    """Whether as many pods and members of it are placed as are needed."""
+    if isinstance(member, PodSet):
+        needed = member.pods if member.needed is None else member.needed
+        return pods_of[member.name] >= needed
+    placed = sum(_is_enough(one, pods_of) for one in member.members)
+    return placed >= (len(member.members) if member.needed is None else member.needed)
 
 
 def check_placement_fits(
@@ -225,7 +237,7 @@ def check_required_level_is_one_domain(tree: Tree, gang: Gang, placement: Placem
             level = tree.levels.index(constraint.required)
             slots = [slot for name in names for slot, _ in slots_of[name]]
             domains = {int(tree.domain_of[level][slot]) for slot in slots}
-            _require(len(domains) == 1, f"{owner}: {len(domains)} domains of {constraint.required}")
+            _require(len(domains) < 2, f"{owner}: {len(domains)} domains of {constraint.required}")
 
 
 def _constrained(group: Group) -> Iterable[tuple[str, Constraint, list[str]]]:

@@ -33,8 +33,16 @@ class Options:
     """
     order: DomainOrder = DomainOrder.TIGHTEST
     """In which order the domains of one level are tried for a group."""
+    floor_first: bool = False
+    """Pods that are not needed come after all that are, and nothing moves for them (KAI, Volcano).
+
+    Else all pods are tried at once before some are left out.
+    """
     tries: int = 1000
-    """How many places may be tried in vain for a gang with groups inside groups."""
+    """How many places may be tried in vain for a gang of several pod sets.
+
+    0: each pod set gets Kueue's place and no other, though that may leave none for the next.
+    """
 
 
 class Room:

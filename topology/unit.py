@@ -19,7 +19,7 @@ were there already:
 | none                    | the node level                   | the node level      |
 | none, with slices       | level 0                          | level 0             |
 
-Anything else raises InvalidRequest, "is not enforced yet".
+Of anything else `groups` makes its way; here it raises InvalidRequest, "is not enforced yet".
 Source: kueue.md 1.2 (levelKey), 2.2 and 2.3.
 """
 

@@ -185,10 +185,3 @@ def test_a_case_is_equal_or_listed_or_unexplained(
     assert len(result.unexplained) == 1 - equal - len(deviations)
     assert conformance.main(["kueue", str(path)]) == len(result.unexplained)
     assert f"1 cases, {equal} equal, {len(deviations)} listed" in capsys.readouterr().out
-
-
-def test_a_scheduler_whose_cases_are_not_translated_is_no_success(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert conformance.main(["kai", "scenarios.json.gz"]) == 2
-    assert "kai" in capsys.readouterr().err

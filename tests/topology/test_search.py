@@ -181,7 +181,7 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
         workers(capacity, 6, name="a"),
         workers(capacity, 3, name="b", constraint=REQUIRED),
     )
-    assert answer == NoFit("b", RACK, needed=3, available=2, nodes=1, is_proven=False)
+    assert answer == NoFit("b", RACK, needed=3, available=2, nodes=1)
 
 
 def test_a_search_leaves_the_books_as_they_are() -> None:
@@ -325,7 +325,6 @@ def test_a_tree_and_a_capacity_of_different_generations_are_the_callers_bug() ->
             "balanced placement without a preferred level alone is not enforced yet",
             id="balanced_and_required",
         ),
-        pytest.param({"needed": 2}, "needed 2 is not enforced yet", id="needed"),
     ],
 )
 def test_a_pod_set_that_cannot_be_enforced_is_refused_by_name(
@@ -334,29 +333,6 @@ def test_a_pod_set_that_cannot_be_enforced_is_refused_by_name(
     tree, capacity = cluster(CLUSTER)
     with pytest.raises(InvalidRequest, match=f"pod set workers.*{names}"):
         search(tree, capacity, workers(capacity, 4, **fields))
-
-
-def test_groups_that_cannot_be_enforced_are_refused_by_name() -> None:
-    tree, capacity = cluster(CLUSTER)
-    one, two = workers(capacity, 1, name="a"), workers(capacity, 2, name="b")
-    several = workers(capacity, 3, name="c")
-    for root, names in (
-        (
-            Group("root", (two, several), constraint=REQUIRED),
-            "leader and its workers is not enforced yet",
-        ),
-        (
-            Group("root", (workers(capacity, 1, constraint=PREFERRED),), constraint=REQUIRED),
-            "a constraint of its own inside group root is not enforced yet",
-        ),
-        (Group("root", (one, two), needed=1), "group root: needed 1 is not enforced yet"),
-        (
-            Group("root", (Group("outer", (Group("inner", (two,)),)),)),
-            "group inner: a group in a group is not enforced yet",
-        ),
-    ):
-        with pytest.raises(InvalidRequest, match=names):
-            find(tree, capacity, Gang("ns/gang", root), {})
 
 
 def test_needing_every_pod_and_every_member_is_what_happens_anyway() -> None:

@@ -1,0 +1,512 @@
+"""Volcano's recorded scenarios in our words, and our answers held against what they expect.
+
+    scenario ─▶ Job ─▶ Gang ─▶ find, and again if pods are killed ─▶ node of each pod
+
+The one place that knows these formats, described in ../shared/conformance/README.md; their
+meaning is in reference/volcano.md sections 2 and 3. What Volcano assumes is said here:
+
+* A tier is a level; hard up to tier k is required k, preferred the narrowest; soft is the latter
+  alone. A tier above all others is the whole cluster. An unknown tier name is no constraint.
+* All pods of a sub-group are looked at together, then those that are needed; a job is bound only
+  when it is ready.
+* Pods that run bind the others to the domain they are in, at the tier that is allowed.
+* Policies without a domain tree (no HyperNode objects) see the cluster as one domain.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kueue_cases import UNITS
+from topology import (
+    Capacity,
+    Constraint,
+    DomainOrder,
+    Gang,
+    Group,
+    InvalidRequest,
+    Mask,
+    Options,
+    Placement,
+    PodSet,
+    ResourceAxis,
+    Tree,
+    build,
+    find,
+    invariants,
+)
+from topology.uneven import Domain, Member, build_uneven
+
+LEFT_OUT: dict[str, str] = {
+    "1.3": "passes without a check upstream: the requests it states do fit",
+    "2.1": "depends on Volcano's node scoring plugins",
+    "2.2": "passes without a check upstream: the requests it states do fit",
+    "7.2": "passes without a check upstream: the requests it states do fit",
+}
+"""Number of an end-to-end case -> why it proves nothing."""
+
+OPTIONS = Options(order=DomainOrder.MOST_USED)
+OVERHEAD = (("cpu", 100), ("memory", 50 * 2**20))
+"""What a daemon takes of each node of the end-to-end cluster."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One scenario of either kind."""
+
+    name: str
+    scenario: Json
+    tree: Json | None = None
+    """Of an end-to-end case."""
+
+    @property
+    def left_out(self) -> str:
+        """Why it proves nothing; empty if it does."""
+        number = self.name.removeprefix("Case ").partition(":")[0]
+        return LEFT_OUT.get(number, "") if self.tree is not None else ""
+
+
+def read(path: Path) -> Iterator[Case]:
+    """Every case of a file, .json or .json.gz, of either kind."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt") as text:
+        content = json.load(text)
+    for scenario in content.get("scenarios", ()):
+        yield Case(scenario["id"], scenario)
+    for case in content.get("cases", ()):
+        yield Case(case["name"], case, content["tree"])
+
+
+def amount(resource: str, quantity: str) -> int:
+    """A quantity in millicores or base units."""
+    text = str(quantity)
+    digits = text.rstrip("".join({letter for unit in UNITS for letter in unit}))
+    number = Fraction(digits) * UNITS[text[len(digits) :]]
+    return int(number * 1000 if resource == "cpu" else number)
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod of a job."""
+
+    name: str
+    amounts: tuple[tuple[str, int], ...]
+    subgroup: tuple[str, str] | None
+    """Policy, and which of its sub-groups; None: in none."""
+    selector: tuple[tuple[str, str], ...] = ()
+    node: str = ""
+    """Where it runs; empty: pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How pods of a job form sub-groups."""
+
+    topology: Json | None
+    size: int
+    needed: int
+
+
+@dataclass(slots=True)
+class Job:
+    """One pod group."""
+
+    name: str
+    needed: int
+    topology: Json | None
+    policies: dict[str, Policy]
+    pods: list[Pod]
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Nodes, their tree, and all that runs on them."""
+
+    tree: Tree
+    capacity: Capacity
+    labels: dict[str, dict[str, str]]
+    level_of_tier: dict[int, str]
+    root_tier: int
+    """Of the whole cluster: one more than any other."""
+    tier_names: dict[str, int]
+
+    def constraint(self, topology: Json | None, around: Json | None = None) -> Constraint:
+        """What a topology wish means; a soft one inside another is bound by that."""
+        if not topology:
+            return Constraint()
+        tiers = sorted(self.level_of_tier)
+        narrowest = self.level_of_tier[tiers[0]] if tiers else None
+        if topology.get("mode") == "soft":
+            bound = self.constraint(around).required if around else None
+            return Constraint(required=bound, preferred=narrowest)
+        allowed = topology.get("highestTierAllowed")
+        if topology.get("highestTierName"):
+            allowed = self.tier_names.get(topology["highestTierName"])
+        if allowed is None:
+            return Constraint()
+        if allowed >= self.root_tier:
+            return Constraint(preferred=narrowest)
+        within = [tier for tier in tiers if tier <= allowed]
+        if not within:
+            return Constraint(required=f"any tier up to {allowed}")  # there is none: never placed
+        return Constraint(required=self.level_of_tier[within[-1]], preferred=narrowest)
+
+    def near(self, constraint: Constraint, running: Sequence[str]) -> Mask:
+        """Nodes that leave all pods in one required domain."""
+        mask = np.ones(len(self.tree.nodes), dtype=np.bool_)
+        if constraint.required in self.tree.levels:
+            domain_of = self.tree.domain_of[self.tree.levels.index(constraint.required)]
+            for slot in [self.tree.slot_of[node] for node in running if node in self.tree.slot_of]:
+                mask &= domain_of == domain_of[slot]
+        return mask
+
+    def vector(self, pod: Pod) -> tuple[int, ...]:
+        """The request of one pod."""
+        return self.capacity.axis.vector([("pods", 1), *pod.amounts])
+
+
+def place(cluster: Cluster, job: Job) -> None:
+    """Gives pending pods a node, all that are needed or none; the books know them then."""
+    before = [pod.node for pod in job.pods]
+    question = _Question(cluster, job)
+    gang = question.gang()
+    if gang is None:
+        return
+    try:
+        answer = find(cluster.tree, cluster.capacity, gang, question.masks, OPTIONS)
+    except InvalidRequest:
+        return  # a tier that does not exist
+    if not isinstance(answer, Placement):
+        return
+    invariants.check(
+        cluster.tree, cluster.capacity, gang=gang, placement=answer, masks=question.masks
+    )
+    for placed in answer.pod_sets:
+        pods = iter(question.pods[placed.pod_set])
+        for slot, number in placed.slots:
+            for _ in range(number):
+                next(pods).node = cluster.tree.nodes[slot]
+    if not question.is_ready():
+        for pod, node in zip(job.pods, before, strict=True):
+            pod.node = node
+        return
+    for pod, node in zip(job.pods, before, strict=True):
+        if pod.node and not node:
+            cluster.capacity.use(cluster.tree.slot_of[pod.node], cluster.vector(pod))
+
+
+@dataclass(slots=True)
+class _Question:
+    """One job as a gang."""
+
+    cluster: Cluster
+    job: Job
+    masks: dict[Hashable, Mask] = field(default_factory=dict)
+    pods: dict[str, list[Pod]] = field(default_factory=dict)
+    """Pod set -> its pods."""
+
+    def gang(self) -> Gang | None:
+        """What is pending; None if there is nothing, or never enough."""
+        job, cluster = self.job, self.cluster
+        constraint = cluster.constraint(job.topology)
+        mask = cluster.near(constraint, [pod.node for pod in job.pods if pod.node])
+        missing = job.needed - sum(bool(pod.node) for pod in job.pods)
+        members: list[tuple[bool, Group]] = []
+        loose = [pod for pod in job.pods if pod.subgroup is None]
+        if loose:
+            running = sum(bool(pod.node) for pod in loose)
+            needed = max(0, min(1, 1 - running) if job.policies else missing)
+            group = self._leaf("loose", loose, Constraint(), mask, needed)
+            if group is not None:
+                members.append((needed > 0, group))
+                missing -= needed
+            elif needed:
+                return None
+        made = {name: self._subgroups(name, policy, mask) for name, policy in job.policies.items()}
+        lacking: dict[str, int] = {}
+        for name, policy in job.policies.items():
+            if made[name] is None:
+                return None
+            ready, wanted, _ = made[name]
+            lacking[name] = min(len(wanted), max(0, policy.needed - ready))
+            missing -= sum(pods for _, pods in wanted[: lacking[name]])
+        for name, (_, wanted, rest) in made.items():
+            while missing > 0 and lacking[name] < len(wanted):
+                missing -= wanted[lacking[name]][1]
+                lacking[name] += 1
+            if wanted:
+                groups = tuple(group for group, _ in wanted)
+                around = Group(name, groups, needed=max(1, lacking[name]))
+                members.append((lacking[name] > 0, around))
+            members += [(False, group) for group in rest]
+        if not members:
+            return None
+        members.sort(key=lambda entry: not entry[0])
+        needed = max(1, sum(is_needed for is_needed, _ in members))
+        root = Group("job", tuple(group for _, group in members), constraint, needed)
+        return Gang(f"ns/{job.name}", root)
+
+    def _subgroups(
+        self, name: str, policy: Policy, mask: Mask
+    ) -> tuple[int, list[tuple[Group, int]], list[Group]] | None:
+        """Of one policy: how many are whole, the others with the pods they lack, and what is
+        pending of the whole ones; None if there never are enough."""
+        by_value: dict[str, list[Pod]] = {}
+        for pod in self.job.pods:
+            if pod.subgroup is not None and pod.subgroup[0] == name:
+                by_value.setdefault(pod.subgroup[1], []).append(pod)
+        valid = {value: pods for value, pods in by_value.items() if len(pods) >= policy.size}
+        if len(valid) < policy.needed:
+            return None
+        constraint = self.cluster.constraint(policy.topology, self.job.topology)
+        ready, wanted, rest = 0, list[tuple[Group, int]](), list[Group]()
+        for value, pods in valid.items():
+            running = [pod.node for pod in pods if pod.node]
+            here = mask & self.cluster.near(constraint, running)
+            lacks = max(0, policy.size - len(running))
+            ready += lacks == 0
+            group = self._leaf(f"{name}/{value}", pods, constraint, here, max(lacks, 1))
+            if group is not None and lacks:
+                wanted.append((group, lacks))
+            elif group is not None:
+                rest.append(group)
+        return ready, wanted, rest
+
+    def _leaf(
+        self, name: str, pods: list[Pod], constraint: Constraint, mask: Mask, needed: int
+    ) -> Group | None:
+        """Pending pods of one sub-group, alike ones together; None if there are too few."""
+        alike: dict[Any, list[Pod]] = {}
+        for pod in pods:
+            if not pod.node:
+                alike.setdefault((pod.amounts, pod.selector), []).append(pod)
+        if not alike or sum(map(len, alike.values())) < needed:
+            return None
+        pod_sets, members = [], 0
+        for index, ((_, selector), same) in enumerate(alike.items()):
+            key = f"{self.job.name}/{name}/{index}"
+            labels = [self.cluster.labels.get(node, {}) for node in self.cluster.tree.nodes]
+            self.masks[key] = mask & np.array(
+                [set(selector) <= set(one.items()) for one in labels], dtype=np.bool_
+            )
+            self.pods[key] = same
+            least = min(needed, len(same))
+            needed -= least
+            members += least > 0
+            request = self.cluster.vector(same[0])
+            pod_sets.append(PodSet(key, len(same), request, key, needed=max(1, least)))
+        return Group(name, tuple(pod_sets), constraint, max(1, members))
+
+    def is_ready(self) -> bool:
+        """Enough pods, and enough whole sub-groups of each policy."""
+        placed = [pod for pod in self.job.pods if pod.node]
+        whole: Counter[str] = Counter()
+        for (policy, _), pods in Counter(
+            pod.subgroup for pod in placed if pod.subgroup is not None
+        ).items():
+            whole[policy] += pods >= self.job.policies[policy].size
+        return len(placed) >= self.job.needed and all(
+            whole[name] >= policy.needed for name, policy in self.job.policies.items()
+        )
+
+
+def difference(case: Case) -> str:
+    """How our answer to a case differs from what it expects; empty if it does not."""
+    return _unit(case.scenario) if case.tree is None else _end_to_end(case.scenario, case.tree)
+
+
+# Unit scenarios
+
+
+def _unit(scenario: Json) -> str:
+    domains = _domains(scenario) if scenario["hyperNodes"] else []
+    root_tier = max(map(int, scenario["tiers"]), default=0) + 1
+    offered = {
+        node["name"]: [(key, amount(key, value)) for key, value in node["allocatable"].items()]
+        for node in scenario["nodes"]
+    }
+    labels = {node["name"]: dict(node["labels"]) for node in scenario["nodes"]}
+    cluster = _cluster(domains, offered, labels, root_tier, scenario["tierNames"])
+    jobs = [_job(scenario, group) for group in scenario["podGroups"]]
+    for job in jobs:
+        for pod in job.pods:
+            if pod.node in cluster.tree.slot_of:
+                cluster.capacity.use(cluster.tree.slot_of[pod.node], cluster.vector(pod))
+    pending = [pod for job in jobs for pod in job.pods if not pod.node]
+    for job in jobs:
+        place(cluster, job)
+    found = {f"c1/{pod.name}": pod.node for pod in pending if pod.node}
+    expect = scenario["expect"]
+    if len(found) != expect["bindsNum"]:
+        return f"{len(found)} pods placed, not {expect['bindsNum']}: {found}"
+    if expect["bindMap"] and not expect["minimalBindCheck"] and found != expect["bindMap"]:
+        return f"{found}\n    not {expect['bindMap']}"
+    if expect["bindNumsInHyperNode"]:
+        narrowest = scenario["tiers"][min(scenario["tiers"], key=int)]
+        per_domain = [
+            sum(node in scenario["realNodes"][name] for node in found.values())
+            for name in narrowest
+        ]
+        here = sorted(pods for pods in per_domain if pods)
+        if here != sorted(expect["bindNumsInHyperNode"]):
+            return f"{here} pods in domains of the lowest tier, not {expect['bindNumsInHyperNode']}"
+    return ""
+
+
+def _domains(scenario: Json) -> list[Domain]:
+    """The tree as Volcano has resolved it; some HyperNode objects it is made of are misnamed."""
+    domains: list[Domain] = []
+    below: dict[str, set[str]] = {}
+    for tier in sorted(scenario["tiers"], key=int):
+        here = {name: set(scenario["realNodes"][name]) for name in scenario["tiers"][tier]}
+        for name, nodes in here.items():
+            inner = [one for one, its in below.items() if its <= nodes]
+            direct = nodes - set[str]().union(*(below[one] for one in inner))
+            members = [Member(is_node=False, name=one) for one in inner]
+            members += [Member(is_node=True, name=node) for node in sorted(direct)]
+            domains.append(Domain(name, int(tier), tuple(members)))
+        claimed = set[str]().union(*here.values())
+        below = {name: nodes for name, nodes in below.items() if not nodes <= claimed} | here
+    return domains
+
+
+def _cluster(
+    domains: list[Domain],
+    offered: dict[str, list[tuple[str, int]]],
+    labels: dict[str, dict[str, str]],
+    root_tier: int,
+    tier_names: dict[str, int],
+) -> Cluster:
+    axis, levels = ResourceAxis(), dict[int, str]()
+    if domains:
+        uneven = build_uneven(domains, labels, 1)
+        tree, levels = uneven.tree, dict(uneven.level_of_tier)
+    else:
+        tree = build(["cluster"], {name: ["", name] for name in offered}, 1)
+    capacity = Capacity(axis, tree)
+    for slot, name in enumerate(tree.nodes):
+        capacity.set_node(slot, axis.vector([("pods", 110), *offered[name]]), is_open=True)
+    return Cluster(tree, capacity, labels, levels, root_tier, tier_names)
+
+
+def _job(scenario: Json, group: Json) -> Job:
+    policies = {one["name"]: one for one in group["subGroupPolicy"]}
+    pods = []
+    for pod in scenario["pods"]:
+        if pod["podGroup"] != group["name"]:
+            continue
+        subgroup = None
+        for name, policy in policies.items():
+            values = [pod["labels"].get(key, "") for key in policy["matchLabelKeys"]]
+            if values and all(values) and subgroup is None:
+                subgroup = (name, "-".join(values))
+        amounts = tuple((key, amount(key, value)) for key, value in pod["requests"].items())
+        selector = tuple(sorted(pod["nodeSelector"].items()))
+        pods.append(Pod(pod["name"], amounts, subgroup, selector, pod["nodeName"]))
+    return Job(
+        group["name"],
+        group["minMember"],
+        group.get("networkTopology"),
+        {
+            name: Policy(one["networkTopology"], one["subGroupSize"], one["minSubGroups"])
+            for name, one in policies.items()
+        },
+        pods,
+    )
+
+
+# End-to-end cases
+
+
+def _end_to_end(case: Json, tree: Json) -> str:
+    inside: dict[str, set[str]] = {}
+    domains = []
+    for tier in sorted(tree["tiers"], key=int):
+        for name, members in tree["tiers"][tier].items():
+            inside[name] = set().union(*({one} & {one} | inside.get(one, set()) for one in members))
+            made = tuple(Member(member not in inside, name=member) for member in members)
+            domains.append(Domain(name, int(tier), made))
+    nodes = sorted({node for names in inside.values() for node in names} - inside.keys())
+    has = tree["nodeCapacity"]
+    offered = [("cpu", has["cpu"] * 1000), ("memory", has["memoryGi"] * 2**30)]
+    labels: dict[str, dict[str, str]] = {node: {} for node in nodes}
+    root_tier = max(map(int, tree["tiers"])) + 1
+    cluster = _cluster(domains, dict.fromkeys(nodes, offered), labels, root_tier, {})
+    for slot in range(len(nodes)):
+        cluster.capacity.use(slot, cluster.capacity.axis.vector(OVERHEAD))
+    for pod in case["occupied"]:
+        one = Pod(pod["name"], _amounts(pod), None)
+        cluster.capacity.use(cluster.tree.slot_of[pod["node"]], cluster.vector(one))
+    job = _job_of(case["job"])
+    expect, occupied = case["expect"], [pod["node"] for pod in case["occupied"]]
+    place(cluster, job)
+    wrong = _checked(job, expect, occupied, inside, 0)
+    if not wrong and expect["killsPods"]:
+        placed = sum(bool(pod.node) for pod in job.pods)
+        killed = [pod for pod in job.pods if pod.node][: expect["killsPods"]]
+        for pod in killed:
+            cluster.capacity.unuse(cluster.tree.slot_of[pod.node], cluster.vector(pod))
+            pod.node = ""
+        place(cluster, job)
+        if sum(bool(pod.node) for pod in job.pods) != placed:
+            return f"of {placed} pods {len(killed)} were killed and not placed again"
+        wrong = _checked(job, expect, occupied, inside, 1)
+    return wrong
+
+
+def _amounts(pod: Json) -> tuple[tuple[str, int], ...]:
+    return (("cpu", pod["cpu"] * 1000), ("memory", pod["memoryGi"] * 2**30))
+
+
+def _job_of(job: Json) -> Job:
+    pods: list[Pod] = []
+    policies: dict[str, Policy] = {}
+    needed = 0
+    for task in job["tasks"]:
+        partition = task["partitionPolicy"]
+        least = task["min"]
+        if partition is not None:
+            wanted, size = partition["minPartitions"], partition["partitionSize"]
+            policies[task["name"]] = Policy(partition["networkTopology"], size, wanted)
+            least = least if least is not None else (wanted * size or None)
+        needed += task["replicas"] if least is None else least
+        for index in range(task["replicas"]):
+            subgroup = None
+            if partition is not None:
+                subgroup = (task["name"], str(index // partition["partitionSize"]))
+            pods.append(Pod(f"{task['name']}-{index}", _amounts(task), subgroup))
+    needed = needed if job["minAvailable"] is None else job["minAvailable"]
+    return Job("job", needed, job["networkTopology"], policies, pods)
+
+
+def _checked(
+    job: Job, expect: Json, occupied: list[str], inside: dict[str, set[str]], turn: int
+) -> str:
+    """What is not as expected of the pods placed."""
+    nodes = [pod.node for pod in job.pods if pod.node]
+    if not expect["jobReady"]:
+        return f"placed on {nodes}, not pending" if nodes else ""
+    if not nodes or len(nodes) < job.needed:
+        return f"{len(nodes)} pods placed, not at least {job.needed}"
+    allowed = expect["nodes"][turn : turn + 1]
+    if allowed and not set(nodes) <= set(allowed[0]):
+        return f"on {nodes}, not {allowed[0]}"
+    for name in expect["hyperNodeGet"]:
+        if not set(nodes) <= inside[name]:
+            return f"on {nodes}, not in {name}"
+    for name, pods in expect["hyperNodePods"]:
+        here = sum(node in inside[name] for node in [*nodes, *occupied])
+        if here != pods:
+            return f"{here} pods in {name}, not {pods}: {nodes}"
+    return ""

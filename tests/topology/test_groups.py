@@ -1,0 +1,243 @@
+"""Groups inside groups: which domain each takes, and what happens when one finds none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.text import BLOCK, RACK, cluster, vector
+from topology import (
+    Capacity,
+    Constraint,
+    DomainOrder,
+    Gang,
+    Group,
+    InvalidRequest,
+    Leader,
+    NoFit,
+    Options,
+    Placement,
+    PodSet,
+    Slice,
+    Tree,
+    find,
+    invariants,
+)
+
+IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
+NEAR_RACK = Constraint(preferred=RACK)
+TWO_BLOCKS = """
+    b1/r1/n1 gpu=4
+    b1/r1/n2 gpu=4
+    b1/r2/n3 gpu=4
+    b2/r3/n4 gpu=8
+    b2/r3/n5 gpu=8
+    b2/r4/n6 gpu=8
+    b2/r4/n7 gpu=8
+"""
+
+
+def pods(
+    capacity: Capacity,
+    name: str,
+    number: int,
+    gpu: int = 1,
+    constraint: Constraint | None = None,
+    needed: int | None = None,
+) -> PodSet:
+    request = vector(capacity.axis, pods=1, gpu=gpu)
+    return PodSet(name, number, request, "", constraint or Constraint(), needed)
+
+
+def search(
+    tree: Tree, capacity: Capacity, root: Group, options: Options | None = None
+) -> dict[str, dict[str, int]] | NoFit:
+    """Pods on each node, per pod set."""
+    gang = Gang("ns/gang", root)
+    answer = find(tree, capacity, gang, {}, options or Options())
+    if isinstance(answer, NoFit):
+        return answer
+    assert isinstance(answer, Placement)
+    invariants.check(tree, capacity, gang=gang, placement=answer)
+    return {
+        placed.pod_set: {tree.nodes[slot]: number for slot, number in placed.slots}
+        for placed in answer.pod_sets
+    }
+
+
+def test_members_lie_in_the_domain_of_their_group_and_in_their_own() -> None:
+    tree, capacity = cluster(TWO_BLOCKS)
+    replicas = tuple(
+        Group(
+            f"replica{index}",
+            (pods(capacity, f"lead{index}", 2), pods(capacity, f"work{index}", 5, gpu=2)),
+            IN_RACK,
+        )
+        for index in range(2)
+    )
+    placed = search(tree, capacity, Group("root", replicas, IN_BLOCK))
+    assert isinstance(placed, dict)
+    racks = [{*placed[f"lead{index}"], *placed[f"work{index}"]} for index in range(2)]
+    assert racks == [{"n4", "n5"}, {"n6", "n7"}]
+
+
+def test_the_next_domain_is_tried_when_a_member_finds_no_place_in_the_tightest() -> None:
+    tree, capacity = cluster(TWO_BLOCKS)
+    group = Group("g", (pods(capacity, "small", 2), pods(capacity, "large", 1, gpu=6)), IN_BLOCK)
+    placed = search(tree, capacity, Group("root", (group, pods(capacity, "other", 3, 1, IN_RACK))))
+    assert isinstance(placed, dict)
+    assert set(placed["large"]) < {"n4", "n5", "n6", "n7"}
+    assert set(placed["small"]) < {"n4", "n5", "n6", "n7"}
+
+
+def test_a_preferred_level_is_widened_one_level_at_a_time() -> None:
+    tree, capacity = cluster(TWO_BLOCKS)
+
+    def blocks(number: int, constraint: Constraint) -> set[int] | NoFit:
+        group = Group("g", (pods(capacity, "a", 2), pods(capacity, "b", number)), constraint)
+        placed = search(tree, capacity, Group("root", (Group("around", (group,)),)))
+        if isinstance(placed, NoFit):
+            return placed
+        level = tree.levels.index(BLOCK)
+        return {int(tree.domain_of[level][tree.slot_of[node]]) for node in placed["b"]}
+
+    assert blocks(6, NEAR_RACK) == {0}
+    assert blocks(9, NEAR_RACK) == {1}  # one rack, in the other block
+    assert blocks(30, NEAR_RACK) == {1}  # one block, several racks
+    assert blocks(40, NEAR_RACK) == {0, 1}
+    refused = blocks(40, Constraint(required=BLOCK, preferred=RACK))
+    assert isinstance(refused, NoFit)
+    assert (refused.level, refused.needed, refused.available) == (BLOCK, 42, 32)
+    assert refused.is_proven
+
+
+def test_a_member_makes_room_for_a_later_one_that_would_find_none() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=4\nb1/r2/n3 gpu=1")
+    first = Group("first", (pods(capacity, "a", 2), pods(capacity, "b", 2)), IN_RACK)
+    second = Group("second", (pods(capacity, "c", 1), pods(capacity, "d", 1, gpu=4)), IN_RACK)
+    placed = search(tree, capacity, Group("root", (first, second), IN_BLOCK))
+    assert placed == {"a": {"n1": 2}, "b": {"n1": 2}, "c": {"n3": 1}, "d": {"n2": 1}}
+
+
+def test_without_tries_it_says_that_not_everything_was_tried() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+    large = tuple(
+        Group(
+            f"g{index}", (pods(capacity, f"a{index}", 3), pods(capacity, f"b{index}", 1)), IN_RACK
+        )
+        for index in range(2)
+    )
+    odd = Group("odd", (pods(capacity, "odd1", 1), pods(capacity, "odd2", 2)), IN_RACK)
+    assert isinstance(search(tree, capacity, Group("root", (odd, *large))), dict)
+    refused = search(tree, capacity, Group("root", (odd, *large)), Options(tries=2))
+    assert isinstance(refused, NoFit)
+    assert not refused.is_proven
+    assert refused.is_cut_short
+    assert "not everything was tried" in str(refused)
+    proven = replace(refused, is_proven=True, is_cut_short=False)
+    assert "tried" not in str(proven)
+
+
+def test_what_is_not_needed_is_placed_where_it_fits_and_left_out_else() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=2\nb1/r2/n3 gpu=1")
+    elastic = pods(capacity, "elastic", 9, constraint=IN_RACK, needed=2)
+    assert search(tree, capacity, Group("root", (elastic,))) == {"elastic": {"n1": 4, "n2": 2}}
+    members = tuple(pods(capacity, f"m{index}", 3, constraint=IN_RACK) for index in range(3))
+    placed = search(tree, capacity, Group("root", members, needed=2))
+    assert isinstance(placed, dict)
+    assert [sum(nodes.values()) for nodes in placed.values()] == [3, 3, 0]
+    refused = search(tree, capacity, Group("root", members, needed=3))
+    assert isinstance(refused, NoFit)
+    assert refused.is_proven
+
+
+def test_pods_that_are_not_needed_stay_in_the_required_domain_of_the_others() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=3\nb1/r2/n2 gpu=8")
+    both = tuple(
+        pods(capacity, name, 6, constraint=IN_RACK, needed=needed)
+        for name, needed in (("a", 2), ("b", 6))
+    )
+    for options in (Options(), Options(floor_first=True)):
+        placed = search(tree, capacity, Group("root", both), options)
+        assert placed == {"a": {"n1": 3}, "b": {"n2": 6}}
+
+
+def test_leaders_and_slices_keep_their_rules_inside_groups() -> None:
+    tree, capacity = cluster(TWO_BLOCKS)
+    led = replace(
+        pods(capacity, "workers", 8, gpu=2),
+        slices=(Slice(4, RACK),),
+        leader=Leader("leader", vector(capacity.axis, pods=1, gpu=1)),
+    )
+    inner = Group("inner", (led, pods(capacity, "beside", 2)), IN_BLOCK)
+    placed = search(tree, capacity, Group("root", (inner,), IN_BLOCK))
+    assert isinstance(placed, dict)
+    assert sum(placed["workers"].values()) == 8
+    assert set(placed["leader"]) < {"n4", "n5", "n6", "n7"}
+
+
+@pytest.mark.parametrize(
+    ("order", "node"),
+    [
+        pytest.param(DomainOrder.TIGHTEST, {"n1"}, id="tightest_of_all_racks"),
+        pytest.param(DomainOrder.TOPMOST, {"n4", "n5"}, id="in_the_tightest_block"),
+        pytest.param(DomainOrder.MOST_USED, {"n3"}, id="most_used_rack"),
+    ],
+)
+def test_the_order_of_domains_is_a_named_choice(order: DomainOrder, node: set[str]) -> None:
+    tree, capacity = cluster(
+        """
+        b1/r1/n1 gpu=3
+        b1/r2/n2 gpu=5
+        b1/r3/n3 gpu=5/9
+        b2/r4/n4 gpu=2
+        b2/r4/n5 gpu=2
+        """
+    )
+    one = Group("g", (pods(capacity, "a", 1, constraint=IN_RACK),))
+    placed = search(tree, capacity, Group("root", (Group("h", (one,)),)), Options(order=order))
+    assert isinstance(placed, dict)
+    assert set(placed["a"]) <= node
+
+
+def test_thousands_of_members_are_no_deep_recursion() -> None:
+    lines = "\n".join(f"b{node // 20}/r{node // 4}/n{node:03} gpu=40" for node in range(40))
+    tree, capacity = cluster(lines)
+    members = tuple(pods(capacity, f"m{index}", 1) for index in range(1500))
+    placed = search(
+        tree, capacity, Group("root", (Group("g", members),), Constraint(preferred=RACK))
+    )
+    assert isinstance(placed, dict)
+    assert len(placed) == 1500
+
+
+def test_what_cannot_be_meant_is_refused_by_name() -> None:
+    tree, capacity = cluster(TWO_BLOCKS)
+    two = (pods(capacity, "a", 2), pods(capacity, "b", 2))
+    deep = Group("g", two)
+    for _ in range(20):
+        deep = Group("g", (deep,))
+    for root, sentence in (
+        (Group("g", two, Constraint(required="row")), "group g, required: level row is unknown"),
+        (Group("g", two, Constraint(RACK, BLOCK)), "group g: preferred level .* is wider"),
+        (Group("g", two, Constraint(preferred=RACK, balanced=True)), "group g: balanced"),
+        (deep, "group g: more than 16 groups"),
+    ):
+        with pytest.raises(InvalidRequest, match=sentence):
+            search(tree, capacity, Group("root", (root,)))
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_shapes_that_only_fit_together_in_one_way_are_packed(is_nested: bool) -> None:
+    lines = "\n".join(f"b1/r1/n{node:02} gpu=8" for node in range(20))
+    tree, capacity = cluster(lines)
+    both = (pods(capacity, "three", 20, gpu=3), pods(capacity, "five", 20, gpu=5))
+    member = Group("g", both, IN_RACK if is_nested else Constraint())
+    placed = search(tree, capacity, Group("root", (member,)))
+    assert isinstance(placed, dict)
+    assert set(placed["three"].values()) == set(placed["five"].values()) == {1}
+    more = (*both, pods(capacity, "four", 1, gpu=4))
+    refused = search(tree, capacity, Group("root", (replace(member, members=more),)))
+    assert isinstance(refused, NoFit)
+    assert refused.is_proven
