@@ -24,10 +24,16 @@ from app.state.eligibility import Eligibility
 from app.state.gangs import Gang, Member
 from topology.answer import NoFit, Placement
 from topology.errors import InvalidRequest
+from topology.groups import find
 from topology.replace import Kept, complete
 from topology.request import Constraint, Group, PodSet, Slice
 from topology.request import Gang as GangRequest
 from topology.resources import Mask
+from topology.room import Options
+
+OPTIONS = Options(tries=32)
+# ^ places tried in vain for a gang of several roles: some 10 ms at most, for this runs in the loop
+# that answers kube-scheduler.
 
 Shaped = tuple[tuple[tuple[str, int], ...], Shape]  # what a node may refuse: request and shape
 Signature = tuple[object, ...]
@@ -167,7 +173,11 @@ class Planner:
                 str(index): self._mask(role, topology, pin, offer)
                 for index, (role, pin) in enumerate(zip(roles, pins, strict=True))
             }
-            answer = complete(topology.tree, topology.capacity, request, masks, kept)
+            tree, capacity = topology.tree, topology.capacity
+            if any(kept.values()):
+                answer = complete(tree, capacity, request, masks, kept)
+            else:
+                answer = find(tree, capacity, request, masks, OPTIONS)
             if isinstance(answer, Placement):
                 break
         assert answer is not None  # `_pins` yields at least once

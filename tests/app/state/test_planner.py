@@ -196,3 +196,14 @@ def test_a_late_member_of_a_slice_goes_where_the_rest_of_its_slice_is():
     late = pod("g3", annotations=group("g", 4, **SLICED))
     world = World(four_racks(), [*bound, late])
     assert world.schedule(late)["g3"].startswith("n2")
+
+
+def test_two_roles_that_only_fit_when_packed_together_are_placed():
+    """One after the other, both threes would go to the second node and leave a two without room."""
+    world = World([node("b0/r0/n1", gpus=3), node("b0/r0/n2", gpus=7)])
+    gang = [
+        pod(f"g{i}", gpus=gpus, annotations=group("g", 4)) for i, gpus in enumerate((3, 3, 2, 2))
+    ]
+    world.put(*gang)
+    placed = world.schedule(*gang)
+    assert sorted(placed.values()) == ["n1", "n2", "n2", "n2"]
