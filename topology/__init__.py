@@ -20,6 +20,7 @@ Read in this order:
     parts       a gang with groups inside groups; `scope`, one domain as a cluster of its own
     groups      which domain each group takes, and its members inside it, on a `board`, screened
                 by `headroom`; `uneven` builds trees from domains that name their members
+    packing     several shapes on the same nodes, exactly: `greedy`, `patterns`, `table`, `solver`
     replace     a place for some pods of a gang beside others that stay
     answer      Placement, or NoFit and why
     ranks       which pod goes to which of the nodes
