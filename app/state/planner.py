@@ -32,8 +32,8 @@ from topology.resources import Mask
 from topology.room import Options
 
 OPTIONS = Options(tries=32)
-# ^ places tried in vain for a gang of several roles: some 10 ms at most, for this runs in the loop
-# that answers kube-scheduler.
+# ^ places tried in vain for a gang of several roles; few, for this runs in the loop that answers
+# kube-scheduler. Three roles that ask for more than 5,000 nodes have: 18 ms until the answer is no.
 
 Shaped = tuple[tuple[tuple[str, int], ...], Shape]  # what a node may refuse: request and shape
 Signature = tuple[object, ...]
