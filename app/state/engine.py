@@ -12,6 +12,7 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
 
 from app import dialects
 from app.dialects.membership import Membership
@@ -99,11 +100,9 @@ class Engine:
                 for uid in [uid for uid in self.ledger.jobs if uid not in listed]:
                     del self.ledger.jobs[uid]
             case "Topology":
-                self.topology_records.clear()
-        for record in event.records:
+                self._replace_topologies(event.records)
+        for record in event.records if event.kind != "Topology" else ():
             self._put(record, now)
-        if event.kind == "Topology":
-            self._set_topologies()
         self._listed.add(event.kind)
         if self.is_synced and not self.ledger.is_planning:
             self.ledger.is_planning = True
@@ -118,9 +117,7 @@ class Engine:
         elif isinstance(record, JobRecord):
             self.ledger.put_job(record, now)
         else:
-            self.topology_records[record.name] = record
-            if "Topology" in self._listed:
-                self._set_topologies()
+            self._replace_topologies((*self.topology_records.values(), record))
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -131,6 +128,13 @@ class Engine:
             self.ledger.jobs.pop(record.uid, None)
         elif self.topology_records.pop(record.name, None):
             self._set_topologies()
+
+    def _replace_topologies(self, records: Iterable[Record]) -> None:
+        """Use these all at once: a set that is known already costs no rebuilding."""
+        self.topology_records = {
+            record.name: record for record in records if isinstance(record, TopologyRecord)
+        }
+        self._set_topologies()
 
     def _put_node(self, node: NodeRecord, now: float) -> None:
         before = self.cluster.nodes.get(node.name)

@@ -365,16 +365,19 @@ class Ledger:
     def _tell_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
         if pod.uid not in gang.told_pods:
             gang.told_pods.add(pod.uid)
-            about = ObjectRef("v1", "Pod", pod.namespace, pod.name, pod.uid)
-            self.out.append(Report(about, "PodNotInGang", sentence, is_warning=True))
+            self.out.append(Report(_itself(pod), "PodNotInGang", sentence, is_warning=True))
 
 
 def owner_of(pod: PodRecord) -> ObjectRef:
     """Whom to tell about a pod's gang: its controller, or the pod where it has none."""
     owner = pod.owner
     if owner is None:
-        return ObjectRef("v1", "Pod", pod.namespace, pod.name, pod.uid)
+        return _itself(pod)
     return ObjectRef(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
+
+
+def _itself(pod: PodRecord) -> ObjectRef:
+    return ObjectRef("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 
 def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:

@@ -48,11 +48,6 @@ def sampled(key: GangKey) -> str:
     )
 
 
-def bind_late(key: GangKey) -> str:
-    """The barrier's time is over."""
-    return f"gang {key}: not every member reached its binding in time; all are tried again"
-
-
 def plan_lost(key: GangKey, why: str) -> str:
     """The plan no longer holds."""
     return f"gang {key} lost its plan: {why}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from app.kube.events import Listed
+from app.kube.objects import TopologyRecord
 from app.state.answers import Failed, Passed, Pinned, Rejected
 from app.state.effects import Bind, Refuse
 from app.state.engine import Engine
 from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import (
+    BLOCK,
     RACK,
     UNCONSTRAINED,
     node,
@@ -175,3 +177,15 @@ def test_the_binding_says_which_gang_and_domain_the_pod_started_in():
         "corral.dev/gang": "default/g",
         "corral.dev/domain": f"{RACK}=b0/r0",
     }
+
+
+def test_a_relist_of_the_same_topologies_rebuilds_nothing():
+    records = (
+        TopologyRecord("by-block", (BLOCK,), "1"),
+        TopologyRecord("by-rack", (BLOCK, RACK), "1"),
+    )
+    world = World(four_racks(), topologies=records)
+    before = {name: each.tree for name, each in world.engine.cluster.topologies.items()}
+    world.apply(Listed("Topology", records))
+    after = {name: each.tree for name, each in world.engine.cluster.topologies.items()}
+    assert all(after[name] is tree for name, tree in before.items())
