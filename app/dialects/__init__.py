@@ -7,15 +7,18 @@ Every label, annotation and CRD field name is spelled here and nowhere else:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from app.dialects import corral, jobs, kueue, pod_groups
-from app.dialects.membership import Declared, GangKey, Membership, Mistake
-from app.kube.objects import PodRecord
+from app.dialects.membership import Declared, GangKey, Membership, Mistake, Number
+from app.kube.objects import JobRecord, PodRecord
 
 KEPT = frozenset(
     (
         *kueue.MODES,
         *kueue.SLICES,
         *kueue.NOT_ENFORCED,
+        *corral.KEPT,
         pod_groups.GROUP_NAME,
         pod_groups.TOTAL_COUNT,
         pod_groups.POD_INDEX,
@@ -62,11 +65,23 @@ def read(pod: PodRecord) -> Membership | Mistake | None:
 def _membership(pod: PodRecord, key: GangKey, declared: Declared | None) -> Membership:
     """Raises: kueue.WrongAnnotation."""
     constraint, slices = kueue.constraint(pod), kueue.slices(pod)
-    return Membership(key, declared, constraint, slices, _rank(pod))
+    return Membership(key, declared, constraint, slices, _number(pod))
 
 
-def _rank(pod: PodRecord) -> int | None:
-    """The pod's index in its gang; anything that is no small whole number is no rank."""
+def keys_of(job: JobRecord) -> Iterator[GangKey]:
+    """The gangs whose size this Job has a say in."""
+    yield GangKey(job.namespace, job.name, "job", job.uid)
+
+
+def declared_by(key: GangKey, owners: Collection[JobRecord]) -> Declared | None:
+    """How many members the gang's owning Jobs declare; None if that is not known yet."""
+    for job in owners:
+        return jobs.members(job)
+    return None
+
+
+def _number(pod: PodRecord) -> Number | None:
+    """The pod's index in its gang; anything that is no small whole number is none."""
     for where, key in (
         (pod.labels, pod_groups.POD_INDEX),
         (pod.labels, jobs.COMPLETION_INDEX),
@@ -74,7 +89,7 @@ def _rank(pod: PodRecord) -> int | None:
     ):
         text = where.get(key, "")
         if text.isascii() and text.isdecimal() and len(text) <= 9:
-            return int(text)
+            return Number(int(text))
     return None
 
 

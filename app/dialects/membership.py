@@ -28,19 +28,39 @@ class Declared:
     where: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Number:
+    """How whoever made a pod numbered it; `topology.ranks.rank_of` makes a rank of it.
+
+    Source: kueue.md 3, "Index labels".
+    """
+
+    index: int
+    """The pod's own number, within its part where there are parts."""
+    part: int = 0
+    """The sub-group it is numbered in (of a JobSet: which of the replicated Jobs)."""
+    parts: int = 0
+    """How many such sub-groups there are; 0: the pods are numbered throughout."""
+    offset: int = 0
+    """The number of the pod set's first pod: workers may count on from their leader."""
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """One pod's place in a gang.
 
-    `declared` is None where the owning Job decides (`dialects.jobs.members`). `rank` is the pod's
-    index in its gang where the workload numbers its pods.
+    `declared` is None where owning objects decide (`dialects.declared_by`). `pod_set` is what the
+    workload itself calls the pod's part of the gang; "" where request and shape tell parts apart.
+    Pod sets of one `pod_set_group` are a leader and its workers.
     """
 
     gang: GangKey
     declared: Declared | None
     constraint: Constraint
     slices: tuple[Slice, ...] = ()
-    rank: int | None = None
+    number: Number | None = None
+    pod_set: str = ""
+    pod_set_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

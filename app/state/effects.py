@@ -26,6 +26,43 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True)
+class Ungate:
+    """Take our scheduling gate off a pod and narrow it, in one patch.
+
+    Foreign gates stay. `nodes` become one required term each, `selector` is merged into the pod's
+    node selector; a pod gets one of the two, or neither.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    gate: str
+    nodes: tuple[str, ...] = ()
+    selector: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Have a pod go through the Eviction API: a policy says so, and the sentence why."""
+
+    namespace: str
+    name: str
+    uid: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a pod that is one more than its gang declares, where the settings allow it."""
+
+    namespace: str
+    name: str
+    uid: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bind:
     """Bind this pod to the node kube-scheduler named; the annotations travel in the Binding."""
 
@@ -54,7 +91,7 @@ class Report:
     is_warning: bool
 
 
-Effect = Wake | Bind | Refuse | Report
+Effect = Wake | Ungate | Evict | Delete | Bind | Refuse | Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +108,23 @@ class BindFailed:
 
 
 BindOutcome = Bound | BindFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Ungated:
+    """Outcome of an Ungate: the API server has written it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UngateFailed:
+    """Outcome of an Ungate: it did not happen, or nobody knows. `is_gone`: no such pod any more.
+
+    `is_forbidden`: the API server will not take this change of the pod, however often it is sent.
+    """
+
+    sentence: str
+    is_gone: bool = False
+    is_forbidden: bool = False
+
+
+UngateOutcome = Ungated | UngateFailed

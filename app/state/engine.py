@@ -98,7 +98,7 @@ class Engine:
             case "Job":
                 listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
                 for uid in [uid for uid in self.ledger.jobs if uid not in listed]:
-                    del self.ledger.jobs[uid]
+                    self.ledger.drop_job(uid)
             case "Topology":
                 self._replace_topologies(event.records)
         for record in event.records if event.kind != "Topology" else ():
@@ -125,7 +125,7 @@ class Engine:
         elif isinstance(record, NodeRecord):
             self._drop_node(record.name, now)
         elif isinstance(record, JobRecord):
-            self.ledger.jobs.pop(record.uid, None)
+            self.ledger.drop_job(record.uid)
         elif self.topology_records.pop(record.name, None):
             self._set_topologies()
 
@@ -272,7 +272,7 @@ class Engine:
             sentence = sentences.sampled(gang.key)
             self.ledger.tell(gang, "NodesSampled", sentence)
             return Rejected(sentence)
-        offer = Offer((member.pod.request, member.pod.shape), frozenset(candidates.names()))
+        offer = Offer((member.pod.request, member.shape), frozenset(candidates.names()))
         self._remember_refusals(gang, member, offer, now)
         if self.ledger.replan(gang, member, offer, now):
             return Pinned(gang.plan[uid])

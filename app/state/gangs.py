@@ -20,8 +20,9 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.dialects.membership import Declared, GangKey, Membership, Mistake
-from app.kube.objects import PodRecord
+from app.dialects import corral
+from app.dialects.membership import Declared, GangKey, Membership, Mistake, Number
+from app.kube.objects import PodRecord, Shape
 from topology.request import Constraint, Slice
 
 
@@ -49,6 +50,9 @@ NEXT: dict[Phase, frozenset[Phase]] = {
 }
 
 
+ANY_SHAPE = Shape()
+
+
 @dataclass(slots=True)
 class Member:
     """One pod of a gang; `mistake` is what is wrong with its own claim, or ""."""
@@ -56,9 +60,13 @@ class Member:
     pod: PodRecord
     constraint: Constraint
     declared: Declared | None
-    rank: int | None
+    number: Number | None = None
     mistake: str = ""
     slices: tuple[Slice, ...] = ()
+    pod_set: str = ""
+    pod_set_group: str = ""
+    allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
+    shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
 
     @property
     def is_live(self) -> bool:
@@ -68,13 +76,13 @@ class Member:
     @property
     def role(self) -> tuple[object, ...]:
         """Members of one role are identical to the placement."""
-        return (self.pod.request, self.pod.shape)
+        return (self.pod_set, self.pod.request, self.shape)
 
     @property
-    def seniority(self) -> tuple[bool, int, str, str]:
-        """Order in which members join and get their nodes: by rank where numbered, else by age."""
-        rank = self.rank
-        return (rank is None, rank or 0, self.pod.created, self.pod.name)
+    def seniority(self) -> tuple[bool, int, int, str, str]:
+        """Order in which members join and get their nodes: as numbered, else by age."""
+        part, index = (self.number.part, self.number.index) if self.number else (0, 0)
+        return (self.number is None, part, index, self.pod.created, self.pod.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +178,20 @@ def phase_of(gang: Gang) -> Phase:
 
 def member_of(pod: PodRecord, claim: Membership | Mistake) -> Member:
     """The ledger's record of a pod that claims to belong to a gang."""
+    shape, allowed = corral.own_shape(pod)
     if isinstance(claim, Mistake):
-        return Member(pod, Constraint(), None, None, mistake=claim.sentence)
-    return Member(pod, claim.constraint, claim.declared, claim.rank, slices=claim.slices)
+        return Member(pod, Constraint(), None, mistake=claim.sentence, shape=shape)
+    return Member(
+        pod,
+        claim.constraint,
+        claim.declared,
+        claim.number,
+        slices=claim.slices,
+        pod_set=claim.pod_set,
+        pod_set_group=claim.pod_set_group,
+        allowed=allowed,
+        shape=shape,
+    )
 
 
 def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.dialects import corral, jobs
+from app import dialects
+from app.dialects import corral
 from app.dialects.membership import Declared, GangKey, Membership, Mistake
 from app.kube.objects import JobRecord, PodRecord
 from app.state import sentences
@@ -36,6 +37,7 @@ class Ledger:
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
+    jobs_of: dict[GangKey, dict[str, JobRecord]] = field(default_factory=dict)
     out: list[Effect] = field(default_factory=list)
     is_planning: bool = False  # false until every list is in: no plan from half a picture
     unreviewed: dict[GangKey, None] = field(default_factory=dict)  # a set that keeps its order
@@ -88,9 +90,19 @@ class Ledger:
     def put_job(self, job: JobRecord, now: float) -> None:
         """Learn what a Job declares now."""
         self.jobs[job.uid] = job
-        gang = self.gangs.get(GangKey(job.namespace, job.name, "job", job.uid))
-        if gang is not None:
-            self.review(gang, now)
+        for key in dialects.keys_of(job):
+            self.jobs_of.setdefault(key, {})[job.uid] = job
+            if key in self.gangs:
+                self.review(self.gangs[key], now)
+
+    def drop_job(self, uid: str) -> None:
+        """Forget a Job that is gone; its pods tell the rest."""
+        job = self.jobs.pop(uid, None)
+        for key in dialects.keys_of(job) if job else ():
+            owners = self.jobs_of[key]
+            del owners[uid]
+            if not owners:
+                del self.jobs_of[key]
 
     def _declared(self, gang: Gang, claim: Membership | Mistake) -> Declared | None:
         if isinstance(claim, Membership) and claim.declared:
@@ -98,8 +110,7 @@ class Ledger:
         return self._from_job(gang)
 
     def _from_job(self, gang: Gang) -> Declared | None:
-        job = self.jobs.get(gang.key.epoch) if gang.key.source == "job" else None
-        return jobs.members(job) if job else None
+        return dialects.declared_by(gang.key, self.jobs_of.get(gang.key, {}).values())
 
     # -- the roll call and what follows from it ------------------------------------------------
 

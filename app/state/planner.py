@@ -72,7 +72,7 @@ class Role:
 
     @property
     def shaped(self) -> Shaped:
-        return (self.unplanned[0].pod.request, self.unplanned[0].pod.shape)
+        return (self.unplanned[0].pod.request, self.unplanned[0].shape)
 
 
 @dataclass(frozen=True, slots=True)

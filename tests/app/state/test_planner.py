@@ -155,7 +155,7 @@ def test_gangs_that_ask_the_same_in_vain_share_one_search():
 def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     world = World(four_racks())
     wider = Constraint(required=RACK, preferred=BLOCK)
-    member = Member(pod("g0"), wider, Declared(1, "here"), rank=None)
+    member = Member(pod("g0"), wider, Declared(1, "here"))
     gang = Gang(GangKey("default", "g", "group"), {"uid-g0": member}, roll_call([member], None))
     verdict = world.engine.planner.plan(gang)
     assert isinstance(verdict, NoPlan)
