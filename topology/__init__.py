@@ -21,21 +21,37 @@ Read in this order:
     groups      which domain each group takes, and its members inside it, on a `board`, screened
                 by `headroom`; `uneven` builds trees from domains that name their members
     packing     several shapes on the same nodes, exactly: `greedy`, `patterns`, `table`, `solver`
-    replace     a place for some pods of a gang beside others that stay
-    answer      Placement, or NoFit and why
+    replace     a place for some pods of a gang beside others that stay: what is `missing` of one
+                pod set, and what is `remaining` to be asked for by groups in groups
+    relax       what would fit of a gang that does not: a milder request, or other books (`changes`)
+                with the `fewest` changes; a `judge` asks `groups.find` within a budget
+    answer      Placement, or NoFit and why, and what would fit instead
     ranks       which pod goes to which of the nodes
     invariants  what must hold between all of these
 """
 
 from __future__ import annotations
 
-from topology.answer import NoFit, Placement, PodSetPlacement
+from topology.answer import (
+    FewerMembers,
+    FewerPods,
+    Never,
+    NodesBack,
+    NoFit,
+    Placement,
+    PodSetPlacement,
+    Relaxation,
+    WiderLevel,
+    WithoutPods,
+)
 from topology.assign import assignment
 from topology.capacity import Capacity
+from topology.changes import Occupant
 from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
 from topology.groups import find
 from topology.levels import NODE_LEVEL, levels_of
 from topology.order import packing_scores
+from topology.relax import Leeway, Relaxations, relaxations
 from topology.replace import complete
 from topology.request import Constraint, DomainOrder, Gang, Group, Leader, PodSet, Slice, Strategy
 from topology.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
@@ -51,23 +67,33 @@ __all__ = [
     "Constraint",
     "Counts",
     "DomainOrder",
+    "FewerMembers",
+    "FewerPods",
     "Gang",
     "Group",
     "InvalidRequest",
     "InvalidTopology",
     "Leader",
+    "Leeway",
     "Mask",
+    "Never",
     "NoFit",
+    "NodesBack",
+    "Occupant",
     "Options",
     "Placement",
     "PodSet",
     "PodSetPlacement",
+    "Relaxation",
+    "Relaxations",
     "ResourceAxis",
     "Rows",
     "Slice",
     "Strategy",
     "TopologyError",
     "Tree",
+    "WiderLevel",
+    "WithoutPods",
     "assignment",
     "build",
     "complete",
@@ -75,4 +101,5 @@ __all__ = [
     "levels_of",
     "levels_that_do_not_nest",
     "packing_scores",
+    "relaxations",
 ]

@@ -1,16 +1,18 @@
-"""What a search answers: a Placement, or NoFit and why.
+"""What a search answers: a Placement, or NoFit and why, and what would fit instead.
 
-Frozen values. `NoFit.__str__` is the only prose of this package that users read.
+Frozen values, data first. Their `__str__` is the only prose of this package that users read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 SENTENCE_MAX = 300  # characters; kube-scheduler repeats the sentence for every pod of the gang
 _NAME_MAX = 100  # of those, for one level key; a label key may have 317
 _REASONS_MAX = 4
+_NAMES_MAX = 3  # of those that change; the rest are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,119 @@ class NoFit:
                 break
             sentence, separator = longer, ", "
         return sentence
+
+
+@dataclass(frozen=True, slots=True)
+class WiderLevel:
+    """It fits if some of what must be together may lie in a wider domain."""
+
+    names: tuple[str, ...]
+    """Groups and pod sets, in the order they are written."""
+    level: str
+    """Level key that is required of them instead; empty: what was required is only preferred, or
+    pods need not be in slices."""
+    of_slices: bool = False
+    """The level is that of each slice; layers of slices that would share it are one."""
+    is_cut_short: bool = False
+    """Perhaps not all of them need to be widened: the search ended before each was tried."""
+
+    def __str__(self) -> str:
+        who = _listed(self.names)
+        where = f"in one {_shortened(self.level)}"
+        if self.of_slices:
+            end = f"each slice of {who} {where}" if self.level else f"{who} not in slices"
+        else:
+            end = f"{who} {where}" if self.level else f"{who} spread over several domains"
+        return _would_fit(f"with {end}", self.is_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class FewerPods:
+    """It fits with fewer pods of one pod set, and all others as asked."""
+
+    pod_set: str
+    pods: int
+    """The most that fit; whole slices."""
+    needed: int
+    is_cut_short: bool = False
+    """More may fit: the search ended before that was tried."""
+
+    def __str__(self) -> str:
+        end = f"with {self.pods} of {self.needed} pods of {_shortened(self.pod_set)}"
+        return _would_fit(end, self.is_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class FewerMembers:
+    """It fits with fewer of the groups inside a group, whichever they are."""
+
+    group: str
+    members: int
+    """The most that fit."""
+    needed: int
+    is_cut_short: bool = False
+    """More may fit: the search ended before that was tried."""
+
+    def __str__(self) -> str:
+        end = f"with {self.members} of {self.needed} groups of {_shortened(self.group)}"
+        return _would_fit(end, self.is_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class NodesBack:
+    """It fits once some nodes are back."""
+
+    nodes: tuple[tuple[int, str, str], ...]
+    """(slot, name, why it is away), in slot order."""
+    is_cut_short: bool = False
+    """Perhaps not all of them are needed: the search ended before each was tried."""
+
+    def __str__(self) -> str:
+        nodes = [f"{_shortened(name)} ({_shortened(why)})" for _, name, why in self.nodes]
+        return _would_fit(f"with nodes back: {_listed(nodes)}", self.is_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutPods:
+    """It fits once some of those who may go have left."""
+
+    keys: tuple[str, ...]
+    """Their keys, in the order they were named in."""
+    is_cut_short: bool = False
+    """Perhaps not all of them need to go: the search ended before each was tried."""
+
+    def __str__(self) -> str:
+        return _would_fit(f"without {_listed(self.keys)}", self.is_cut_short)
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """It does not fit, even if nothing else runs and every node is open."""
+
+    why: NoFit
+    """The answer then: how many would fit, and whether that is proven."""
+
+    def __str__(self) -> str:
+        says = "never fits" if self.why.is_proven else "no place was found"
+        return _clipped(f"{says}, even if all nodes are open and empty: {self.why}")
+
+
+Relaxation = WiderLevel | FewerPods | FewerMembers | NodesBack | WithoutPods | Never
+
+
+def _would_fit(end: str, is_cut_short: bool) -> str:
+    return _clipped(f"would fit {end}", ", not everything was tried" if is_cut_short else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(_shortened(name) for name in names[:_NAMES_MAX])
+    return shown if len(names) <= _NAMES_MAX else f"{shown} and {len(names) - _NAMES_MAX} more"
+
+
+def _clipped(sentence: str, end: str = "") -> str:
+    """The sentence and its end, cut before the end if both are too long."""
+    most = SENTENCE_MAX - len(end)
+    return (sentence if len(sentence) <= most else f"{sentence[: most - 3]}...") + end
 
 
 def _shortened(name: str) -> str:
