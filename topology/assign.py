@@ -17,6 +17,7 @@ import numpy as np
 from topology.answer import PodSetPlacement
 from topology.fit import LevelFit
 from topology.order import ranked
+from topology.request import PODS_MAX
 from topology.resources import Counts, Rows
 from topology.take import Offers, Taken, take
 from topology.tree import Tree
@@ -117,11 +118,11 @@ def placements(tree: Tree, unit: Unit, level: int, share: Share) -> tuple[PodSet
     """The answer for a unit whose nodes are known: its pod sets as the gang names them.
 
     `level` is the one the domains were chosen at.
+    Source: kueue.md 2.7, result split.
     """
-    order = np.argsort(share.domains)
-    slots, pods = share.domains[order], share.pods[order]
-    is_used = pods > 0
-    workers = _placement(tree, unit.workers.name, level, slots[is_used], pods[is_used])
+    is_used = share.pods > 0
+    slots, pods = _in_slot_order(share.domains[is_used], share.pods[is_used])
+    workers = _placement(tree, unit.workers.name, level, slots, pods)
     if unit.leader is None:
         return (workers,)
     assert share.leader is not None, "a share of a unit with a leader has a place for it"
@@ -130,12 +131,24 @@ def placements(tree: Tree, unit: Unit, level: int, share: Share) -> tuple[PodSet
     return (leader, workers) if unit.is_leader_first else (workers, leader)
 
 
+def _in_slot_order(slots: Rows, pods: Counts) -> tuple[Rows, Counts]:
+    """The same pods by slot: both in one integer, which sorts several times faster."""
+    if slots.size < 2:
+        return slots, pods
+    pods_bits = PODS_MAX.bit_length()
+    key = (slots.astype(np.int64) << pods_bits) + pods
+    key.sort()
+    return (key >> pods_bits).astype(np.intp, copy=False), key & PODS_MAX
+
+
 def _placement(tree: Tree, name: str, level: int, slots: Rows, pods: Counts) -> PodSetPlacement:
     """One pod set, with what each domain of the chosen level holds in the end."""
     by_slot = by_domain = _pairs(slots, pods)
     if level < tree.node_level and slots.size:
         domain_of = tree.domain_of[level][slots]  # ascending, since the slots are
-        first = np.concatenate([[0], (domain_of[1:] != domain_of[:-1]).nonzero()[0] + 1])
+        changes = (domain_of[1:] != domain_of[:-1]).nonzero()[0]
+        first = np.zeros(changes.size + 1, dtype=np.intp)
+        np.add(changes, 1, out=first[1:])
         by_domain = _pairs(domain_of[first], np.add.reduceat(pods, first))
     return PodSetPlacement(pod_set=name, level=level, domains=by_domain, slots=by_slot)
 

@@ -53,12 +53,12 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
     """The share of every node of a balanced placement, or None if there is none."""
     if unit.slices == 0:
         return None
-    # Step 1: the best siblings.
+    # 2.10, step 1: the best siblings.
     best = _best_siblings(tree, fits, unit)
     if best is None:
         return None
     siblings, threshold = best
-    # Step 2: their domains that waste least, then the children of those.
+    # 2.10, step 2: their domains that waste least, then the children of those.
     level, range_ = unit.first, siblings.ranges[unit.first]
     domains = np.arange(range_.stop - range_.start, dtype=np.intp)
     if unit.layers.level > level:
@@ -71,7 +71,7 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
         level += 1
         range_ = siblings.ranges[level]
         domains = domains - range_.start
-    # Step 3: the threshold for each, the extra ones to the roomiest.
+    # 2.10, step 3: the threshold for each, the extra ones to the roomiest.
     share = _even_share(siblings.fits[level], domains, unit, threshold)
     if share is None:
         return None
@@ -154,7 +154,10 @@ def _families(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Iterator[dic
 
 
 def _thresholds(lower: LevelFit, found: Greedy, slices: int) -> tuple[int, int]:
-    """The most slices each domain taken can have alike, without and with room for the leader."""
+    """The most slices each domain taken can have alike, without and with room for the leader.
+
+    Source: kueue.md 2.10, th and thL.
+    """
     threshold = slices // found.taken
     if found.last_led is not None:
         threshold = min(threshold, int(lower.slices_led[found.last_led]))
@@ -169,6 +172,7 @@ def _pruned(tree: Tree, family: _Siblings, unit: Unit, threshold: int) -> _Sibli
     """Siblings without the domains that have less than the threshold.
 
     First their children, by what they have; then they themselves, by what is left of them.
+    Source: kueue.md 2.10, prune.
     """
     pruned = family
     for level in range(min(unit.first + 1, tree.node_level), unit.first - 1, -1):

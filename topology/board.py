@@ -7,6 +7,7 @@ them back. It decides nothing; deciding is `groups`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,8 +17,10 @@ from topology import order, search
 from topology.answer import NoFit, PodSetPlacement
 from topology.assign import Share, placements
 from topology.headroom import Headroom
+from topology.missing import Kept, added, by_domain, completed, staying
 from topology.packing import NoPacking, Packing, pack
 from topology.parts import Kind, Part
+from topology.remaining import has_kept
 from topology.request import DomainOrder, PodSet
 from topology.resources import PODS_ROW, Rows
 from topology.room import Room
@@ -42,6 +45,8 @@ class Board:
 
     room: Room
     root: Part
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    """Pods of the gang that are on the books already and stay where they are."""
     held: dict[int, Held] = field(default_factory=dict)
     """id of a leaf -> its place."""
     scopes: dict[int, Scope] = field(default_factory=dict)
@@ -69,6 +74,12 @@ class Board:
             return answer
         return tuple(here.widened(placed) for placed in answer)
 
+    def put(self, part: Part, unit: Unit, scope: Scope) -> tuple[PodSetPlacement, ...] | NoFit:
+        """A place in a scope for a part, with as many pods as the unit: beside its kept ones."""
+        if not has_kept(part, self.kept):
+            return self.place(unit, scope)
+        return completed(self.room, unit, self.kept, slice(*scope.slots))
+
     def hold(self, part: Part, held: Held) -> None:
         self.held[id(part)] = held
         self._assume(held, 1)
@@ -77,9 +88,9 @@ class Board:
         self._assume(self.held.pop(id(part)), -1)
 
     def _assume(self, held: Held, sign: int) -> None:
-        requests = {one.name: one.request for one in _pods_of(held.unit)}
+        requests = {one.name: one.request for one in held.unit.pod_sets}
         for placed in held.placed:
-            slots = [(slot, sign * pods) for slot, pods in placed.slots]
+            slots = [(slot, sign * pods) for slot, pods in added(placed, self.kept)]
             self.room.assume(requests[placed.pod_set], slots)
             self.headroom.renew([slot for slot, _ in slots])
 
@@ -88,6 +99,12 @@ class Board:
         tree = self.room.tree
         start, end = domains_in(tree, scope, level)
         may_fit = np.ones(end - start, dtype=np.bool_)
+        home = self.home(part, scope, level)
+        if home.size:
+            may_fit[:] = False
+            is_required = not part.may_spread and level == part.levels[-1]
+            if is_required or (home == home[0]).all():
+                may_fit[home[0] - start] = True
         for kind, pods in part.demand:
             may_fit &= self.headroom.pods(kind, level)[start:end] >= pods
         candidates: Rows = may_fit.nonzero()[0] + start
@@ -103,6 +120,21 @@ class Board:
             )
         return [int(domain) for domain in candidates]
 
+    def home(self, part: Part, scope: Scope, level: int) -> Rows:
+        """Domains of a level inside a scope that hold kept pods of a part, if these bind it."""
+        if not self.kept or not self.room.options.kept_bind:
+            return np.zeros(0, dtype=np.intp)
+        start, end = scope.slots
+        slots = [
+            slot
+            for leaf in part.leaves()
+            if leaf.unit is not None
+            for stays in staying(leaf.unit, self.kept).values()
+            for slot, _ in stays
+            if start <= slot < end
+        ]
+        return self.room.tree.domain_of[level][np.array(slots, dtype=np.intp)]
+
     def has_room(self, part: Part, scope: Scope) -> bool:
         """False: the scope certainly does not take a part."""
         level = max(scope.level, 0)
@@ -112,14 +144,37 @@ class Board:
             for kind, pods in part.demand
         )
 
-    def takes(self, pods: PodSet | Lead, scope: Scope) -> list[tuple[int, int]]:
+    def every_way(self, unit: Unit, scope: Scope) -> Iterator[tuple[PodSetPlacement, ...] | None]:
+        """Every way to put what is missing of a unit on the nodes of a scope.
+
+        None: one that cuts a slice, which the caller counts like any other.
+        """
+        tree, stays = self.room.tree, staying(unit, self.kept)
+        here = stays[unit.workers.name]
+        missing = unit.workers.pods - sum(pods for _, pods in here)
+        for way in _ways_over(self._takes(unit.workers, scope), missing):
+            together = Counter(dict(here))
+            together.update(dict(way))
+            workers = sorted(together.items())
+            if not _are_slices_whole(tree, unit, workers):
+                yield None
+                continue
+            if unit.leader is None or stays[unit.leader.name]:
+                leads = None if unit.leader is None else stays[unit.leader.name][0][0]
+                yield over_nodes(tree, unit, workers, leads)
+                continue
+            for slot, _ in self._takes(unit.leader, scope):
+                if self._takes_both(unit, slot, dict(way).get(slot, 0)):
+                    yield over_nodes(tree, unit, workers, slot)
+
+    def _takes(self, pods: PodSet | Lead, scope: Scope) -> list[tuple[int, int]]:
         """(slot, pods of this kind it takes) of the nodes that take any."""
         start, end = scope.slots
         kind = (pods.request, pods.shape)
         takes = self.headroom.pods(kind, self.room.tree.node_level)[start:end]
         return [(slot, most) for slot, most in enumerate(takes.tolist(), start) if most]
 
-    def takes_both(self, unit: Unit, slot: int, workers: int) -> bool:
+    def _takes_both(self, unit: Unit, slot: int, workers: int) -> bool:
         """Whether a node takes the leader beside so many workers."""
         assert unit.leader is not None, "asked of a unit with a leader"
         asked: Counter[int] = Counter()
@@ -127,8 +182,8 @@ class Board:
             for row, amount in enumerate(request):
                 asked[row] += amount * pods
         rows = [row for row, amount in asked.items() if amount]
-        free = self.room.free(rows, np.array([slot], dtype=np.intp))[:, 0].tolist()
-        return all(asked[row] <= left for row, left in zip(rows, free, strict=True))
+        free = self.room.free(rows, np.array([slot], dtype=np.intp))
+        return all(asked[row] <= left[0] for row, left in zip(rows, free, strict=True))
 
     def _urgency(self, part: Part, level: int, domains: Rows) -> npt.NDArray[np.float64]:
         """How far a part would fill each domain, 1 to the brim. Shapes: domains (D,) -> (D,)."""
@@ -145,37 +200,34 @@ class Board:
         room, wanted = self.room, dict[int, int]()
         for leaf in part.leaves():
             assert leaf.unit is not None, "a leaf has a unit"
-            for one in _pods_of(leaf.unit):
-                pods = one.pods if isinstance(one, PodSet) else 1
+            for one in leaf.unit.pod_sets:
                 for row, amount in enumerate(one.request):
                     if row != PODS_ROW and amount:
-                        wanted[row] = wanted.get(row, 0) + amount * pods
+                        wanted[row] = wanted.get(row, 0) + amount * one.pods
         rows, starts = list(wanted), room.tree.starts[level]
-        free = np.where(room.capacity.is_open, room.free(rows), 0)
-        has = np.zeros_like(free)
-        for index, row in enumerate(rows):
-            if row < room.capacity.allocatable.shape[0]:
-                has[index] = np.where(room.capacity.is_open, room.capacity.allocatable[row], 0)
+        is_open, has = room.capacity.is_open, room.capacity.allocatable
         share = np.zeros(starts.size)
-        for index, row in enumerate(rows):
-            offered = np.add.reduceat(has[index].astype(np.float64), starts)
-            left = np.add.reduceat(free[index].astype(np.float64), starts)
+        for row, free in zip(rows, room.free(rows), strict=True):
+            here = np.where(is_open, has[row], 0) if row < has.shape[0] else np.zeros(is_open.size)
+            offered = np.add.reduceat(here.astype(np.float64), starts)
+            left = np.add.reduceat(np.where(is_open, free, 0).astype(np.float64), starts)
             share += (offered - left + wanted[row]) / np.maximum(offered, 1) / len(rows)
         return share
 
     def packing(self, part: Part, scope: Scope) -> Packing | NoPacking:
         """Nodes for all members at once, or that there are none."""
         floors = [member.floor.workers for member in part.members if member.floor is not None]
+        stays = [sum(pods for _, pods in self.kept.get(one.name, ())) for one in floors]
         rows = sorted({row for one in floors for row, amount in enumerate(one.request) if amount})
         start, end = scope.slots
         requests = [
             [one.request[row] if row < len(one.request) else 0 for row in rows] for one in floors
         ]
         return pack(
-            self.room.free(rows, np.arange(start, end)),
+            np.array(self.room.free(rows, np.arange(start, end)), dtype=np.int64),
             np.array(requests, dtype=np.int64),
             np.array([self.room.may_host(one.shape)[start:end] for one in floors]),
-            [one.pods for one in floors],
+            [one.pods - pods for one, pods in zip(floors, stays, strict=True)],
             CELLS,
         )
 
@@ -215,10 +267,31 @@ def over_nodes(
     return placements(tree, unit, level, Share(slots, pods, leader))
 
 
-def _pods_of(unit: Unit) -> list[PodSet | Lead]:
-    return [unit.workers] if unit.leader is None else [unit.workers, unit.leader]
-
-
 def _kinds(leaf: Part) -> list[Kind]:
     assert leaf.unit is not None, "a leaf has a unit"
-    return [(one.request, one.shape) for one in _pods_of(leaf.unit)]
+    return [(one.request, one.shape) for one in leaf.unit.pod_sets]
+
+
+def _are_slices_whole(tree: Tree, unit: Unit, workers: list[tuple[int, int]]) -> bool:
+    """Whether each domain of a slice layer has whole slices of it, but for a smaller last one."""
+    for level, size in unit.layers.named:
+        rests = [pods % size for pods in by_domain(tree, level, workers).values() if pods % size]
+        smaller = unit.workers.pods % size
+        if rests != ([smaller] if smaller else []):
+            return False
+    return True
+
+
+def _ways_over(takes: list[tuple[int, int]], pods: int) -> Iterator[list[tuple[int, int]]]:
+    """Every way to put pods on slots that take so many each, early slots first."""
+    if pods == 0:
+        yield []
+    if sum(pods for _, pods in takes) < pods:
+        return
+    for index, (slot, most) in enumerate(takes):
+        for here in range(min(most, pods), 0, -1):
+            if here == pods:
+                yield [(slot, here)]
+            else:
+                for rest in _ways_over(takes[index + 1 :], pods - here):
+                    yield [(slot, here), *rest]

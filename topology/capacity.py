@@ -32,6 +32,7 @@ class Capacity:
         "allocatable",
         "axis",
         "free_by_domain",
+        "free_now",
         "generation",
         "held",
         "is_open",
@@ -51,6 +52,8 @@ class Capacity:
     """(R, N) >= 0. Sum of the reservations that are not bound yet."""
     is_open: Mask
     """(N,) Ready and schedulable. A mask, so that cordoning never rebuilds the tree."""
+    free_now: Counts
+    """(R, N) What `free` is of all nodes, kept current: a search reads it and never writes it."""
     free_by_domain: list[Counts]
     """Per level (R, D): clip(free, 0, counted_max) summed over the open nodes of a domain."""
 
@@ -64,6 +67,7 @@ class Capacity:
         self.used = np.zeros(shape, dtype=np.int64)
         self.held = np.zeros(shape, dtype=np.int64)
         self.is_open = np.zeros(shape[1], dtype=np.bool_)
+        self.free_now = np.zeros(shape, dtype=np.int64)
         self.free_by_domain = [
             np.zeros((shape[0], starts.size), dtype=np.int64) for starts in tree.starts
         ]
@@ -121,6 +125,7 @@ class Capacity:
         ):
             target[:rows, stays] = source[:, columns[stays]]
         moved.is_open[stays] = self.is_open[columns[stays]]
+        moved.free_now = moved.free()
         moved.free_by_domain = moved.counted_by_domain()
         return moved
 
@@ -131,13 +136,14 @@ class Capacity:
         part.used = self.used[:, slots]
         part.held = self.held[:, slots]
         part.is_open = self.is_open[slots]
+        part.free_now = self.free_now[:, slots]
         part.free_by_domain = part.counted_by_domain()
         return part
 
     # What is read
 
     def free(self, rows: Sequence[int] | None = None, slots: Rows | None = None) -> Counts:
-        """Allocatable minus used minus held, as a new array.
+        """Allocatable minus used minus held, computed anew as a new array.
 
         Shapes: (R, N); with rows and slots given, (len(rows), len(slots)) of just those.
             A row nobody has offered anything of yet is 0.
@@ -212,6 +218,7 @@ class Capacity:
             free = int(self.allocatable[row, slot]) - taken
             counted = min(max(free, 0), counted_max) if is_open else 0
             # At the node level the sum over a domain is what this node counted so far.
+            self.free_now[row, slot] = free
             change = counted - int(self.free_by_domain[-1][row, slot])
             if change:
                 for sums, domain in zip(self.free_by_domain, domains, strict=True):
@@ -222,7 +229,13 @@ class Capacity:
         missing = rows - self.allocatable.shape[0]
         if missing <= 0:
             return
-        self.allocatable, self.used, self.held, *self.free_by_domain = (
+        self.allocatable, self.used, self.held, self.free_now, *self.free_by_domain = (
             np.pad(amounts, ((0, missing), (0, 0)))
-            for amounts in (self.allocatable, self.used, self.held, *self.free_by_domain)
+            for amounts in (
+                self.allocatable,
+                self.used,
+                self.held,
+                self.free_now,
+                *self.free_by_domain,
+            )
         )

@@ -29,10 +29,10 @@ OUTSIDE = "outside the domain of the pods that stay"
 _INT64_MAX = 2**63 - 1
 
 
-def pods_per_node(free: Counts, request: Sequence[int] | Counts) -> Counts:
+def pods_per_node(free: Counts | Sequence[Counts], request: Sequence[int] | Counts) -> Counts:
     """Count the identical pods each node can still take.
 
-    Shapes: free (R, N), request (R,) -> (N,).
+    Shapes: free (R, N) or R rows of it, request (R,) -> (N,).
     Units: base units of each resource row (`topology.resources`). A node counts for at
         most PODS_MAX, so that no sum over nodes overflows.
     Raises: ValueError if the request is empty; a pod asks for at least one
@@ -42,17 +42,21 @@ def pods_per_node(free: Counts, request: Sequence[int] | Counts) -> Counts:
     asked = [resource for resource, amount in enumerate(request) if amount]
     if not asked:
         raise ValueError("empty request: every pod asks for one pod slot")
-    pods: Counts = free[asked[0]] // request[asked[0]]
-    for resource in asked[1:]:
-        np.minimum(pods, free[resource] // request[resource], out=pods)
+    pods: Counts = np.full_like(free[asked[0]], PODS_MAX)
+    quotient = np.empty_like(pods)
+    for resource in asked:
+        amount = request[resource]
+        if amount == 1:  # of the pod slots, and of most devices: no division
+            np.minimum(pods, free[resource], out=pods)
+        else:
+            np.minimum(pods, np.floor_divide(free[resource], amount, out=quotient), out=pods)
     # A node over-committed by pods we do not manage has negative free capacity.
     np.maximum(pods, 0, out=pods)
-    np.minimum(pods, PODS_MAX, out=pods)
     return pods
 
 
 def exclusions(
-    free: Counts,
+    free: Counts | Sequence[Counts],
     asked: Sequence[tuple[str, int]],
     is_open: Mask,
     is_allowed: Mask,

@@ -14,8 +14,13 @@ A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of
 3. the same, where a member that finds no place sends the ones before it to their next place;
    pod sets that may be anywhere in their group's domain are packed together (`packing`).
 
-What round 2 or 3 places is then filled up with what still fits. NoFit is proven if some member
-has no place even with the cluster to itself, or if every way over the nodes was tried.
+What round 2 or 3 places is then filled up with what still fits: more pods of a pod set, members
+beyond those that are needed, and parts of which nothing is needed, which never block. NoFit is
+proven if some member has no place even with the cluster to itself, or if every way over the nodes
+was tried.
+
+Pods of the gang that are placed already may be told (`replace`): each part is then completed in
+the domain they are in.
 Source: DESIGN.md 4; grove-kai.md 3; volcano.md 3.2 and 3.3.
 """
 
@@ -29,8 +34,10 @@ from topology import search
 from topology.answer import NoFit, Placement, PodSetPlacement
 from topology.board import Board, Held, over_nodes
 from topology.capacity import Capacity
+from topology.missing import Kept
 from topology.packing import NoPacking, Packing
-from topology.parts import Part, grown, is_nested, root_of
+from topology.parts import Part, grown, is_nested, root_of, wanted
+from topology.remaining import has_kept
 from topology.request import DomainOrder, Gang
 from topology.resources import Mask
 from topology.room import Options, Room
@@ -43,7 +50,7 @@ _NO_OPTIONS = Options()
 PACKINGS = 32  # of one walk
 
 Ways = Generator[bool, None, None]
-_Place = tuple[PodSetPlacement, ...] | NoFit
+_Place = tuple[PodSetPlacement, ...] | NoFit | None
 
 
 def find(
@@ -76,13 +83,7 @@ def find(
         if first is None:
             return why
         return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
-    placed = {one.pod_set: one for held in walk.board.held.values() for one in held.placed}
-    nowhere = PodSetPlacement("", tree.node_level, (), ())
-    return Placement(
-        gang=gang.key,
-        generation=tree.generation,
-        pod_sets=tuple(placed.get(name, replace(nowhere, pod_set=name)) for name in gang.names()),
-    )
+    return walk.placement(gang)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +92,8 @@ class Walk:
 
     room: Room
     root: Part
+    stay: Mapping[str, Kept] = field(default_factory=dict)
+    """Pods of the gang that are on the books already and stay where they are."""
     board: Board = field(init=False)
     is_whole: bool = True
     """Round 1: nothing is left out."""
@@ -108,7 +111,7 @@ class Walk:
     """What takes places back when it is closed, so it lives as long as they are wanted."""
 
     def __post_init__(self) -> None:
-        self.board = Board(self.room, self.root)
+        self.board = Board(self.room, self.root, self.stay)
 
     def run(self) -> bool:
         """Places the root; whether all that is needed has a place."""
@@ -121,15 +124,30 @@ class Walk:
             self.is_cut_short = False
             if not self.is_thorough:
                 self.failure = None
-            ways = self._ways(self.root, whole(self.room.tree))
+            root = wanted(self.root) if self.root.is_optional else self.root
+            ways = self._ways(root, whole(self.room.tree))
             if next(ways, False):
                 self.kept.append(ways)
                 if not self.is_whole:
                     self.is_thorough, self.tries = False, self.room.options.tries
-                    self._fill_up(self.root, whole(self.room.tree))
+                    self._fill_up(root, whole(self.room.tree))
                 return True
             left -= share - max(0, self.tries)
-        return False
+        return self.root.is_optional
+
+    def placement(self, gang: Gang) -> Placement:
+        """Where `run` has placed it; a pod set that got no place is where its kept pods are."""
+        tree = self.room.tree
+        placed = {one.pod_set: one for held in self.board.held.values() for one in held.placed}
+        for name in gang.names():
+            if name not in placed:
+                stays = tuple(sorted(self.stay.get(name, ())))
+                placed[name] = PodSetPlacement(name, tree.node_level, stays, stays)
+        return Placement(
+            gang=gang.key,
+            generation=tree.generation,
+            pod_sets=tuple(placed[name] for name in gang.names()),
+        )
 
     def no_fit(self) -> NoFit:
         """Why the root has no place. Nothing is assumed any more when this is asked."""
@@ -165,7 +183,7 @@ class Walk:
         for answer in self._leaf_places(part, unit, scope):
             if isinstance(answer, NoFit):
                 self.failure = self.failure or answer
-            elif answer not in seen:
+            elif answer is not None and answer not in seen:
                 seen.add(answer)
                 self.board.hold(part, Held(unit, answer))
                 try:
@@ -180,6 +198,10 @@ class Walk:
     def _member_ways(self, part: Part, scope: Scope) -> Ways:
         """As many members as are needed, in order; a stack, since there may be thousands."""
         members = part.members
+        needed = len(members)
+        if not self.is_whole:
+            members = tuple(member for member in part.members if not member.is_optional)
+            needed = max(0, part.needed - len(part.members) + len(members))
         if self.is_thorough and self._is_packable(part, scope):
             self.packings -= 1
             packing = self.board.packing(part, scope)
@@ -187,7 +209,6 @@ class Walk:
                 yield from self._packed_way(part, scope, packing)
             elif packing.is_proven:
                 return
-        needed = len(members) if self.is_whole else part.needed
         spare, placed = len(members) - needed, 0
         # Of each member looked at: its ways, or None where it is left out.
         stack: list[Ways | None] = []
@@ -230,6 +251,7 @@ class Walk:
         return (
             self.packings > 0
             and 1 < len(part.members) == part.needed
+            and not any(member.is_optional for member in part.members)
             and all(
                 unit is not None
                 and unit.leader is None
@@ -242,8 +264,11 @@ class Walk:
     def _packed_way(self, part: Part, scope: Scope, packing: Packing) -> Ways:
         for member, pods in zip(part.members, packing.pods_by_shape_and_node, strict=True):
             assert member.floor is not None, "a packing is of leaves"
-            way = [(slot, here) for slot, here in enumerate(pods.tolist(), scope.slots[0]) if here]
-            placed = over_nodes(self.room.tree, member.floor, way, None)
+            way = Counter(dict(self.stay.get(member.floor.workers.name, ())))
+            way.update(
+                {slot: here for slot, here in enumerate(pods.tolist(), scope.slots[0]) if here}
+            )
+            placed = over_nodes(self.room.tree, member.floor, sorted(way.items()), None)
             self.board.hold(member, Held(member.floor, placed))
         try:
             yield True
@@ -270,6 +295,9 @@ class Walk:
     def _leaf_domains(self, part: Part, scope: Scope) -> Iterator[Scope]:
         """The same for a leaf, which finds its own domain; in round 3 narrower ones after it."""
         assert part.floor is not None, "a leaf has a unit"
+        if has_kept(part, self.stay):
+            yield scope
+            return
         if self.room.options.order is not DomainOrder.TIGHTEST:
             yield from self._domains(part, scope)
         elif self.board.has_room(part, scope):
@@ -289,7 +317,7 @@ class Walk:
     def _leaf_places(self, part: Part, unit: Unit, scope: Scope) -> Iterator[_Place]:
         """The place in each domain, and in round 3 every other way over the nodes, if few."""
         for domain in self._leaf_domains(part, scope):
-            yield self.board.place(unit, domain)
+            yield self.board.put(part, unit, domain)
         if not self.is_thorough or not part.is_small:
             return
         tree, domains = self.room.tree, [scope]
@@ -297,14 +325,7 @@ class Walk:
             candidates = self.board.candidates(part, scope, unit.last)
             domains = [scope_of(tree, unit.last, domain) for domain in candidates]
         for domain in domains:
-            takes = self.board.takes(unit.workers, domain)
-            for way in _ways_over(takes, unit.workers.pods):
-                if unit.leader is None:
-                    yield over_nodes(tree, unit, way, None)
-                    continue
-                for slot, _ in self.board.takes(unit.leader, domain):
-                    if self.board.takes_both(unit, slot, dict(way).get(slot, 0)):
-                        yield over_nodes(tree, unit, way, slot)
+            yield from self.board.every_way(unit, domain)
 
     # What is not needed
 
@@ -319,10 +340,23 @@ class Walk:
             if member not in missing:
                 self._fill_up(member, scope)
         for member in missing:
-            ways = self._ways(member, scope)
-            if next(ways, False):
+            self._add(member, scope)
+
+    def _add(self, part: Part, scope: Scope) -> None:
+        """Adds a member that is not needed: all of it, or what fits."""
+        if part.is_optional and not self.room.options.floor_first:
+            ways = self._ways(part, scope)
+            self.is_whole = True
+            is_placed = next(ways, False)
+            self.is_whole = False
+            if is_placed:
                 self.kept.append(ways)
-                self._fill_up(member, scope)
+                return
+        part = wanted(part) if part.is_optional else part
+        ways = self._ways(part, scope)
+        if next(ways, False):
+            self.kept.append(ways)
+            self._fill_up(part, scope)
 
     def _grow(self, part: Part, scope: Scope) -> None:
         """Gives a leaf a place with as many of its pods as fit where its group is."""
@@ -336,13 +370,13 @@ class Walk:
         self.board.drop(part)
         size = unit.layers.size
         fits, too_many = held.unit.workers.pods // size, unit.workers.pods // size + 1
-        whole_answer = self.board.place(unit, scope)
+        whole_answer = self.board.put(part, unit, scope)
         if not isinstance(whole_answer, NoFit):
             held, fits = Held(unit, whole_answer), too_many
         while too_many - fits > 1:
             slices = (fits + too_many) // 2
             more = grown(unit, slices * size)
-            answer = self.board.place(more, scope)
+            answer = self.board.put(part, more, scope)
             if isinstance(answer, NoFit):
                 too_many = slices
             else:
@@ -384,7 +418,7 @@ class Walk:
             return True
         if part.floor is not None:
             self.tries -= 1
-            return not isinstance(self.board.place(part.floor, scope), NoFit)
+            return not isinstance(self.board.put(part, part.floor, scope), NoFit)
         domains = [scope]
         if not part.may_spread and part.levels[-1] > scope.level:
             level = part.levels[-1]
@@ -395,7 +429,8 @@ class Walk:
         return any(
             self.board.has_room(part, domain)
             and not self._is_refuted(part, domain)
-            and sum(self._may_fit(member, domain) for member in part.members) >= part.needed
+            and sum(one.is_optional or self._may_fit(one, domain) for one in part.members)
+            >= part.needed
             for domain in domains
         )
 
@@ -406,16 +441,3 @@ class Walk:
         self.packings -= 1
         packing = self.board.packing(part, scope)
         return isinstance(packing, NoPacking) and packing.is_proven
-
-
-def _ways_over(takes: list[tuple[int, int]], pods: int) -> Iterator[list[tuple[int, int]]]:
-    """Every way to put pods on slots that take so many each, early slots first."""
-    if sum(pods for _, pods in takes) < pods:
-        return
-    for index, (slot, most) in enumerate(takes):
-        for here in range(min(most, pods), 0, -1):
-            if here == pods:
-                yield [(slot, here)]
-            else:
-                for rest in _ways_over(takes[index + 1 :], pods - here):
-                    yield [(slot, here), *rest]

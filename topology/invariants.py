@@ -24,6 +24,7 @@ Table = Iterable[tuple[int, Sequence[int]]]
 """(slot, request of one pod on it) for every pod that is counted."""
 
 _INT64_MAX = 2**63 - 1
+_MATRICES = ("allocatable", "used", "held", "free_now")
 
 
 def check(
@@ -48,6 +49,7 @@ def check(
     check_shapes_agree(tree, capacity)
     check_sums_fit_an_int64(capacity)
     check_books_are_not_negative(capacity)
+    check_free_is_current(capacity)
     check_free_by_domain_is_current(capacity)
     check_every_level_has_the_same_total(capacity)
     if bound is not None:
@@ -113,7 +115,7 @@ def check_shapes_agree(tree: Tree, capacity: Capacity) -> None:
     )
     rows = capacity.allocatable.shape[0]
     matrices: list[tuple[str, Counts, int]] = [
-        (name, getattr(capacity, name), len(tree.nodes)) for name in ("allocatable", "used", "held")
+        (name, getattr(capacity, name), len(tree.nodes)) for name in _MATRICES
     ]
     matrices += [
         (f"free_by_domain of level {level}", sums, starts.size)
@@ -156,6 +158,12 @@ def check_books_equal_their_table(capacity: Capacity, name: str, table: Table) -
             f"{name}: node {capacity.tree.nodes[slot]} has {books[:, slot].tolist()}, "
             f"its pods ask {expected[:, slot].tolist()}"
         )
+
+
+def check_free_is_current(capacity: Capacity) -> None:
+    """What is free, kept up to date by every change, equals what is computed anew."""
+    for slot in np.flatnonzero((capacity.free_now != capacity.free()).any(axis=0)).tolist():
+        raise BrokenInvariant(f"free_now: node {capacity.tree.nodes[slot]} is out of date")
 
 
 def check_free_by_domain_is_current(capacity: Capacity) -> None:

@@ -29,6 +29,7 @@ from topology.tree import Tree
 
 SCORE_MAX = 10  # of an extender's prioritize answer
 _KEY_BITS = 62  # of one int64 that holds several sort columns
+_SHORT_MAX = 2**16 - 1
 
 
 def tightest(counts: Counts, need: int, ties: Counts | None = None) -> int | None:
@@ -37,9 +38,9 @@ def tightest(counts: Counts, need: int, ties: Counts | None = None) -> int | Non
     Order: of equal counts the smallest tie, then the lowest index.
     Source: kueue.md 2.5, bestFit, and 2.6, steps 1 to 3.
     """
-    if counts.size == 0 or counts.max() < need:
-        return None
     fits = (counts >= need).nonzero()[0]
+    if fits.size == 0:
+        return None
     counted = counts[fits]
     if ties is None:
         return int(fits[counted.argmin()])
@@ -101,19 +102,24 @@ def by_columns(columns: Sequence[tuple[Counts, bool]]) -> Rows:
     """Domain indices sorted by columns, the first column first; ties by the lowest index.
 
     Each column says whether larger numbers come first. All columns and the index go into
-    one integer where they fit: sorting that is several times faster than by columns.
+    one integer where they fit: sorting that is several times faster than by columns. So is
+    sorting a single column of short integers, which numpy does digit by digit.
     Shapes: each column (D,) of numbers >= 0 -> (D,).
     """
     domains = columns[0][0].size
     if domains < 2:
         return np.arange(domains, dtype=np.intp)
-    largest = [int(column.max()) for column, _ in columns]
+    largest = [int(np.maximum.reduce(column)) for column, _ in columns]
+    (column, is_descending), most = columns[0], largest[0]
+    if len(columns) == 1 and most <= _SHORT_MAX:
+        short = (most - column if is_descending else column).astype(np.uint16)
+        return short.argsort(kind="stable")
     index_bits = (domains - 1).bit_length()
     if index_bits + sum(most.bit_length() for most in largest) > _KEY_BITS:
         ascending = [-column if is_descending else column for column, is_descending in columns]
         return np.lexsort(ascending[::-1])
-    key = np.zeros(domains, dtype=np.int64)
-    for (column, is_descending), most in zip(columns, largest, strict=True):
+    key = most - column if is_descending else column.copy()
+    for (column, is_descending), most in zip(columns[1:], largest[1:], strict=True):
         key <<= most.bit_length()
         key += most - column if is_descending else column
     key <<= index_bits

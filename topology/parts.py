@@ -53,6 +53,8 @@ class Part:
     """The same with as few pods as will do."""
     demand: tuple[tuple[Kind, int], ...]
     """At least so many pods of each kind are placed with it."""
+    is_optional: bool
+    """Nothing of it is needed: it counts as placed, wherever it is."""
 
     @property
     def is_elastic(self) -> bool:
@@ -63,11 +65,10 @@ class Part:
 
     @property
     def is_small(self) -> bool:
-        """So few pods per pod set, and no slices, that every way over the nodes can be tried."""
+        """So few pods per pod set that every way over the nodes can be tried."""
         if self.unit is None:
             return all(part.is_small for part in self.members)
-        workers = self.unit.workers
-        return not workers.slices and workers.pods <= SMALL
+        return self.unit.workers.pods <= SMALL
 
     def leaves(self) -> Iterator[Part]:
         """Every part with a unit, in the order they are written."""
@@ -160,6 +161,7 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
     members = tuple(_part(tree, one, inherited, unconstrained) for one in member.members)
     needed = len(members) if member.needed is None else member.needed
     return Part(
+        is_optional=needed <= sum(part.is_optional for part in members),
         name=member.name,
         levels=levels,
         may_spread=may_spread,
@@ -167,18 +169,33 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
         needed=needed,
         unit=None,
         floor=None,
-        demand=_least(members, needed),
+        demand=least(members, needed),
     )
 
 
-def _least(members: tuple[Part, ...], needed: int) -> tuple[tuple[Kind, int], ...]:
+def least(members: tuple[Part, ...], needed: int) -> tuple[tuple[Kind, int], ...]:
     """Pods of each kind that are placed whichever members are: those that ask for least."""
     kinds = dict.fromkeys(kind for part in members for kind, _ in part.demand)
-    demands = [dict(part.demand) for part in members]
+    demands = [{} if part.is_optional else dict(part.demand) for part in members]
     least = [
         (kind, sum(sorted(demand.get(kind, 0) for demand in demands)[:needed])) for kind in kinds
     ]
     return tuple((kind, pods) for kind, pods in least if pods)
+
+
+def wanted(part: Part) -> Part:
+    """An optional part as one that is not: the least of it that is of any use."""
+    if part.unit is not None:
+        return replace(part, is_optional=False)
+    members = tuple(wanted(one) if one.is_optional else one for one in part.members)
+    needed = max(1, part.needed)
+    return replace(
+        part,
+        members=members,
+        needed=needed,
+        demand=least(members, needed),
+        is_optional=False,
+    )
 
 
 def _levels(tree: Tree, owner: str, constraint: Constraint) -> tuple[tuple[int, ...], bool]:
@@ -210,7 +227,17 @@ def _leaf(tree: Tree, member: Group | PodSet, around: Constraint, unconstrained:
     demand[floor.workers.request, floor.workers.shape] += floor.workers.pods
     if floor.leader is not None:
         demand[floor.leader.request, floor.leader.shape] += 1
-    return Part(member.name, levels, may_spread, (), 0, unit, floor, tuple(demand.items()))
+    return Part(
+        name=member.name,
+        levels=levels,
+        may_spread=may_spread,
+        members=(),
+        needed=0,
+        unit=unit,
+        floor=floor,
+        demand=tuple(demand.items()),
+        is_optional=_needs_none(member),
+    )
 
 
 def _inheriting(tree: Tree, member: Group | PodSet, around: Constraint) -> Group | PodSet:
@@ -227,7 +254,7 @@ def _inheriting(tree: Tree, member: Group | PodSet, around: Constraint) -> Group
 
 
 def _with_pods(member: Group | PodSet, *, is_floor: bool) -> Group | PodSet:
-    """All its pods, or the fewest whole slices that are enough."""
+    """All its pods, or the fewest whole slices that are enough, and at least one."""
     if isinstance(member, Group):
         return replace(
             member, members=tuple(_with_pods(one, is_floor=is_floor) for one in member.members)
@@ -235,8 +262,14 @@ def _with_pods(member: Group | PodSet, *, is_floor: bool) -> Group | PodSet:
     pods = member.pods
     if is_floor and member.needed is not None:
         size = member.slices[0].pods if member.slices else 1
-        pods = min(pods, -(-member.needed // size) * size)
+        pods = min(pods, -(-max(1, member.needed) // size) * size)
     return replace(member, pods=pods, needed=None)
+
+
+def _needs_none(member: Group | PodSet) -> bool:
+    if isinstance(member, Group):
+        return all(_needs_none(one) for one in member.members)
+    return member.needed == 0
 
 
 def _pods(member: Group | PodSet) -> int:

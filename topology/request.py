@@ -24,9 +24,13 @@ from topology.resources import AMOUNT_MAX, PODS_ROW
 PODS_MAX = 2**31 - 1  # Kubernetes counts pods in an int32
 
 
-def _check_number(owner: str, field_name: str, number: int, most: int = PODS_MAX) -> None:
-    if type(number) is not int or not 1 <= number <= most:
-        raise InvalidRequest(f"{owner}: {field_name} {number!r} is not a number from 1 to {most}")
+def _check_number(
+    owner: str, field_name: str, number: int, most: int = PODS_MAX, least: int = 1
+) -> None:
+    if type(number) is not int or not least <= number <= most:
+        raise InvalidRequest(
+            f"{owner}: {field_name} {number!r} is not a number from {least} to {most}"
+        )
 
 
 def _check_name(owner: str, field_name: str, name: str) -> None:
@@ -136,7 +140,7 @@ class PodSet:
     """Which nodes may host it: a key into the masks given to a search."""
     constraint: Constraint = field(default_factory=Constraint)
     needed: int | None = None
-    """How many of the pods must be placed; None: all of them."""
+    """How many of the pods must be placed; None: all of them. 0: as many as fit, if any."""
     slices: tuple[Slice, ...] = ()
     """Layers from the coarsest to the finest, each dividing the one before."""
     leader: Leader | None = None
@@ -150,7 +154,7 @@ class PodSet:
         _check_request(owner, self.request)
         _check_shape(owner, self.shape)
         if self.needed is not None:
-            _check_number(owner, "needed", self.needed, most=self.pods)
+            _check_number(owner, "needed", self.needed, most=self.pods, least=0)
         self._check_slices(owner)
 
     def _check_slices(self, owner: str) -> None:
@@ -181,14 +185,15 @@ class Group:
     members: tuple[Group | PodSet, ...]
     constraint: Constraint = field(default_factory=Constraint)
     needed: int | None = None
-    """How many members must be placed; None: all of them."""
+    """How many members must be placed; None: all of them. 0: whichever fit, if any."""
 
     def __post_init__(self) -> None:
         _check_name("group", "name", self.name)
         if not isinstance(self.members, tuple) or not self.members:
             raise InvalidRequest(f"group {self.name}: members {self.members!r} is empty")
         if self.needed is not None:
-            _check_number(f"group {self.name}", "needed", self.needed, most=len(self.members))
+            owner = f"group {self.name}"
+            _check_number(owner, "needed", self.needed, most=len(self.members), least=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,13 +89,20 @@ class Room:
         """Sees from now on what another room assumes on its part of that room's slots."""
         self._assumed = {row: amounts[slots] for row, amounts in room._assumed.items()}
 
-    def free(self, rows: Sequence[int], slots: Rows | None = None) -> Counts:
-        """What is left of some resources. Shapes: (len(rows), N) or (len(rows), len(slots))."""
-        free = self.capacity.free(rows, slots)
-        for index, row in enumerate(rows):
-            if row in self._assumed:
-                free[index] -= self._assumed[row] if slots is None else self._assumed[row][slots]
-        return free
+    def free(self, rows: Sequence[int], slots: Rows | None = None) -> list[Counts]:
+        """What is left of some resources, to be read only. Shapes: each (N,) or (len(slots),)."""
+        return [self._free(row, slots) for row in rows]
+
+    def _free(self, row: int, slots: Rows | None) -> Counts:
+        free: Counts
+        if row < self.capacity.free_now.shape[0]:
+            free = self.capacity.free_now[row]
+        else:  # nobody has offered any of it yet
+            free = np.zeros(len(self.tree.nodes), dtype=np.int64)
+        assumed = self._assumed.get(row)
+        if slots is None:
+            return free if assumed is None else free - assumed
+        return free[slots] if assumed is None else free[slots] - assumed[slots]
 
     def may_host(self, shape: Hashable) -> Mask:
         """Which nodes are open, inside and allowed for a shape. Shapes: (N,)."""
@@ -126,7 +133,8 @@ class Room:
             )
             may_lead = self._spread(leads, slots, self.may_host(leader.shape)) > 0
             for index, row in enumerate(rows):
-                free[index] -= leader.request[row] if row < len(leader.request) else 0
+                if row < len(leader.request):
+                    free[index] = free[index] - leader.request[row]
             beside = self._spread(fit.pods_per_node(free, request), slots, may_host)
             led = (np.where(may_lead, beside, pods), may_lead)
         scores = self.options.scores.get(workers.shape)

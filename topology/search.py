@@ -20,7 +20,7 @@ the answer's sake.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +52,7 @@ def find(
     Shapes: masks, per pod shape (N,): which nodes may host it. A shape without a mask may
         be on every node. Closed nodes host nothing either way.
     Order: pod sets as `Gang.pod_sets`, a leader after its own pod set.
+    Source: kueue.md 2.2.
     Raises: InvalidRequest if the gang names an unknown level or asks for something that is
         not enforced; ValueError if tree and capacity are of different generations.
     """
@@ -77,11 +78,9 @@ def check_generation(tree: Tree, capacity: Capacity) -> None:
         )
 
 
-def assume(room: Room, unit: Unit, placed: tuple[PodSetPlacement, ...]) -> None:
-    """Counts a unit as being where it was just placed."""
-    requests = {unit.workers.name: unit.workers.request}
-    if unit.leader is not None:
-        requests[unit.leader.name] = unit.leader.request
+def assume(room: Room, unit: Unit, placed: Sequence[PodSetPlacement]) -> None:
+    """Counts a unit as being where it was just placed (kueue.md 2.2, assumedUsage)."""
+    requests = {one.name: one.request for one in unit.pod_sets}
     for pod_set in placed:
         room.assume(requests[pod_set.pod_set], pod_set.slots)
 
@@ -90,17 +89,20 @@ def place(room: Room, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
     """Places one unit, or says why not."""
     tree = room.tree
     unit.check_remainder()
-    slots = _slots_worth_counting(room, unit)
-    fits = _fits(room, unit, slots)
-    if fits is None:
+    if not tree.nodes:
         return _no_fit(room, unit, None, 0)
+    slots = _slots_worth_counting(room, unit)
+    if slots is not None and slots.size == 0:
+        return _no_fit_in_one(room, unit, _fits(room, unit, None))
+    fits = _fits(room, unit, slots)
     if unit.is_balanced:
         # 2.10 is tried before 2.6, and falls back to it.
         share = balanced.place(tree, fits, unit)
         if share is not None:
             return assign.placements(tree, unit, unit.first, share)
     for level in range(unit.first, unit.last - 1, -1):
-        # 2.6, steps 1 to 3: one domain, the tightest, of the narrowest level that has one.
+        # 2.6, steps 1 to 3 and climb: one domain, the tightest, of the narrowest level that has
+        # one.
         is_last_chance = level == unit.last and (
             not unit.may_spread or unit.strategy is Strategy.LEAST_FREE
         )
@@ -115,18 +117,12 @@ def place(room: Room, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
         if unit.layers.remainder:
             missing = max(0, unit.slices - int(fits[unit.last].slices.sum()))
         return _no_fit(room, unit, fits, unit.slices - missing)
-    if slots is not None:
-        fits = _fits(room, unit, None)
-        assert fits is not None, "there are nodes"
-    best = order.ranked_led(fits[unit.last], unit.strategy)[0]
-    return _no_fit(room, unit, fits, int(fits[unit.last].slices[best]))
+    return _no_fit_in_one(room, unit, fits if slots is None else _fits(room, unit, None))
 
 
-def _fits(room: Room, unit: Unit, slots: Rows | None) -> dict[int, LevelFit] | None:
-    """The fit of every level from the nodes to the widest one tried; None without any node."""
+def _fits(room: Room, unit: Unit, slots: Rows | None) -> dict[int, LevelFit]:
+    """The fit of every level from the nodes to the widest one tried."""
     tree = room.tree
-    if not tree.nodes:
-        return None
     wanted = {level: tree.first_children(level) for level in range(unit.last, tree.node_level)}
     return fit.roll_up(room.node_fit(unit, slots), wanted, unit.layers, tree.node_level)
 
@@ -183,6 +179,12 @@ def _placed(
     return assign.placements(room.tree, unit, level, share)
 
 
+def _no_fit_in_one(room: Room, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
+    """The answer where no single domain takes a unit: what the best one takes (kueue.md 2.9)."""
+    best = order.ranked_led(fits[unit.last], unit.strategy)[0]
+    return _no_fit(room, unit, fits, int(fits[unit.last].slices[best]))
+
+
 def _no_fit(room: Room, unit: Unit, fits: dict[int, LevelFit] | None, available: int) -> NoFit:
     """The answer for a unit of which only `available` slices fit. Source: kueue.md 2.9."""
     layers: list[tuple[str, int, int]] = []
@@ -213,7 +215,10 @@ def _may_lead(fits: LevelFit) -> bool:
 def _layers_that_fit(
     tree: Tree, unit: Unit, fits: dict[int, LevelFit]
 ) -> list[tuple[str, int, int]]:
-    """Per slice layer its level key, and how many of how many fit the best domain."""
+    """Per slice layer its level key, and how many of how many fit the best domain.
+
+    Source: kueue.md 2.9, multi-layer.
+    """
     best = int(fits[unit.last].slices.argmax())
     slots = tree.slots(unit.last, best)
     layers = []

@@ -81,7 +81,12 @@ def take(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken | 
             rest = _fill(offers, order[place + 1 :], need, strategy)
             if rest is None:
                 return None
-            return _taken([*domains, *rest.domains], [*counts, *rest.counts], domain)
+            first = _taken(domains, counts, domain)
+            return Taken(
+                np.concatenate([first.domains, rest.domains]),
+                np.concatenate([first.counts, rest.counts]),
+                domain,
+            )
     return None
 
 
@@ -106,16 +111,21 @@ def tightest_of(offers: Offers, order: Rows, need: int, *, led: bool) -> int:
 
     Source: kueue.md 2.5, bestFit.
     """
-    if offers.scores is not None:
-        differs = offers.scores[order] != offers.scores[order[0]]
-        if differs.any():
-            order = order[: int(differs.argmax())]
+    order = order[: _same_score(offers, order)]
     counts = (offers.led if led else offers.counts)[order]
     if led and offers.may_lead is not None:
         counts = np.where(offers.may_lead[order], counts, -1)
     best = tightest(counts, need)
     assert best is not None, "the first in order takes it"
     return int(order[best])
+
+
+def _same_score(offers: Offers, order: Rows) -> int:
+    """How many of the next domains in order have the score of the first."""
+    if offers.scores is None:
+        return order.size
+    differs = offers.scores[order] != offers.scores[order[0]]
+    return int(differs.argmax()) if differs.any() else order.size
 
 
 def _fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken | None:
@@ -126,12 +136,13 @@ def _fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken |
     if edge == counts.size:
         return None
     left = need - int(running[edge] - counts[edge])
-    taken = counts[: edge + 1]
-    taken[edge] = left
-    domains = order[: edge + 1]
+    domains, taken = order[: edge + 1].copy(), counts[: edge + 1].copy()
     if strategy is Strategy.BEST_FIT:
-        domains = domains.copy()
-        domains[edge] = tightest_of(offers, order[edge:], left, led=False)
+        rest = counts[edge : edge + _same_score(offers, order[edge:])]
+        best = tightest(rest, left)
+        assert best is not None, "the one at the edge takes it"
+        domains[edge] = order[edge + best]
+    taken[edge] = left
     return Taken(domains, taken)
 
 

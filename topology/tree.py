@@ -81,6 +81,8 @@ class Tree:
 
     def children(self, level: int, domains: Rows) -> Rows:
         """Domains one level narrower inside these; ascending if the domains are."""
+        if level + 1 == self.node_level:
+            return self.slots_of(level, domains)
         inner = self.starts[level + 1]
         first = inner.searchsorted(self.starts[level][domains])
         end = inner.searchsorted(self.ends[level][domains])
@@ -89,6 +91,8 @@ class Tree:
 
 def _ranges(first: Rows, end: Rows) -> Rows:
     """Concatenates non-empty ranges first[i]..end[i] without a loop over them."""
+    if first.size == 1:
+        return np.arange(first[0], end[0], dtype=np.intp)
     lengths = end - first
     if lengths.size == 0:
         return np.zeros(0, dtype=np.intp)
@@ -104,6 +108,7 @@ def build(levels: Sequence[str], nodes: Mapping[str, Sequence[str]], generation:
     Order: slots by path, then by node name.
     Raises: InvalidTopology if the levels are no level list or a node does not have
         exactly one value per level.
+    Source: kueue.md 2.1; unlike there, nodes with the same values stay nodes of their own.
     """
     levels = levels_of(levels)
     for name, values in nodes.items():

@@ -9,7 +9,7 @@ were there already:
 | pod set with a leader                             | the pod set and its leader            |
 | group (or constrained root) of one pod set        | the pod set with the group's levels   |
 | group of two pod sets, one of them of one pod     | workers and leader, the group's levels|
-| unconstrained group of pod sets of several pods   | each on its own                       |
+| unconstrained group of any other pod sets         | each on its own                       |
 
 | constraint              | one domain is tried at           | several domains at  |
 |-------------------------|----------------------------------|---------------------|
@@ -67,6 +67,11 @@ class Lead:
     request: tuple[int, ...]
     shape: Hashable
 
+    @property
+    def pods(self) -> int:
+        """One, as `PodSet.pods` has it of the workers."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -90,13 +95,31 @@ class Unit:
     layers: Layers
 
     def check_remainder(self) -> None:
-        """Raises: InvalidRequest if a smaller last slice comes with what it cannot go with yet."""
-        is_simple = self.leader is None and not self.is_balanced and len(self.layers.named) < 2
-        if self.layers.remainder and not is_simple:
+        """Refuses a smaller last slice beside what is counted in the same way.
+
+        What a domain takes is counted without and with the one thing that exists once: the leader,
+        or the smaller last slice (`fit`). Both at once, or a last slice whose inner slices are
+        smaller as well, would need a count for each way to combine them; and balanced placement
+        gives every domain the same whole slices. Such a pod set can be written as a group of two:
+        the whole slices, and the rest with a required level.
+        Raises: InvalidRequest.
+        """
+        if not self.layers.remainder:
+            return
+        beside = [f"leader {self.leader.name}"] if self.leader is not None else []
+        beside += [f"slices of {layer.pods} in {layer.level}" for layer in self.workers.slices[1:]]
+        beside += ["balanced placement"] if self.is_balanced else []
+        if beside:
             raise InvalidRequest(
-                f"pod set {self.workers.name}: a smaller last slice beside a leader, inner slices "
-                "or balanced placement is not enforced yet"
+                f"pod set {self.workers.name}: partial_last_slice leaves a slice of "
+                f"{self.layers.remainder} of {self.layers.size} pods, which beside "
+                f"{' and '.join(beside)} is not enforced yet"
             )
+
+    @property
+    def pod_sets(self) -> tuple[PodSet | Lead, ...]:
+        """The workers, and the leader if there is one."""
+        return (self.workers,) if self.leader is None else (self.workers, self.leader)
 
     @property
     def slices(self) -> int:
@@ -105,7 +128,7 @@ class Unit:
 
 
 def units_of(tree: Tree, gang: Gang, unconstrained: Strategy) -> list[Unit]:
-    """The units of a gang in the order they are placed.
+    """The units of a gang in the order they are placed (kueue.md 2.2).
 
     Raises: InvalidRequest naming an unknown level, levels in an order that cannot be meant,
         or the first wish that is not enforced.
@@ -161,7 +184,7 @@ def _group_parts(group: Group) -> Iterator[_Part]:
         members.append(member)
     if len(members) == 1:
         yield _single(members[0], group.constraint)
-    elif len(members) == 2 and min(member.pods for member in members) == 1:
+    elif len(members) == 2 and any(one.pods == 1 for one in members) and not _has_leaders(members):
         yield _led(group, members[0], members[1])
     elif group.constraint == Constraint():
         for member in members:
@@ -173,16 +196,15 @@ def _group_parts(group: Group) -> Iterator[_Part]:
         )
 
 
+def _has_leaders(members: list[PodSet]) -> bool:
+    """Whether one has a leader of its own, so that none is the leader of the other."""
+    return any(member.leader is not None for member in members)
+
+
 def _led(group: Group, first: PodSet, second: PodSet) -> _Part:
     """The smaller of two is the leader, the second of two equal ones (kueue.md 2.2)."""
     is_leader_first = first.pods < second.pods
     leader, workers = (first, second) if is_leader_first else (second, first)
-    for member in (leader, workers):
-        if member.leader is not None:
-            raise InvalidRequest(
-                f"pod set {member.name}: leader {member.leader.name} inside group {group.name} "
-                "that is a leader and its workers is not enforced yet"
-            )
     _single(leader, group.constraint)
     lead = Lead(leader.name, leader.request, leader.shape)
     return _single(workers, group.constraint)[0], (lead, is_leader_first), group.constraint
@@ -223,7 +245,10 @@ def _unit(
 
 
 def _steps(tree: Tree, workers: PodSet, constraint: Constraint) -> tuple[int, int, bool]:
-    """First and last level of the table above, and whether several domains will do."""
+    """First and last level of the table above, and whether several domains will do.
+
+    Source: kueue.md 2.3 (R, required, unconstrained) and 2.6, climb.
+    """
     owner = f"pod set {workers.name}"
     required = preferred = None
     if constraint.required is not None:

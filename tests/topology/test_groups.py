@@ -163,6 +163,50 @@ def test_pods_that_are_not_needed_stay_in_the_required_domain_of_the_others() ->
         assert placed == {"a": {"n1": 3}, "b": {"n2": 6}}
 
 
+def test_pods_of_which_none_is_needed_are_placed_where_they_fit_and_never_block() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=3")
+    spare = pods(capacity, "spare", 5, needed=0)
+    asked = pods(capacity, "asked", 4, constraint=IN_RACK)
+    for root in (Group("root", (spare, asked)), Group("root", (asked, spare), needed=1)):
+        placed = search(tree, capacity, root)
+        assert isinstance(placed, dict)
+        assert (placed["asked"], placed["spare"]) == ({"n1": 4}, {"n2": 3})
+    full = pods(capacity, "asked", 7)
+    placed = search(tree, capacity, Group("root", (spare, full)))
+    assert placed == {"spare": {}, "asked": {"n1": 4, "n2": 3}}
+
+
+def test_a_group_of_which_nothing_is_needed_goes_where_all_of_it_fits() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
+    both = (pods(capacity, "a", 2), pods(capacity, "b", 2))
+    optional = Group("optional", both, IN_RACK, needed=0)
+    asked = pods(capacity, "asked", 2, constraint=IN_RACK)
+    placed = search(tree, capacity, Group("root", (optional, asked)))
+    assert placed == {"a": {"n2": 2}, "b": {"n2": 2}, "asked": {"n3": 2}}
+    # Also where something else that is not needed fits only in part.
+    tree, capacity = cluster("b1/r1/n1 gpu=2\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=1")
+    never = pods(capacity, "never", 9, constraint=IN_RACK, needed=0)
+    asked = pods(capacity, "asked", 1, constraint=IN_RACK)
+    placed = search(tree, capacity, Group("root", (optional, never, asked)))
+    assert placed == {"a": {"n2": 2}, "b": {"n2": 2}, "never": {"n1": 2}, "asked": {"n3": 1}}
+
+
+def test_of_a_group_of_which_nothing_is_needed_a_part_is_placed_where_not_all_fits() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
+    both = (pods(capacity, "a", 2), pods(capacity, "b", 2))
+    optional = Group("optional", both, IN_RACK, needed=0)
+    asked = pods(capacity, "asked", 4, constraint=IN_RACK)
+    placed = search(tree, capacity, Group("root", (optional, asked)))
+    assert placed == {"a": {"n3": 2}, "b": {}, "asked": {"n2": 4}}
+
+
+@pytest.mark.parametrize("text", ["", "b1/r1/n1 gpu=0 closed"])
+def test_a_gang_of_which_nothing_is_needed_has_a_place_even_without_nodes(text: str) -> None:
+    tree, capacity = cluster(text)
+    nothing = Group("root", (pods(capacity, "a", 3, constraint=IN_RACK),), IN_BLOCK, needed=0)
+    assert search(tree, capacity, nothing) == {"a": {}}
+
+
 def test_leaders_and_slices_keep_their_rules_inside_groups() -> None:
     tree, capacity = cluster(TWO_BLOCKS)
     led = replace(

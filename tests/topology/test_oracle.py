@@ -6,6 +6,7 @@ The search finds a place exactly where there is one, and never at a wider level 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement
@@ -37,7 +38,22 @@ from topology import (
 )
 
 LEVELS = (BLOCK, RACK, NODE_LEVEL)
-CASES, SEEDS = 2500, 4
+CASES, SEEDS = 2500, 4  # with those of `test_groups_oracle` 20,000
+ONE_IN = {
+    "required": 4,
+    "preferred": 3,
+    "balanced": 10,
+    "slices": 3,
+    "inner slices": 5,
+    "smaller last slice": 90,
+    "leader": 6,
+    "leader of a group": 6,
+    "leader and slices": 8,
+    "preferred nodes": 8,
+    "6 pods": 10,
+    "8 nodes": 12,
+}
+"""At least one question in so many is of that kind."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +134,7 @@ def random_gang(chance: random.Random) -> Gang:
             member = Group("g", in_order, constraint)
         case _:
             smaller = bool(slices) and len(slices) == 1 and not constraint.balanced
-            more = 1 if smaller and slices[0].pods > 1 and chance.random() < 0.3 else 0
+            more = 1 if smaller and slices[0].pods > 1 and chance.random() < 0.8 else 0
             member = PodSet(
                 "w",
                 min(6, pods + more),
@@ -222,11 +238,35 @@ def check(question: Question) -> bool:
     return True
 
 
+def kinds(question: Question) -> list[str]:
+    """What is special about a question."""
+    workers, constraint = question.workers, question.constraint
+    has_kind = {
+        "required": constraint.required is not None,
+        "preferred": constraint.preferred is not None,
+        "balanced": constraint.balanced,
+        "slices": len(workers.slices) > 0,
+        "inner slices": len(workers.slices) > 1,
+        "smaller last slice": bool(workers.slices) and workers.pods % workers.slices[0].pods > 0,
+        "leader": workers.leader is not None,
+        "leader of a group": isinstance(question.gang.root.members[0], Group),
+        "leader and slices": question.leader is not None and len(workers.slices) > 0,
+        "preferred nodes": bool(question.options.scores),
+        "6 pods": workers.pods == 6,
+        "8 nodes": len(question.tree.nodes) == 8,
+    }
+    return [kind for kind, has in has_kind.items() if has]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_place_is_found_exactly_where_there_is_one_and_never_wider_than_needed(
     seed: int,
 ) -> None:
     chance = random.Random(seed)
-    placed = sum(check(random_question(chance)) for _ in range(CASES))
-    assert CASES // 4 < placed < CASES  # both answers were asked for
+    questions = [random_question(chance) for _ in range(CASES)]
+    assert CASES // 4 < sum(map(check, questions)) < CASES  # both answers were asked for
+    drawn = Counter(kind for question in questions for kind in kinds(question))
+    for kind, one_in in ONE_IN.items():
+        assert drawn[kind] * one_in >= CASES, f"{kind}: {drawn[kind]} of {CASES}"
+    assert drawn.keys() == ONE_IN.keys()

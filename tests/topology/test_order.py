@@ -105,6 +105,23 @@ def test_sorting_in_one_integer_equals_sorting_by_columns(
     )
 
 
+@given(st.lists(st.sampled_from([0, 1, 255, 256, 2**16 - 1, 2**16]), max_size=9), st.booleans())
+def test_sorting_by_one_column_keeps_the_order_of_equal_numbers(
+    numbers: list[int], is_descending: bool
+) -> None:
+    found = order.by_columns([(counts(*numbers), is_descending)])
+    sign = -1 if is_descending else 1
+    assert found.tolist() == sorted(range(len(numbers)), key=lambda i: (sign * numbers[i], i))
+
+
+def test_the_last_domain_is_the_tightest_of_the_most_welcome_not_of_all() -> None:
+    pods, scores = counts(5, 6, 2), counts(9, 9, 0)
+    offers = Offers(pods, pods, None, scores)
+    taken = take(offers, np.array([1, 0, 2]), 2, BEST_FIT)
+    assert taken is not None
+    assert taken.domains.tolist() == [0]
+
+
 def literal_best_fit(pods_by_domain: list[int], pods: int) -> list[int]:
     """kueue.md 2.5 and 2.6 step 4 as written, one domain at a time."""
     waiting = sorted(range(len(pods_by_domain)), key=lambda d: (-pods_by_domain[d], d))

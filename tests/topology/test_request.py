@@ -50,7 +50,7 @@ def test_layers_of_slices_that_divide_are_accepted() -> None:
         ),
         pytest.param(lambda: pod_set(request=(0, 500)), "row 0", id="no_pod_slot"),
         pytest.param(lambda: pod_set(shape=[]), "shape", id="shape_not_hashable"),
-        pytest.param(lambda: pod_set(needed=0), "needed 0", id="none_needed"),
+        pytest.param(lambda: pod_set(needed=-1), "needed -1", id="less_than_none_needed"),
         pytest.param(lambda: pod_set(needed=5), "needed 5", id="more_needed_than_pods"),
         pytest.param(
             lambda: pod_set(slices=(Slice(3, "rack"),)), "4 pods .* slices of 3", id="uneven_slices"

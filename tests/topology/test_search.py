@@ -317,7 +317,7 @@ def test_a_tree_and_a_capacity_of_different_generations_are_the_callers_bug() ->
                 "partial_last_slice": True,
                 "leader": Leader("boss", (1,)),
             },
-            "a smaller last slice beside a leader.* is not enforced yet",
+            "partial_last_slice leaves a slice of 1 of 3 pods, which beside leader boss is not",
             id="partial_last_slice_and_leader",
         ),
         pytest.param(
