@@ -30,9 +30,9 @@ def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
             if field.key == "metadata.name"
             for node in field.values
         )
-        return Shape(shape.selector, (), shape.tolerations), nodes
+        return Shape(shape.selector, (), shape.tolerations, shape.preferred), nodes
     if how:
         keys = frozenset(how.split(","))
         selector = tuple(pair for pair in shape.selector if pair[0] not in keys)
-        return Shape(selector, shape.terms, shape.tolerations), None
+        return Shape(selector, shape.terms, shape.tolerations, shape.preferred), None
     return shape, None

@@ -7,11 +7,12 @@ Source: KEP-2724, user-facing API; what Kueue accepts today is in its webhook va
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import msgspec
 
-from app.kube.objects import PodRecord
+from app.kube.objects import PodRecord, Replicas
 from topology.request import Constraint, Slice
 
 PREFIX = "kueue.x-k8s.io/"
@@ -24,9 +25,12 @@ SLICE_SIZE = PREFIX + "podset-slice-size"
 SLICE_LAYERS = PREFIX + "podset-slice-required-topology-constraints"
 SLICES = (SLICE_LEVEL, SLICE_SIZE, SLICE_LAYERS)
 MOST_LAYERS = 3
+MOST_NAME = 256  # characters
 MOST_PODS = 100_000  # more pods than that are no gang but a typing error
-# Annotations whose promise Corral does not keep yet: saying so beats placing weaker than asked.
-NOT_ENFORCED = (PREFIX + "podset-group-name",)
+POD_SET_GROUP = PREFIX + "podset-group-name"
+INDEX_OFFSET = PREFIX + "pod-index-offset"
+ROLE_HASH = PREFIX + "role-hash"
+KEPT = (*MODES, *SLICES, POD_SET_GROUP, INDEX_OFFSET, ROLE_HASH)
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -41,11 +45,25 @@ class WrongAnnotation(ValueError):
     """An annotation says something that cannot be meant; the text names it and its value."""
 
 
-def asks_for_topology(pod: PodRecord) -> bool:
+def asks_for_topology(annotations: Mapping[str, str]) -> bool:
     """Whether any topology annotation asks for something, well-formed or not."""
-    if any(key in pod.annotations for key in (REQUIRED, PREFERRED, *SLICES, *NOT_ENFORCED)):
+    if any(key in annotations for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP)):
         return True
-    return _BOOLEANS.get(pod.annotations.get(UNCONSTRAINED, "false"), True)
+    return _BOOLEANS.get(annotations.get(UNCONSTRAINED, "false"), True)
+
+
+def asking(replicas: Iterable[Replicas]) -> tuple[Replicas, ...]:
+    """The templates whose pods are members: those that ask for topology.
+
+    All of them where none does: then somebody adds the annotations to the pods themselves.
+    """
+    every = tuple(replicas)
+    return tuple(each for each in every if asks_for_topology(each.annotations)) or every
+
+
+def boolean(text: str) -> bool | None:
+    """The truth value of an annotation, or None if it is neither."""
+    return _BOOLEANS.get(text)
 
 
 def constraint(pod: PodRecord) -> Constraint:
@@ -53,9 +71,6 @@ def constraint(pod: PodRecord) -> Constraint:
 
     Raises: WrongAnnotation.
     """
-    for key in NOT_ENFORCED:
-        if key in pod.annotations:
-            raise WrongAnnotation(f"annotation {key}: Corral does not enforce it yet")
     modes = [key for key in MODES if key in pod.annotations]
     if len(modes) > 1:
         raise WrongAnnotation(f"must not carry more than one of {', '.join(modes)}")
@@ -84,6 +99,48 @@ def slices(pod: PodRecord) -> tuple[Slice, ...]:
         missing, present = (SLICE_SIZE, SLICE_LEVEL) if size is None else (SLICE_LEVEL, SLICE_SIZE)
         raise WrongAnnotation(f"annotation {missing}: must be set beside {present}")
     return (Slice(_size(SLICE_SIZE, int(size) if _is_number(size) else size), level),)
+
+
+def pod_set_group(pod: PodRecord) -> str:
+    """The name that a leader and its workers share, "" where there is none.
+
+    Raises: WrongAnnotation; that there are two pod sets and one leader is seen later.
+    Source: kueue.md 1.3.
+    """
+    name = pod.annotations.get(POD_SET_GROUP)
+    if name is None:
+        return ""
+    problem = ""
+    if not name or len(name) > MOST_NAME:
+        problem = f"must have 1 to {MOST_NAME} characters, got {len(name)}"
+    elif name.isascii() and name.isdecimal():
+        problem = f"must not be a number, got {name!r}"
+    elif any(key in pod.annotations for key in SLICES):
+        problem = "may not be set beside slices"
+    elif REQUIRED not in pod.annotations and PREFERRED not in pod.annotations:
+        problem = f"may not be set without {REQUIRED} or {PREFERRED}"
+    if problem:
+        raise WrongAnnotation(f"annotation {POD_SET_GROUP}: {problem}")
+    return name
+
+
+def index_offset(pod: PodRecord) -> int:
+    """The number of the pod set's first pod.
+
+    Raises: WrongAnnotation.
+    """
+    text = pod.annotations.get(INDEX_OFFSET, "0")
+    offset = whole_number(text)
+    if offset is None:
+        raise WrongAnnotation(
+            f"annotation {INDEX_OFFSET}: must be a whole number from 0, got {text!r}"
+        )
+    return offset
+
+
+def whole_number(text: str | None) -> int | None:
+    """The number, or None for anything that is no small whole number in decimal digits."""
+    return int(text) if text is not None and _is_number(text) else None
 
 
 def _layers(text: str) -> tuple[Slice, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.kube.objects import PodRecord
 from topology.request import Constraint, Slice
 
 
@@ -26,6 +27,13 @@ class Declared:
 
     members: int
     where: str
+    needed: int | None = None
+    """How many must be there before the first may start; None: all of them.
+
+    Fewer are where the rest is only made once those run: then to wait for all is to wait for ever.
+    """
+    are_alike: bool = False
+    """All are like the first one, which so is enough to take places for the rest as well."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +51,43 @@ class Number:
     """How many such sub-groups there are; 0: the pods are numbered throughout."""
     offset: int = 0
     """The number of the pod set's first pod: workers may count on from their leader."""
+    is_across: bool = False
+    """The gang's pods are numbered together, whichever pod set they belong to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod belongs by who made it."""
+
+    gang: GangKey
+    number: Number | None = None
+    pod_set: str = ""
+    declared: Declared | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """Pods of a gang that a driver will make: how many, and what one of them will be like."""
+
+    pod_set: str
+    pods: int
+    like: PodRecord
+    constraint: Constraint
+    slices: tuple[Slice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a gang lives on when pods end; the defaults are a Job's."""
+
+    is_retriable: bool = True  # False: this pod's end is the end of its group
+    is_serving: bool = False  # pods that succeed are missing, not done
+    is_fast: bool = False  # the first pod is enough to take places for all
+    spares: int = 0  # places held beside those of the members
+    templates: tuple[PodTemplate, ...] = ()  # every pod set, the driver's among them
+
+
+ORDINARY_LIFE = Life()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +106,7 @@ class Membership:
     number: Number | None = None
     pod_set: str = ""
     pod_set_group: str = ""
+    life: Life = ORDINARY_LIFE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ or an annotation, and the annotation is what current Kueue prefers.
 
 from __future__ import annotations
 
-from app.dialects.kueue import MOST_PODS, PREFIX, WrongAnnotation
-from app.dialects.membership import Declared
+from app.dialects import jobs
+from app.dialects.kueue import MOST_PODS, PREFIX, WrongAnnotation, whole_number
+from app.dialects.membership import Declared, Number
 from app.kube.objects import PodRecord
 
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"
 POD_INDEX = PREFIX + "pod-group-pod-index"
+KEPT = (GROUP_NAME, TOTAL_COUNT, POD_INDEX)
 
 
 def group_name(pod: PodRecord) -> str:
@@ -30,6 +32,17 @@ def group_name(pod: PodRecord) -> str:
     if not names[0]:
         raise WrongAnnotation(f"{GROUP_NAME}: must not be empty")
     return names[0]
+
+
+def number(pod: PodRecord) -> Number | None:
+    """The pod's number in its group, which all roles of the group share.
+
+    Source: kueue.md 3; where nobody numbers the group, what numbers the pod in its Job will do.
+    """
+    index = whole_number(pod.labels.get(POD_INDEX))
+    if index is None:
+        index = jobs.completion_index(pod)
+    return None if index is None else Number(index, is_across=True)
 
 
 def total_count(pod: PodRecord) -> Declared:

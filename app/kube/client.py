@@ -6,12 +6,15 @@ on behalf of its predecessor: the API server answers 409 instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 from uuid import uuid4
+
+import msgspec
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.decode import Keep, decode_pod
@@ -21,6 +24,9 @@ LONGEST_MESSAGE = 1024  # bytes an Event's message may have
 LONGEST_REASON = 128  # characters
 EVENT_SECONDS = 10.0  # an event is not worth waiting for
 COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is called corral
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+NARROWINGS_KEPT = 64  # encoded affinities; the pods of one gang in one domain share theirs
 
 
 class Requests(Protocol):
@@ -93,18 +99,59 @@ class Client:
         Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
         """
         patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
-        try:
-            await self._transport.request(
-                "PATCH",
-                _pod_path(namespace, name),
-                body=patch,
-                content_type="application/merge-patch+json",
-            )
-        except ApiError as error:
-            # A patch that names another uid is a change of an immutable field to the API server.
-            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-                raise Conflict(error.status, error.reason, error.message) from error
-            raise
+        await self._patch(namespace, name, patch, MERGE)
+
+    async def ungate_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        gate: str,
+        nodes: Sequence[str] = (),
+        selector: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take one scheduling gate off a pod and narrow it, in one write; foreign gates stay.
+
+        `nodes` become the pod's required node affinity, one term each: only for a pod that has no
+        terms of its own, since the API server replaces them as a whole. `selector` is added to the
+        pod's node selector. A gate that is gone already is no error.
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, ApiError 422 if the
+            API server does not take this change of the pod, Unreachable, any other ApiError.
+        """
+        spec: dict[str, Any] = {"schedulingGates": [{"$patch": "delete", "name": gate}]}
+        if nodes:
+            spec["affinity"] = _only_on(tuple(nodes))
+        if selector:
+            spec["nodeSelector"] = dict(selector)
+        metadata: dict[str, Any] = {"uid": uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        await self._patch(namespace, name, {"metadata": metadata, "spec": spec}, STRATEGIC)
+
+    async def evict_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Have the API server delete a pod if its disruption budget allows that.
+
+        Raises: TooManyRequests if it does not now, Conflict if the pod has another uid, NotFound if
+            it is gone, Unreachable if nobody knows, any other ApiError.
+        """
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        path = f"{_pod_path(namespace, name)}/eviction"
+        await self._transport.request("POST", path, body=eviction)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a pod, with the grace period of its own.
+
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, Unreachable if nobody
+            knows, any other ApiError.
+        """
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        await self._transport.request("DELETE", _pod_path(namespace, name), body=options)
 
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
         """Return a pod as it is now, None if there is none of that name.
@@ -148,6 +195,28 @@ class Client:
         }
         path = f"/api/v1/namespaces/{_segment(namespace)}/events"
         await self._transport.request("POST", path, body=event, timeout=EVENT_SECONDS)
+
+    async def _patch(self, namespace: str, name: str, patch: object, content_type: str) -> None:
+        """PATCH a pod; the patch names the uid."""
+        path = _pod_path(namespace, name)
+        try:
+            await self._transport.request("PATCH", path, body=patch, content_type=content_type)
+        except ApiError as error:
+            # A patch that names another uid is a change of an immutable field to the API server.
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.message:
+                raise Conflict(error.status, error.reason, error.message) from error
+            raise
+
+
+@lru_cache(NARROWINGS_KEPT)
+def _only_on(nodes: tuple[str, ...]) -> msgspec.Raw:
+    """`spec.affinity` that allows these nodes, encoded: a field selector takes one value only."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return msgspec.Raw(msgspec.json.encode({"nodeAffinity": required}))
 
 
 def _pod_path(namespace: str, name: str) -> str:

@@ -24,6 +24,7 @@ from app.kube.objects import (
     NodeRecord,
     Owner,
     PodRecord,
+    Replicas,
     Requirement,
     Shape,
     Taint,
@@ -36,6 +37,8 @@ from app.kube.requests import node_allocatable, pod_request
 Json = bytes | memoryview | msgspec.Raw
 Keep = Callable[[str], bool]
 """Tells which label and annotation keys a record retains."""
+
+MOST_WEIGHT = 100  # of one preferred term
 
 _T = TypeVar("_T")
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
@@ -52,7 +55,7 @@ def decode_pod(raw: Json, keep: Keep) -> PodRecord:
 
     Raises: DecodeError naming the pod and the field.
     """
-    pod = _decoded(_POD, raw, "Pod")
+    pod = decoded(_POD, raw, "Pod")
     metadata = pod.metadata or _NO_METADATA
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
@@ -71,9 +74,9 @@ def decode_pod(raw: Json, keep: Keep) -> PodRecord:
         gates=_gates(spec),
         is_terminating=metadata.deletion_timestamp is not None,
         created=intern(metadata.creation_timestamp or ""),
-        labels=_kept(metadata.labels, keep),
-        annotations=_kept(metadata.annotations, keep),
-        owner=_controller(metadata),
+        labels=kept(metadata.labels, keep),
+        annotations=kept(metadata.annotations, keep),
+        owner=controller(metadata),
         nominated_node=intern(status.nominated_node_name or ""),
         version=metadata.resource_version or "",
         problem=f"Pod {namespace}/{name}: {unreadable}" if unreadable else "",
@@ -85,7 +88,7 @@ def decode_node(raw: Json) -> NodeRecord:
 
     Raises: DecodeError naming the node and the field.
     """
-    node = _decoded(_NODE, raw, "Node")
+    node = decoded(_NODE, raw, "Node")
     metadata = node.metadata or _NO_METADATA
     spec = node.spec or wire.NodeSpec()
     status = node.status or wire.NodeStatus()
@@ -97,7 +100,7 @@ def decode_node(raw: Json) -> NodeRecord:
         uid=metadata.uid or "",
         labels={intern(key): intern(value or "") for key, value in labels.items()},
         allocatable=allocatable,
-        is_ready=_has_condition(status.conditions, "Ready"),
+        is_ready=has_condition(status.conditions, "Ready"),
         is_unschedulable=bool(spec.unschedulable),
         taints=tuple(
             Taint(taint.key or "", taint.value or "", taint.effect or "")
@@ -114,22 +117,25 @@ def decode_job(raw: Json, keep: Keep) -> JobRecord:
 
     Raises: DecodeError naming the job and the field.
     """
-    job = _decoded(_JOB, raw, "Job")
+    job = decoded(_JOB, raw, "Job")
     metadata = job.metadata or _NO_METADATA
     spec = job.spec or wire.JobSpec()
     status = job.status or wire.JobStatus()
+    parallelism = 1 if spec.parallelism is None else spec.parallelism  # the API's default
     return JobRecord(
         namespace=intern(metadata.namespace or ""),
         name=metadata.name or "",
         uid=metadata.uid or "",
-        parallelism=1 if spec.parallelism is None else spec.parallelism,  # the API's default
+        parallelism=parallelism,
         completions=spec.completions,
         succeeded=status.succeeded or 0,
         is_suspended=bool(spec.suspend),
-        is_finished=_has_condition(status.conditions, "Complete", "Failed"),
-        annotations=_kept(metadata.annotations, keep),
-        owner=_controller(metadata),
+        is_finished=has_condition(status.conditions, "Complete", "Failed"),
+        annotations=kept(metadata.annotations, keep),
+        owner=controller(metadata),
         version=metadata.resource_version or "",
+        labels=kept(metadata.labels, keep),
+        replicas=(replicas_of("", parallelism, spec.template, keep),),
     )
 
 
@@ -138,7 +144,7 @@ def decode_topology(raw: Json) -> TopologyRecord:
 
     Raises: DecodeError naming the topology and the field.
     """
-    topology = _decoded(_TOPOLOGY, raw, "Topology")
+    topology = decoded(_TOPOLOGY, raw, "Topology")
     metadata = topology.metadata or _NO_METADATA
     levels = topology.spec.levels if topology.spec is not None else None
     keys = tuple((level and level.node_label) or "" for level in levels or ())
@@ -152,10 +158,20 @@ def decode_version(raw: Json) -> str:
 
     Raises: DecodeError.
     """
-    return (_decoded(_VERSIONED, raw, "object").metadata or _NO_METADATA).resource_version or ""
+    return (decoded(_VERSIONED, raw, "object").metadata or _NO_METADATA).resource_version or ""
 
 
-def _decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
+def replicas_of(name: str, pods: int, template: wire.PodTemplate | None, keep: Keep) -> Replicas:
+    """Return how many pods are made from a template, and what it says to us."""
+    metadata = (template and template.metadata) or wire.TemplateMetadata()
+    return Replicas(intern(name), pods, kept(metadata.annotations, keep))
+
+
+def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
+    """Return the wire object in the bytes.
+
+    Raises: DecodeError naming the object.
+    """
     try:
         return decoder.decode(raw)
     except (ValueError, RecursionError) as error:  # RecursionError: 100,000 opening brackets
@@ -170,7 +186,8 @@ def _name_in(raw: Json) -> str:
     return f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
 
 
-def _kept(texts: wire.Strings, keep: Keep) -> Mapping[str, str]:
+def kept(texts: wire.Strings, keep: Keep) -> Mapping[str, str]:
+    """Return those labels or annotations that are worth their memory."""
     if not texts:
         return _NOTHING
     kept = {intern(key): intern(value or "") for key, value in texts.items() if keep(key)}
@@ -182,7 +199,8 @@ def _gates(spec: wire.PodSpec) -> tuple[str, ...]:
     return tuple(intern(gate.name or "") for gate in gates if gate is not None) if gates else ()
 
 
-def _controller(metadata: wire.Metadata) -> Owner | None:
+def controller(metadata: wire.Metadata) -> Owner | None:
+    """Return the owner that controls an object, if one does."""
     for owner in metadata.owner_references or ():
         if owner is not None and owner.controller:
             return _owner(
@@ -196,7 +214,8 @@ def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
     return Owner(api_version, kind, name, uid)
 
 
-def _has_condition(conditions: list[wire.Condition | None] | None, *types: str) -> bool:
+def has_condition(conditions: list[wire.Condition | None] | None, *types: str) -> bool:
+    """Tell whether one of these conditions is true."""
     return any(
         condition is not None and condition.type in types and condition.status == "True"
         for condition in conditions or ()
@@ -216,6 +235,7 @@ def _shape(spec: wire.PodSpec) -> Shape:
         )
         if tolerations
         else (),
+        _preferred(spec.affinity) if spec.affinity is not None else (),
     )
 
 
@@ -224,8 +244,9 @@ def _interned_shape(
     selector: tuple[tuple[str, str], ...],
     terms: tuple[Term, ...],
     tolerations: tuple[Toleration, ...],
+    preferred: tuple[tuple[int, Term], ...],
 ) -> Shape:
-    return Shape(selector, terms, tolerations)
+    return Shape(selector, terms, tolerations, preferred)
 
 
 @lru_cache(maxsize=4_096)
@@ -237,12 +258,27 @@ def _terms(affinity: wire.Affinity) -> tuple[Term, ...]:
     if affinity.node_affinity is None or affinity.node_affinity.required is None:
         return ()
     terms = tuple(
-        Term(_requirements(term.match_expressions), _requirements(term.match_fields))
+        _term(term)
         for term in affinity.node_affinity.required.node_selector_terms or ()
         if term is not None
     )
     # Required affinity without terms matches no node; one empty term says the same.
     return terms or (Term(),)
+
+
+def _preferred(affinity: wire.Affinity) -> tuple[tuple[int, Term], ...]:
+    if affinity.node_affinity is None or not affinity.node_affinity.preferred:
+        return ()
+    return tuple(
+        # The API server takes 1 to 100; who else sends us pods may not be so careful.
+        (min(max(line.weight or 0, 0), MOST_WEIGHT), _term(line.preference))
+        for line in affinity.node_affinity.preferred
+        if line is not None and line.preference is not None
+    )
+
+
+def _term(term: wire.SelectorTerm) -> Term:
+    return Term(_requirements(term.match_expressions), _requirements(term.match_fields))
 
 
 def _requirements(lines: list[wire.SelectorRequirement | None] | None) -> tuple[Requirement, ...]:

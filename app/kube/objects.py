@@ -61,12 +61,13 @@ class Term(msgspec.Struct, frozen=True, gc=False):
 class Shape(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """Which nodes a pod may use by its own words; equal shapes share one node mask.
 
-    Order: `selector` by key; terms and tolerations as the pod lists them.
+    Order: `selector` by key; the rest as the pod lists it.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[Term, ...] = ()  # required node affinity, any of them; () = no affinity at all
     tolerations: tuple[Toleration, ...] = ()
+    preferred: tuple[tuple[int, Term], ...] = ()  # (weight, term) of preferred node affinity
 
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
@@ -120,13 +121,24 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
+class Replicas(msgspec.Struct, frozen=True, gc=False):
+    """Pods that a workload makes from one template."""
+
+    name: str  # what the workload calls them; "" where it makes all its pods from one template
+    pods: int
+    annotations: Mapping[str, str]  # kept keys of the template
+
+
 class JobRecord(msgspec.Struct, frozen=True, gc=False):
-    """One batch/v1 Job: how many pods its gang will have."""
+    """One workload, a batch/v1 Job or of another `kind`: how many pods its gang will have.
+
+    Where several gangs follow from one workload (`gangs`), each has `replicas` of its own.
+    """
 
     namespace: str
     name: str
     uid: str
-    parallelism: int
+    parallelism: int  # pods that are meant to run at a time, of all templates
     completions: int | None
     succeeded: int
     is_suspended: bool
@@ -135,6 +147,12 @@ class JobRecord(msgspec.Struct, frozen=True, gc=False):
     owner: Owner | None
     version: str
     problem: str = ""
+    kind: str = "Job"
+    labels: Mapping[str, str] = {}  # kept keys
+    replicas: tuple[Replicas, ...] = ()
+    gangs: int = 1
+    restarts: int = 0  # times that it began again from nothing
+    is_gradual: bool = False  # some pods are only made once others run
 
     @property
     def key(self) -> str:

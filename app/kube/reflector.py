@@ -47,9 +47,23 @@ from app.kube.decode import (
     decode_topology,
     decode_version,
 )
-from app.kube.events import Applied, Deleted, Event, Kind, Listed
+from app.kube.decode_workloads import (
+    decode_job_set,
+    decode_leader_worker_set,
+    decode_stateful_set,
+    decode_training_job,
+)
+from app.kube.events import Applied, Deleted, Event, Kind, Listed, OwnerKind
 from app.kube.objects import Record
 
+TRAINING_KINDS: tuple[tuple[OwnerKind, str], ...] = (
+    ("PyTorchJob", "v1"),
+    ("TFJob", "v1"),
+    ("XGBoostJob", "v1"),
+    ("PaddleJob", "v1"),
+    ("JAXJob", "v1"),
+    ("MPIJob", "v2beta1"),
+)
 MOST_PAGES = 10_000  # a server that never ends its list is broken
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
 
@@ -88,6 +102,38 @@ def topologies() -> Resource:
     """Kueue's Topology objects, if Kueue is installed."""
     path = "/apis/kueue.x-k8s.io/v1beta2/topologies"
     return Resource("Topology", path, decode_topology, is_optional=True)
+
+
+def stateful_sets(keep: Keep) -> Resource:
+    """All StatefulSets, where the API serves them at all."""
+    decode = partial(decode_stateful_set, keep=keep)
+    return Resource("StatefulSet", "/apis/apps/v1/statefulsets", decode, is_optional=True)
+
+
+def job_sets(keep: Keep) -> Resource:
+    """All JobSets, if their controller is installed."""
+    path = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+    return Resource("JobSet", path, partial(decode_job_set, keep=keep), is_optional=True)
+
+
+def leader_worker_sets(keep: Keep) -> Resource:
+    """All LeaderWorkerSets, if their controller is installed."""
+    path = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+    decode = partial(decode_leader_worker_set, keep=keep)
+    return Resource("LeaderWorkerSet", path, decode, is_optional=True)
+
+
+def training_jobs(keep: Keep) -> tuple[Resource, ...]:
+    """The jobs of Kubeflow's training operator and MPI operator, as far as they are installed."""
+    return tuple(
+        Resource(
+            kind,
+            f"/apis/kubeflow.org/{version}/{kind.lower()}s",
+            partial(decode_training_job, keep=keep, kind=kind),
+            is_optional=True,
+        )
+        for kind, version in TRAINING_KINDS
+    )
 
 
 class Source(Protocol):

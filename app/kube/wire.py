@@ -67,9 +67,17 @@ class NodeSelector(_Wire):
     node_selector_terms: list[SelectorTerm | None] | None = None
 
 
+class PreferredTerm(_Wire):
+    weight: Int32 | None = None
+    preference: SelectorTerm | None = None
+
+
 class NodeAffinity(_Wire):
     required: NodeSelector | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: list[PreferredTerm | None] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
 
@@ -141,10 +149,19 @@ class Node(_Wire):
     status: NodeStatus | None = None
 
 
+class TemplateMetadata(_Wire):
+    annotations: Strings = None
+
+
+class PodTemplate(_Wire):
+    metadata: TemplateMetadata | None = None
+
+
 class JobSpec(_Wire):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     suspend: bool | None = None
+    template: PodTemplate | None = None
 
 
 class JobStatus(_Wire):
@@ -156,6 +173,115 @@ class Job(_Wire):
     metadata: Metadata | None = None
     spec: JobSpec | None = None
     status: JobStatus | None = None
+
+
+class StatefulSetSpec(_Wire):
+    replicas: Int32 | None = None
+    pod_management_policy: Text = None
+    template: PodTemplate | None = None
+
+
+class StatefulSet(_Wire):
+    metadata: Metadata | None = None
+    spec: StatefulSetSpec | None = None
+
+
+class JobTemplate(_Wire):
+    spec: JobSpec | None = None
+
+
+class ReplicatedJob(_Wire):
+    name: Text = None
+    replicas: Int32 | None = None
+    template: JobTemplate | None = None
+    depends_on: list[msgspec.Raw] | None = None
+
+
+class StartupPolicy(_Wire):
+    startup_policy_order: Text = None
+
+
+class JobSetSpec(_Wire):
+    replicated_jobs: list[ReplicatedJob | None] | None = None
+    startup_policy: StartupPolicy | None = None
+    suspend: bool | None = None
+
+
+class JobSetStatus(_Wire):
+    restarts: Int32 | None = None
+    conditions: list[Condition | None] | None = None
+
+
+class JobSet(_Wire):
+    metadata: Metadata | None = None
+    spec: JobSetSpec | None = None
+    status: JobSetStatus | None = None
+
+
+class LeaderWorkerTemplate(_Wire):
+    size: Int32 | None = None
+    leader_template: PodTemplate | None = None
+    worker_template: PodTemplate | None = None
+
+
+class RollingUpdate(_Wire):
+    max_surge: int | str | None = None
+
+
+class RolloutStrategy(_Wire):
+    rolling_update_configuration: RollingUpdate | None = None
+
+
+class LeaderWorkerSetSpec(_Wire):
+    replicas: Int32 | None = None
+    leader_worker_template: LeaderWorkerTemplate | None = None
+    startup_policy: Text = None
+    rollout_strategy: RolloutStrategy | None = None
+
+
+class LeaderWorkerSet(_Wire):
+    metadata: Metadata | None = None
+    spec: LeaderWorkerSetSpec | None = None
+
+
+class ReplicaSpec(_Wire):
+    replicas: Int32 | None = None
+    template: PodTemplate | None = None
+
+
+ReplicaSpecs = dict[str, ReplicaSpec | None] | None
+
+
+class RunPolicy(_Wire):
+    suspend: bool | None = None
+
+
+class TrainingSpec(_Wire):
+    """The spec of any of Kubeflow's kinds; each has one of the maps, by replica type."""
+
+    pytorch_replica_specs: ReplicaSpecs = None
+    tf_replica_specs: ReplicaSpecs = None
+    xgb_replica_specs: ReplicaSpecs = None
+    paddle_replica_specs: ReplicaSpecs = None
+    jax_replica_specs: ReplicaSpecs = None
+    mpi_replica_specs: ReplicaSpecs = None
+    run_policy: RunPolicy | None = None
+    launcher_creation_policy: Text = None
+
+
+class ReplicaStatus(_Wire):
+    succeeded: Int32 | None = None
+
+
+class TrainingStatus(_Wire):
+    replica_statuses: dict[str, ReplicaStatus | None] | None = None
+    conditions: list[Condition | None] | None = None
+
+
+class TrainingJob(_Wire):
+    metadata: Metadata | None = None
+    spec: TrainingSpec | None = None
+    status: TrainingStatus | None = None
 
 
 class TopologyLevel(_Wire):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -10,10 +10,22 @@ from app.state.cluster import Booking, Cluster, Topology, Vector
 from app.state.gangs import Gang, phase_of
 from app.state.ledger import Ledger
 
+MOST_NAMED = 10  # nodes in one sentence
 
-def differences(cluster: Cluster, ledger: Ledger) -> list[str]:
-    """Every sentence is one invariant that does not hold; call it between inputs only."""
-    return [*_books(cluster), *_gangs(cluster, ledger)]
+
+def differences(cluster: Cluster, ledger: Ledger, others: Collection[str] = ()) -> list[str]:
+    """Every sentence is one invariant that does not hold; call it between inputs only.
+
+    `others`: ordinary pods on their way to a node, for which something is held too.
+    """
+    return [*_books(cluster), *_gangs(cluster, ledger), *_owners(cluster, ledger, others)]
+
+
+def _owners(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
+    planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
+    for uid in cluster.held:
+        if uid not in planned and uid not in others:
+            yield f"pod {uid} is held, and nobody plans with it"
 
 
 def _books(cluster: Cluster) -> Iterator[str]:
@@ -28,8 +40,13 @@ def _books(cluster: Cluster) -> Iterator[str]:
             ("used", cluster.bound, topology.capacity.used),
             ("held", cluster.held, topology.capacity.held),
         ):
-            if not np.array_equal(column, _summed(topology, booked, column)):
-                yield f"topology {topology.name or 'of all nodes'}: {name} is not the sum of pods"
+            wrong = np.flatnonzero((column != _summed(topology, booked, column)).any(axis=0))
+            if wrong.size:
+                nodes = ", ".join(topology.tree.nodes[slot] for slot in wrong[:MOST_NAMED])
+                yield (
+                    f"topology {topology.name or 'of all nodes'}: {name} is not the sum of pods in"
+                    f" {wrong.size} slots: {nodes}{', …' if wrong.size > MOST_NAMED else ''}"
+                )
 
 
 def _by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
@@ -60,8 +77,8 @@ def _gangs(cluster: Cluster, ledger: Ledger) -> Iterator[str]:
 
 def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if gang.key not in ledger.unreviewed:
-        unbound = {member.pod.uid for member in gang.roll.unbound}
-        if not gang.plan.keys() <= unbound:
+        wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        if not gang.plan.keys() <= wanted:
             yield f"gang {gang.key}: the plan covers pods that are not waiting"
         if gang.phase is not phase_of(gang):
             yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"

@@ -158,7 +158,7 @@ class Cluster:
         """Add or replace a node."""
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
-        if before is None or self._moved(before, node):
+        if before is None or self.has_moved(before, node):
             self.is_stale = True
         # Also a node that is new but whose name still stands in the trees: it came back.
         allocatable = self.vector(node.allocatable)
@@ -172,7 +172,8 @@ class Cluster:
         if self.nodes.pop(name, None) is not None:
             self.is_stale = True
 
-    def _moved(self, before: NodeRecord, after: NodeRecord) -> bool:
+    def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
+        """Whether a node is in another domain of some topology."""
         return any(
             topology.path_of(before) != topology.path_of(after)
             for topology in self.topologies.values()
@@ -225,6 +226,21 @@ class Cluster:
                 capacity.release(slot, booking.request)
         return booking
 
+    def recount(self) -> None:
+        """Add everything up again from the bookings; changes nothing unless we have a bug."""
+        self.refresh()
+        self.bound_on, self.held_on = _by_node(self.bound), _by_node(self.held)
+        for topology in self.topologies.values():
+            capacity = topology.capacity = Capacity(self.axis, topology.tree)
+            for name, node in self.nodes.items():
+                slot = topology.tree.slot_of.get(name)
+                if slot is not None:
+                    capacity.set_node(slot, self.vector(node.allocatable), is_open=is_open(node))
+            for uid, booking in (*self.bound.items(), *self.held.items()):
+                slot = topology.tree.slot_of.get(booking.node)
+                if slot is not None:
+                    (capacity.use if uid in self.bound else capacity.hold)(slot, booking.request)
+
     def fits(self, node: str, request: Vector) -> bool:
         """Whether the node takes this request beside all that is used and held."""
         every = self.topologies[ALL_NODES]
@@ -273,6 +289,13 @@ def is_open(node: NodeRecord) -> bool:
 def _paths(split: trees.SplitValue) -> str:
     shown = ["/".join(path) for path in split.paths[:4]]
     return ", ".join(shown + (["…"] if len(split.paths) > 4 else []))
+
+
+def _by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
+    found: dict[str, dict[str, Vector]] = {}
+    for uid, booking in bookings.items():
+        found.setdefault(booking.node, {})[uid] = booking.request
+    return found
 
 
 def _free_at(capacity: Capacity, slot: int, resource: int) -> int:

@@ -1,4 +1,4 @@
-"""Which nodes a pod's shape allows: node selector, required node affinity, taints.
+"""Which nodes a pod's shape allows and prefers: node selector, node affinity, taints.
 
 kube-scheduler filters by these before it asks us, pod by pod; a plan for a whole gang must know
 them beforehand. Free capacity, readiness and cordons are not here: they are the Capacity's.
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy import typing as npt
 
 from app.kube.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
-from topology.resources import Mask
+from topology.resources import Counts, Mask
 from topology.tree import Tree
 
 BARRING_EFFECTS = ("NoSchedule", "NoExecute")  # PreferNoSchedule only scores
@@ -32,6 +34,30 @@ def may_host(node: NodeRecord, shape: Shape) -> bool:
         and (not shape.terms or any(_term_holds(term, node) for term in shape.terms))
         and all(_is_tolerated(taint, shape.tolerations) for taint in node.taints)
     )
+
+
+def why_not(node: NodeRecord, shape: Shape) -> str:
+    """The first reason why a pod of this shape is kept off the node, "" if none is.
+
+    Source: kueue.md 1.5 (order) and 2.9 (words).
+    """
+    for taint in node.taints:
+        if not _is_tolerated(taint, shape.tolerations):
+            value = f"={taint.value}" if taint.value else ""
+            return f'taint "{taint.key}{value}:{taint.effect}"'
+    if not all(node.labels.get(key) == value for key, value in shape.selector):
+        return "nodeSelector"
+    if shape.terms and not any(_term_holds(term, node) for term in shape.terms):
+        return "affinity"
+    return ""
+
+
+def preference(node: NodeRecord, shape: Shape) -> int:
+    """The sum of the weights of the preferred terms that hold for the node.
+
+    Source: kueue.md 1.5, NodeAffinity of kube-scheduler; an empty term weighs nothing.
+    """
+    return sum(weight for weight, term in shape.preferred if _term_holds(term, node))
 
 
 def _term_holds(term: Term, node: NodeRecord) -> bool:
@@ -99,48 +125,79 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
             return False
 
 
+_Judgement = TypeVar("_Judgement", bool, int)
+
+
+@dataclass(slots=True)
+class _PerNode(Generic[_Judgement]):
+    """One judgement of every node per shape, kept right under node events."""
+
+    judge: Callable[[NodeRecord, Shape], _Judgement]
+    dtype: type[np.generic]
+    _known: OrderedDict[Shape, dict[str, _Judgement]] = field(default_factory=OrderedDict)
+    _rows: dict[tuple[Shape, tuple[str, ...]], tuple[int, npt.NDArray[Any]]] = field(
+        default_factory=dict
+    )
+
+    def row(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> npt.NDArray[Any]:
+        """The judgements in the tree's slot order. Shapes: (N,)."""
+        known = self._rows.get((shape, tree.levels))
+        if known is not None and known[0] == tree.generation:
+            return known[1]
+        judged = self._of(shape, nodes)
+        row = np.fromiter(map(judged.__getitem__, tree.nodes), self.dtype, len(tree.nodes))
+        self._rows[shape, tree.levels] = (tree.generation, row)
+        return row
+
+    def put_node(self, node: NodeRecord) -> None:
+        """Judge a node again."""
+        self._rows.clear()
+        for shape, judged in self._known.items():
+            judged[node.name] = self.judge(node, shape)
+
+    def drop_node(self, name: str) -> None:
+        """Forget a node."""
+        for judged in self._known.values():
+            judged.pop(name, None)
+
+    def _of(self, shape: Shape, nodes: Mapping[str, NodeRecord]) -> dict[str, _Judgement]:
+        judged = self._known.get(shape)
+        if judged is None:
+            judged = {name: self.judge(node, shape) for name, node in nodes.items()}
+            self._known[shape] = judged
+            if len(self._known) > MOST_SHAPES:
+                self._known.popitem(last=False)
+                self._rows.clear()
+        self._known.move_to_end(shape)
+        return judged
+
+
 @dataclass(slots=True)
 class Eligibility:
-    """Masks by shape over every node, kept right under node events.
+    """Masks and scores by shape over every node.
 
-    A verdict depends on the node's labels and taints only, so heartbeats cost nothing.
+    They depend on a node's labels and taints only, so heartbeats cost nothing.
     """
 
-    _verdicts: OrderedDict[Shape, dict[str, bool]] = field(default_factory=OrderedDict)
-    _masks: dict[tuple[Shape, tuple[str, ...]], tuple[int, Mask]] = field(default_factory=dict)
+    _masks: _PerNode[bool] = field(default_factory=lambda: _PerNode(may_host, np.bool_))
+    _scores: _PerNode[int] = field(default_factory=lambda: _PerNode(preference, np.int64))
 
     def mask(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Mask:
         """Where the shape may go, in the tree's slot order; not to be written to. Shapes: (N,)."""
-        generation, mask = self._masks.get((shape, tree.levels), (-1, _NOWHERE))
-        if generation != tree.generation:
-            verdicts = self._verdicts_of(shape, nodes)
-            mask = np.fromiter(map(verdicts.__getitem__, tree.nodes), np.bool_, len(tree.nodes))
-            self._masks[shape, tree.levels] = (tree.generation, mask)
-        return mask
+        return self._masks.row(shape, tree, nodes)
+
+    def scores(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Counts:
+        """How welcome each node is to the shape, in the same order. Shapes: (N,)."""
+        return self._scores.row(shape, tree, nodes)
 
     def put_node(self, before: NodeRecord | None, node: NodeRecord) -> None:
         """Judge a node again for every known shape if what they look at changed."""
         if before and before.labels == node.labels and before.taints == node.taints:
             return
-        self._masks.clear()
-        for shape, verdicts in self._verdicts.items():
-            verdicts[node.name] = may_host(node, shape)
+        self._masks.put_node(node)
+        self._scores.put_node(node)
 
     def drop_node(self, name: str) -> None:
         """Forget a node."""
-        for verdicts in self._verdicts.values():
-            verdicts.pop(name, None)
-
-    def _verdicts_of(self, shape: Shape, nodes: Mapping[str, NodeRecord]) -> dict[str, bool]:
-        verdicts = self._verdicts.get(shape)
-        if verdicts is None:
-            verdicts = {name: may_host(node, shape) for name, node in nodes.items()}
-            self._verdicts[shape] = verdicts
-            if len(self._verdicts) > MOST_SHAPES:
-                self._verdicts.popitem(last=False)
-                self._masks.clear()
-        self._verdicts.move_to_end(shape)
-        return verdicts
-
-
-_NOWHERE = np.zeros(0, np.bool_)
+        self._masks.drop_node(name)
+        self._scores.drop_node(name)

@@ -18,14 +18,24 @@ from app import dialects
 from app.dialects.membership import Membership
 from app.kube.events import Applied, Deleted, Event, Kind, Listed
 from app.kube.objects import JobRecord, NodeRecord, PodRecord, Record, TopologyRecord
-from app.state import sentences
+from app.state import audit, sentences
 from app.state.answers import Candidates, Failed, FilterAnswer, Passed, Pinned, Rejected
 from app.state.cluster import ALL_NODES, Cluster, is_open
-from app.state.effects import Bind, BindFailed, BindOutcome, Effect, Refuse
-from app.state.eligibility import Eligibility
+from app.state.earmarks import Earmarks
+from app.state.effects import (
+    Bind,
+    BindFailed,
+    BindOutcome,
+    Effect,
+    Refuse,
+    UngateFailed,
+    UngateOutcome,
+)
+from app.state.eligibility import Eligibility, may_host
 from app.state.gangs import Gang, Member, Phase
-from app.state.ledger import Ledger
+from app.state.ledger import Ledger, not_joining
 from app.state.planner import Offer, Planner
+from app.state.repair import Failures
 from app.state.reservations import Reservations
 from app.state.settings import EngineSettings
 from app.state.turned_away import TurnedAway
@@ -33,8 +43,8 @@ from topology import order
 from topology.errors import InvalidTopology
 from topology.levels import levels_of
 
-KINDS: tuple[Kind, ...] = ("Node", "Pod", "Job", "Topology")
 MOST_EARLY = 20_000  # pods rejected in /filter before the watch showed them
+EARMARK_SECONDS = 5.0  # between two reviews
 SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
 
 
@@ -45,13 +55,18 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.cluster = Cluster()
         self.eligibility = Eligibility()
-        self.planner = Planner(self.cluster, self.eligibility)
+        self.planner = Planner(
+            self.cluster, self.eligibility, honours_preferred=self.settings.preferred_affinity
+        )
         self.ledger = Ledger(self.settings, self.cluster, self.planner)
         self.reservations = Reservations(self.cluster)
         self.turned_away = TurnedAway(self.cluster)
+        self.failures = Failures(self.settings)
+        self.earmarks = Earmarks(self.settings, self.planner)
         self.topology_records: dict[str, TopologyRecord] = {}
         self.topology_problem = ""  # why a topology is not used; "" if all are
         self.is_draining = False
+        self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
         self._early: OrderedDict[str, str] = OrderedDict()
         self._set_topologies()
@@ -59,7 +74,7 @@ class Engine:
     @property
     def is_synced(self) -> bool:
         """Whether every list is in, so that answers are more than guesses."""
-        return len(self._listed) == len(KINDS)
+        return self._listed.issuperset(self.settings.kinds)
 
     def gangs_by_phase(self) -> dict[str, int]:
         """How many gangs stand in each phase, for metrics."""
@@ -95,12 +110,13 @@ class Engine:
                 known = [*self.cluster.bound, *self.ledger.gang_of]
                 for uid in [uid for uid in dict.fromkeys(known) if uid not in listed]:
                     self._drop_pod(uid, now)
-            case "Job":
-                listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
-                for uid in [uid for uid in self.ledger.jobs if uid not in listed]:
-                    self.ledger.drop_job(uid)
             case "Topology":
                 self._replace_topologies(event.records)
+            case kind:  # Jobs and the other workloads
+                listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
+                known = [uid for uid, job in self.ledger.jobs.items() if job.kind == kind]
+                for uid in [uid for uid in known if uid not in listed]:
+                    self.ledger.drop_job(uid)
         for record in event.records if event.kind != "Topology" else ():
             self._put(record, now)
         self._listed.add(event.kind)
@@ -138,8 +154,12 @@ class Engine:
 
     def _put_node(self, node: NodeRecord, now: float) -> None:
         before = self.cluster.nodes.get(node.name)
+        if before is None or self.cluster.has_moved(before, node):
+            self._lose_plans_around(node.name, now)
         self.cluster.put_node(node)
         self.eligibility.put_node(before, node)
+        if self.failures.put_node(node, now):
+            self.ledger.return_node(node.name, now)
         is_same = before is not None and (
             before.allocatable == node.allocatable
             and before.labels == node.labels
@@ -153,12 +173,20 @@ class Engine:
             if not is_open(node):
                 self._lose_plans_on(node.name, f"node {node.name} takes no pods any more", now)
             else:
+                self._lose_barred(node, now)
                 self._lose_overcommitted(node.name, now)
+        self.ledger.lose_ending(node.name, now)
 
     def _drop_node(self, name: str, now: float) -> None:
+        if name not in self.cluster.nodes:
+            return
         self.cluster.drop_node(name)
         self.eligibility.drop_node(name)
+        self.failures.drop_node(name)
         self._lose_plans_on(name, f"node {name} has gone", now)
+        if self.settings.replace_failed_nodes:
+            self.ledger.lose_node(name, now)
+        self.ledger.lose_ending(name, now)
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if pod.is_finished:
@@ -208,6 +236,24 @@ class Engine:
         for gang in self._gangs_held_on(node):
             self.ledger.lose_plan(gang, why, now)
 
+    def _lose_plans_around(self, node: str, now: float) -> None:
+        """A node is in other domains now: so are those who have it, and who was to be with them."""
+        keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
+        bound = self.cluster.bound_on.get(node, {})
+        keys |= dict.fromkeys(
+            self.ledger.gang_of[uid] for uid in bound if uid in self.ledger.gang_of
+        )
+        for gang in [self.ledger.gangs[key] for key in keys]:
+            if gang.names_levels and gang.plan.keys() - gang.posted:
+                self.ledger.lose_plan(gang, f"node {node} has moved to another domain", now)
+
+    def _lose_barred(self, node: NodeRecord, now: float) -> None:
+        """The node's taints or labels may keep off what is planned there."""
+        for gang in self._gangs_held_on(node.name):
+            planned = (uid for uid, on in gang.plan.items() if on == node.name)
+            if not all(may_host(node, gang.member(uid).shape) for uid in planned):
+                self.ledger.lose_plan(gang, f"node {node.name} takes its pods no more", now)
+
     def _lose_overcommitted(self, node: str, now: float) -> None:
         """Somebody took what was held: give up plans there, the youngest first, until it fits."""
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
@@ -216,11 +262,11 @@ class Engine:
             self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now)
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
-        keys = dict.fromkeys(
-            self.ledger.gang_of[uid]
-            for uid in self.cluster.held_on.get(node, ())
-            if uid in self.ledger.gang_of
-        )
+        held = self.cluster.held_on.get(node, {})
+        keys = dict.fromkeys(self.ledger.gang_of[uid] for uid in held if uid in self.ledger.gang_of)
+        for key in self.ledger.expecting:
+            if any(uid in held for uid in self.ledger.gangs[key].absent):
+                keys[key] = None
         return [self.ledger.gangs[key] for key in keys]
 
     # -- the verbs -----------------------------------------------------------------------------
@@ -243,36 +289,39 @@ class Engine:
             )
             self._remember_early(pod.uid, sentence)
             return Rejected(sentence), self._effects()
-        answer = self._filter_member(gang, gang.members[pod.uid], candidates, now)
+        answer = self._filter_member(gang, gang.members[pod.uid], pod, candidates, now)
         if isinstance(answer, Pinned):
             gang.rejected.pop(pod.uid, None)
             gang.misinformed.pop(pod.uid, None)
             if pod.uid not in gang.answered:  # asking again is no progress
                 gang.answered.add(pod.uid)
                 gang.moved_at = now
-        elif len(candidates) != 1:
+        elif not _is_probe(pod, candidates):
             gang.rejected[pod.uid] = answer.sentence
             gang.misinformed.pop(pod.uid, None)
         return answer, self._effects()
 
     def _filter_member(
-        self, gang: Gang, member: Member, candidates: Candidates, now: float
+        self, gang: Gang, member: Member, pod: PodRecord, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
         uid = member.pod.uid
-        if uid not in gang.plan and gang.phase not in (Phase.GATHERING, Phase.WAITING):
-            self.ledger.review_now(gang, now)  # a newcomer: in excess, or a replacement
+        if uid in gang.plan or gang.phase not in (Phase.GATHERING, Phase.WAITING):
+            self.ledger.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
         node = gang.plan.get(uid)
         if node is None:
             return Rejected(self._why_not(gang, member))
         if node in candidates:
             return Pinned(node)
-        if len(candidates) == 1:  # the nominated-node probe says nothing about other nodes
+        if uid in gang.posted:  # another leader's attempt; ours is at the API server already
+            return Rejected(sentences.planned_elsewhere(gang.key))
+        if _is_probe(pod, candidates):
             return Rejected(sentences.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
             sentence = sentences.sampled(gang.key)
             self.ledger.tell(gang, "NodesSampled", sentence)
             return Rejected(sentence)
-        offer = Offer((member.pod.request, member.shape), frozenset(candidates.names()))
+        shaped = (member.pod.request, member.shape)
+        offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
         if self.ledger.replan(gang, member, offer, now):
             return Pinned(gang.plan[uid])
@@ -281,17 +330,17 @@ class Engine:
     def _why_not(self, gang: Gang, member: Member) -> str:
         if member.mistake and not gang.roll.problem:
             return sentences.mistaken(gang.key, member.mistake)
-        is_excess = any(extra.pod.uid == member.pod.uid for extra in gang.roll.excess)
-        if gang.roll.declared and is_excess:
-            return sentences.in_excess(gang.key, member.pod, gang.roll.declared)
+        outside = (*gang.roll.excess, *gang.roll.strays)
+        if any(each.pod.uid == member.pod.uid for each in outside):
+            return not_joining(gang, member)
         return gang.sentence or sentences.gathering(gang.key, member.declared)
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
         """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
         until = now + self.settings.refusal_seconds
         for uid, node in gang.plan.items():
-            is_same = gang.members[uid].role == member.role and uid not in gang.answered
-            if is_same and node not in offer.nodes:
+            is_same = gang.member(uid).role == member.role and uid not in gang.answered
+            if is_same and offer.leaves_out(node):
                 self.planner.refusals.add(offer.shaped, node, until)
 
     def _is_sample(self, offered: int) -> bool:
@@ -311,7 +360,7 @@ class Engine:
         if self.reservations.passed(pod.uid, request):
             self.ledger.capacity_grew()
         self.cluster.refresh()
-        without = self.cluster.held_without_room(request)
+        without = self.cluster.held_without_room(request) | self.earmarks.closed_to(pod)
         self.turned_away.forget(pod.uid)
         if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
             self.turned_away.add(pod, request)
@@ -345,6 +394,7 @@ class Engine:
                 self.ledger.out.append(Refuse(uid, f"node {node} is held for a gang"))
         else:
             gang = self.ledger.gangs[key]
+            self.ledger.review_now(gang, now)
             if gang.plan.get(uid) == node:
                 self.ledger.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
@@ -364,6 +414,13 @@ class Engine:
                 self.ledger.capacity_grew()
         return self._effects()
 
+    def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
+        """What became of an Ungate. A success is believed from the watch, not from here."""
+        key = self.ledger.gang_of.get(uid)
+        if isinstance(outcome, UngateFailed) and key is not None:
+            self.ledger.ungate_failed(self.ledger.gangs[key], uid, outcome, now)
+        return self._effects()
+
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
@@ -373,11 +430,35 @@ class Engine:
         self.ledger.expire(now)
         if self.planner.refusals.expire(now) | self.reservations.expire(now):
             self.ledger.capacity_grew()
+        for node in self.failures.due(now):
+            self.ledger.lose_node(node, now)
         if not self.is_draining:
+            self._review_earmarks(now)
             self.ledger.plan_waiting(now)
             self.ledger.wake_misinformed()
             self.ledger.out += self.turned_away.woken(self.ledger.freed_nodes)
             self.ledger.freed_nodes.clear()
+        return self._effects()
+
+    def _review_earmarks(self, now: float) -> None:
+        """Give domains to gangs that starve, and back what they no longer need."""
+        if now < self._earmarks_at or not self.settings.earmarks_per_namespace:
+            return
+        self._earmarks_at = now + EARMARK_SECONDS
+        waiting = [self.ledger.gangs[key] for key in self.ledger.plannable]
+        ended = self.earmarks.review((each for each in waiting if not each.has_started), now)
+        if ended:
+            self.ledger.freed_nodes.update(dict.fromkeys(ended))
+            self.ledger.capacity_grew()
+
+    def differences(self) -> list[str]:
+        """What of the books is not what the records say; empty unless we have a bug."""
+        return audit.differences(self.cluster, self.ledger, self.reservations.uids)
+
+    def heal(self, now: float) -> list[Effect]:
+        """Make the books what the records say; what was planned on wrong books is planned anew."""
+        self.cluster.recount()
+        self.ledger.heal(self.reservations.uids, now)
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:
@@ -389,3 +470,8 @@ class Engine:
     def _effects(self) -> list[Effect]:
         effects, self.ledger.out = self.ledger.out, []
         return effects
+
+
+def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:
+    """Whether only the nominated node is asked about, which says nothing about others."""
+    return len(candidates) == 1 and pod.nominated_node in candidates

@@ -17,11 +17,21 @@ not at all; once one is bound, the rest follow one by one, inside the domain of 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dialects import corral
-from app.dialects.membership import Declared, GangKey, Membership, Mistake, Number
+from app.dialects.membership import (
+    ORDINARY_LIFE,
+    Declared,
+    GangKey,
+    Life,
+    Membership,
+    Mistake,
+    Number,
+    PodTemplate,
+)
 from app.kube.objects import PodRecord, Shape
 from topology.request import Constraint, Slice
 
@@ -41,11 +51,11 @@ class Phase(enum.Enum):
 _ANY_START = frozenset((Phase.GATHERING, Phase.WAITING, Phase.REPAIRING, Phase.RUNNING, Phase.DONE))
 NEXT: dict[Phase, frozenset[Phase]] = {
     Phase.GATHERING: _ANY_START,
-    Phase.WAITING: _ANY_START | {Phase.PLACED},
+    Phase.WAITING: _ANY_START | {Phase.PLACED, Phase.BINDING},
     Phase.PLACED: _ANY_START | {Phase.BINDING},
     Phase.BINDING: _ANY_START | {Phase.PLACED},
-    Phase.RUNNING: _ANY_START,
-    Phase.REPAIRING: _ANY_START | {Phase.BINDING},
+    Phase.RUNNING: _ANY_START | {Phase.BINDING},
+    Phase.REPAIRING: _ANY_START | {Phase.BINDING, Phase.PLACED},
     Phase.DONE: _ANY_START,
 }
 
@@ -67,11 +77,27 @@ class Member:
     pod_set_group: str = ""
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
+    life: Life = ORDINARY_LIFE
 
     @property
     def is_live(self) -> bool:
         """Whether the pod still runs or may still start."""
         return not self.pod.is_finished and not self.pod.is_terminating
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the pod has succeeded and nobody need take its place."""
+        return self.pod.phase == "Succeeded" and not self.life.is_serving
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether our gate keeps kube-scheduler from asking for the pod."""
+        return corral.GATE in self.pod.gates
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether no gate but ours is left: a foreign one says that the pod may not start yet."""
+        return all(gate == corral.GATE for gate in self.pod.gates)
 
     @property
     def role(self) -> tuple[object, ...]:
@@ -85,15 +111,41 @@ class Member:
         return (self.number is None, part, index, self.pod.created, self.pod.name)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Spot:
+    """The domain a member was placed in: its nodes in slot order, and the labels that name it.
+
+    Members in the same domain of one plan share one object, so it is compared by identity.
+    """
+
+    nodes: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Absent:
+    """A place kept for a pod that does not exist; see `absent.py`."""
+
+    member: Member  # what that pod will be like; its uid is ours
+    until: float  # infinite: as long as the gang wants it
+    instead_of: str = ""  # uid of the member that was lost
+    is_spare: bool = False  # beside the places of the members
+
+
 @dataclass(frozen=True, slots=True)
 class RollCall:
     """A gang's members sorted out, in order of seniority."""
 
     bound: tuple[Member, ...] = ()
-    unbound: tuple[Member, ...] = ()  # live, ungated, part of the gang
+    joining: tuple[Member, ...] = ()  # live, unbound, part of the gang
+    unbound: tuple[Member, ...] = ()  # of those, the ones behind no foreign gate
     excess: tuple[Member, ...] = ()  # live beyond the declared size: never part of the gang
-    members_live: int = 0  # bound, unbound and gated
+    strays: tuple[Member, ...] = ()  # live, but they declare another size than what runs
+    members_live: int = 0  # bound, unbound and behind foreign gates
+    vacant: int = 0  # members declared that no pod stands for
     declared: Declared | None = None
+    life: Life = ORDINARY_LIFE
+    is_over: bool = False  # nobody joins any more: a member that may not be retried has ended
     is_complete: bool = False
     problem: str = ""  # why the gang as a whole can't be meant
 
@@ -102,28 +154,40 @@ class RollCall:
 class Gang:
     """One gang's memory. Sets and dicts hold pod uids.
 
-    Invariants: `plan` covers unbound live members only and each of them is held on its planned
+    Invariants: `plan` covers unbound live members and absent ones only, each held on its planned
     node; `arrived` and `posted` are parts of `plan` and do not overlap; `misinformed` is a part of
-    `rejected`.
+    `rejected`; `ungating` are members whose gate the watch still shows.
     """
 
     key: GangKey
     members: dict[str, Member] = field(default_factory=dict)
     roll: RollCall = RollCall()
     phase: Phase = Phase.GATHERING
+    absent: dict[str, Absent] = field(default_factory=dict)  # by a uid of ours
+    absents_made: int = 0
     plan: dict[str, str] = field(default_factory=dict)  # uid -> node
     domains: dict[str, str] = field(default_factory=dict)  # uid -> where, for people
+    spots: dict[str, Spot] = field(default_factory=dict)  # uid -> the same, to narrow the pod to
+    ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
+    unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     answered: set[str] = field(default_factory=set)  # pinned in /filter
     arrived: set[str] = field(default_factory=set)  # held at /bind
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
     rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
     misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
+    asked: tuple[object, ...] | None = (
+        None  # what the planner was asked for last; None: it may differ now
+    )
+    verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     sentence: str = ""  # what waiting members are told
     sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
     told: str = ""  # the last problem reported to the owner, "" when there is none
+    told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
     told_pods: set[str] = field(default_factory=set)  # single pods that were reported
     complete_at: float = 0.0  # when it last became complete
     moved_at: float = 0.0  # when the plan was made or last made progress
+    pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
+    given_up_at: float = -math.inf  # when it was last sent for eviction
     woken_at: float = 0.0  # when its rejected members were last woken
     bind_deadline: float | None = None  # until when arrived members wait for the others
     not_before: float = 0.0  # no new plan before this
@@ -139,9 +203,41 @@ class Gang:
         """The highest priority among the live members."""
         return max((member.pod.priority for member in self.roll.unbound), default=0)
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether members belong together in slices or as a leader and its workers."""
+        return any(member.slices or member.pod_set_group for member in self.members.values())
+
+    @property
+    def names_levels(self) -> bool:
+        """Whether it matters to some member which domain it is in."""
+        return any(
+            member.constraint.required or member.constraint.preferred or member.slices
+            for member in self.members.values()
+        )
+
     def unplanned(self) -> tuple[Member, ...]:
-        """Members that could be placed now and are not."""
-        return tuple(member for member in self.roll.unbound if member.pod.uid not in self.plan)
+        """Members that could be placed now and are not, absent ones but no spares included."""
+        expected = (each.member for each in self.absent.values() if not each.is_spare)
+        return tuple(
+            member for member in (*self.roll.unbound, *expected) if member.pod.uid not in self.plan
+        )
+
+    def planned(self) -> tuple[Member, ...]:
+        """Members that have a node they are not bound to yet, absent ones included."""
+        absent = (each.member for each in self.absent.values())
+        return tuple(
+            member for member in (*self.roll.unbound, *absent) if member.pod.uid in self.plan
+        )
+
+    def member(self, uid: str) -> Member:
+        """The member, present or absent, of this uid."""
+        return self.members[uid] if uid in self.members else self.absent[uid].member
+
+    @property
+    def awaited(self) -> int:
+        """Planned pods that can arrive at /bind, and so open the way for all."""
+        return sum(uid in self.members for uid in self.plan)
 
     def move_to(self, phase: Phase) -> bool:
         """Enter the phase; True if that is a change."""
@@ -154,8 +250,10 @@ class Gang:
 
     def forget_plan_of(self, uid: str) -> None:
         """Drop one member's part of the plan; the caller ends its hold."""
+        self.asked = None
         self.plan.pop(uid, None)
         self.domains.pop(uid, None)
+        self.spots.pop(uid, None)
         for some in (self.answered, self.arrived, self.posted):
             some.discard(uid)
 
@@ -165,12 +263,12 @@ def phase_of(gang: Gang) -> Phase:
     roll = gang.roll
     if not roll.members_live:
         return Phase.DONE
-    if not roll.unbound and roll.bound:
-        return Phase.RUNNING
     if gang.unplanned():
         if gang.has_started:
             return Phase.REPAIRING
         return Phase.WAITING if roll.is_complete else Phase.GATHERING
+    if not roll.unbound and roll.bound:
+        return Phase.RUNNING
     if not gang.plan:
         return Phase.GATHERING
     return Phase.BINDING if gang.has_started else Phase.PLACED
@@ -191,37 +289,91 @@ def member_of(pod: PodRecord, claim: Membership | Mistake) -> Member:
         pod_set_group=claim.pod_set_group,
         allowed=allowed,
         shape=shape,
+        life=claim.life,
     )
 
 
 def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
     """Sort a gang's members out.
 
-    `from_job` is what the owning Job declares now, for gangs whose pods declare nothing.
+    `from_job` is what the owning workload declares now; it knows better than its pods. Of a gang
+    that runs, the members that run say how large it is, and what the others say does not matter.
     """
     everyone = sorted(members, key=lambda member: member.seniority)
     live = [member for member in everyone if member.is_live]
     bound = tuple(member for member in live if member.pod.node)
-    fit_to_join = [member for member in live if not member.pod.node and not member.mistake]
-    declared = next((member.declared for member in live if member.declared), from_job)
+    # Of a driver and its workers only the driver declares anything, and it may be the one lost.
+    heard = (*bound, *live, *(each for each in everyone if each.pod.phase == "Failed"))
+    declared = from_job or next((each.declared for each in heard if each.declared), None)
     problem = _problem(live) if not bound else ""
     if declared is None:
         return RollCall(bound, members_live=len(live), problem=problem)
+    life = _life(live)
+    if declared.are_alike:
+        life = replace(life, is_fast=True)
+    candidates = [member for member in live if not member.pod.node and not member.mistake]
+    is_own = declared is not from_job  # the pods say it, and no owner that knows better
+    strays = tuple(
+        each for each in candidates if bound and is_own and _declares_other(each, declared)
+    )
     places = declared.members - len(bound)
-    if declared is not from_job:  # a group's total counts the pods that have succeeded already
-        places -= sum(member.pod.phase == "Succeeded" for member in everyone)
-    places = max(places, 0)
-    joining, excess = fit_to_join[:places], tuple(fit_to_join[places:])
-    unbound = tuple(member for member in joining if not member.pod.gates)
+    if is_own:  # a group's total counts the pods that have succeeded already
+        places -= sum(member.is_done for member in everyone)
+    is_over = not bound and any(
+        each.pod.is_finished and not each.life.is_retriable for each in everyone
+    )
+    places = 0 if is_over else max(places, 0)
+    fit_to_join = [each for each in candidates if each not in strays]
+    # Whoever was ungated stays, then whoever is older (kueue.md 5.5).
+    outside = sorted(fit_to_join, key=lambda each: each.is_gated)[places:]
+    left_out = {each.pod.uid for each in outside}
+    joining = tuple(each for each in fit_to_join if each.pod.uid not in left_out)
+    unbound = tuple(member for member in joining if member.is_ready)
+    needed = len(joining) if life.is_fast or life.templates else places
+    if declared.needed is not None:
+        needed = min(needed, declared.needed)
+    if bound and not life.templates and (left := _left_by_a_driver(everyone)):
+        life = replace(life, templates=left)
     return RollCall(
         bound,
+        joining,
         unbound if not problem else (),
-        excess if not problem else (),  # nobody is one too many of a gang that cannot be meant
+        # Nobody is one too many of a gang that cannot be meant.
+        tuple(outside) if not problem else (),
+        strays,
         members_live=len(live),
+        vacant=places - len(joining),
         declared=declared,
-        is_complete=not problem and len(unbound) >= places > 0,
+        life=life,
+        is_over=is_over,
+        is_complete=not problem and len(unbound) >= needed > 0,
         problem=problem,
     )
+
+
+def _life(live: list[Member]) -> Life:
+    """What the members say of the gang's life, taken together."""
+    if all(member.life is ORDINARY_LIFE for member in live):
+        return ORDINARY_LIFE
+    lives = [member.life for member in live]
+    return Life(
+        is_serving=any(life.is_serving for life in lives),
+        is_fast=any(life.is_fast for life in lives),
+        spares=max(life.spares for life in lives),
+        templates=next((life.templates for life in lives if life.templates), ()),
+    )
+
+
+def _left_by_a_driver(everyone: list[Member]) -> tuple[PodTemplate, ...]:
+    """The pod sets of a driver that has failed, but for its own: a new driver goes on with them."""
+    for driver in everyone:
+        if driver.pod.phase == "Failed" and driver.life.templates:
+            return tuple(each for each in driver.life.templates if each.pod_set != driver.pod_set)
+    return ()
+
+
+def _declares_other(member: Member, declared: Declared) -> bool:
+    return member.declared is not None and member.declared.members != declared.members
 
 
 def _problem(live: list[Member]) -> str:

@@ -8,6 +8,7 @@ plan would take it.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from app.state.cluster import Cluster, Vector
@@ -23,6 +24,11 @@ class Reservations:
     cluster: Cluster
     _passing: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
     _expires_at: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def uids(self) -> Collection[str]:
+        """Pods that are held for now."""
+        return self._expires_at.keys()
 
     def passed(self, uid: str, request: Vector) -> bool:
         """Remember what a pod asks for.

@@ -112,13 +112,6 @@ def test_a_claim_that_cannot_be_meant_names_pod_field_and_value(annotations, lab
     assert said in claim.sentence
 
 
-@pytest.mark.parametrize("key", kueue.NOT_ENFORCED)
-def test_a_promise_we_do_not_keep_is_refused_and_not_dropped(key):
-    claim = dialects.read(pod("p", annotations={REQUIRED: RACK, key: "2"}))
-    assert isinstance(claim, Mistake)
-    assert key in claim.sentence
-
-
 def test_a_mistake_in_a_group_names_the_group():
     claim = dialects.read(pod("p", annotations=group("g", "x")))
     assert claim is not None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from app.errors import Conflict, NotFound, Unreachable
+from app.errors import ApiError, Conflict, NotFound, TooManyRequests, Unreachable
 from app.kube.client import Client
 from tests.app.kube.apiserver import refusal, reply
 
@@ -170,9 +170,107 @@ async def test_events_have_names_of_their_own(server, transport):
     assert len({asked.body["metadata"]["name"] for asked in server.asked}) == 2
 
 
+OTHER_UID = {
+    "kind": "Status",
+    "reason": "Invalid",
+    "message": 'Pod "p" is invalid: metadata.uid: Invalid value: "u1": field is immutable',
+}
+
+
 async def test_a_pod_of_another_uid_is_a_conflict_however_the_server_puts_it(server, transport):
     """kube-apiserver 1.36 answers 422: to it, the patch changes an immutable field."""
-    server.script += [refusal(422, "Invalid"), refusal(409, "Conflict")]
-    for _ in range(2):
-        with pytest.raises(Conflict):
-            await Client(transport).annotate_pod("team", "p", "u1", {"corral.dev/a": "1"})
+    client = Client(transport)
+    for write in (
+        lambda: client.annotate_pod("team", "p", "u1", {"corral.dev/a": "1"}),
+        lambda: client.ungate_pod("team", "p", "u1", "corral.dev/gang"),
+    ):
+        server.script += [reply(422, OTHER_UID), refusal(409, "Conflict")]
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                await write()
+
+
+async def test_ungating_is_one_strategic_patch_of_our_gate_affinity_and_annotations(
+    server, transport
+):
+    server.script = [reply(200, {})]
+    await Client(transport).ungate_pod(
+        "team",
+        "p",
+        "u1",
+        "corral.dev/gang",
+        nodes=("n1", "n2"),
+        annotations={"corral.dev/narrowed": "nodes"},
+    )
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/team/pods/p")
+    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    required = {
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+            for node in ("n1", "n2")
+        ]
+    }
+    assert asked.body == {
+        "metadata": {"uid": "u1", "annotations": {"corral.dev/narrowed": "nodes"}},
+        "spec": {
+            "schedulingGates": [{"$patch": "delete", "name": "corral.dev/gang"}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            },
+        },
+    }
+
+
+async def test_ungating_touches_neither_affinity_nor_selector_unless_asked(server, transport):
+    server.script = [reply(200, {}), reply(200, {})]
+    client = Client(transport)
+    await client.ungate_pod("team", "p", "u1", "corral.dev/gang")
+    await client.ungate_pod("team", "p", "u1", "corral.dev/gang", selector={"rack": "r1"})
+    bare, selecting = (asked.body for asked in server.asked)
+    gone = [{"$patch": "delete", "name": "corral.dev/gang"}]
+    assert bare == {"metadata": {"uid": "u1"}, "spec": {"schedulingGates": gone}}
+    assert selecting["spec"] == {"schedulingGates": gone, "nodeSelector": {"rack": "r1"}}
+
+
+async def test_a_change_of_the_pod_that_is_not_allowed_is_no_conflict(server, transport):
+    server.script = [refusal(422, "Invalid")]
+    with pytest.raises(ApiError) as error:
+        await Client(transport).ungate_pod("team", "p", "u1", "corral.dev/gang", nodes=("n1",))
+    assert error.value.status == 422
+    assert not isinstance(error.value, Conflict)
+
+
+async def test_an_eviction_names_the_uid_it_means(server, transport):
+    server.script = [reply(201, {})]
+    await Client(transport).evict_pod("team", "p", "u1")
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/team/pods/p/eviction")
+    assert asked.body == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"namespace": "team", "name": "p"},
+        "deleteOptions": {"preconditions": {"uid": "u1"}},
+    }
+
+
+async def test_a_disruption_budget_that_says_no_is_too_many_requests(server, transport):
+    server.script = [refusal(429, "TooManyRequests", Retry_After="10")]
+    with pytest.raises(TooManyRequests) as error:
+        await Client(transport).evict_pod("team", "p", "u1")
+    assert error.value.retry_after == 10.0
+
+
+async def test_a_deletion_names_the_uid_and_leaves_the_grace_period_alone(server, transport):
+    server.script = [reply(200, {}), refusal(409, "Conflict")]
+    client = Client(transport)
+    await client.delete_pod("team", "p", "u1")
+    with pytest.raises(Conflict):
+        await client.delete_pod("team", "p", "u1")
+    asked = server.asked[0]
+    assert (asked.method, asked.path) == ("DELETE", "/api/v1/namespaces/team/pods/p")
+    assert asked.body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u1"},
+    }

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 
 from app.errors import DecodeError
 from app.kube.decode import decode_job, decode_node, decode_pod, decode_topology, decode_version
+from app.kube.decode_workloads import (
+    decode_job_set,
+    decode_leader_worker_set,
+    decode_stateful_set,
+    decode_training_job,
+)
 from app.kube.objects import (
     JobRecord,
     NodeRecord,
     Owner,
     PodRecord,
+    Replicas,
     Requirement,
     Shape,
     Taint,
@@ -72,6 +79,10 @@ DECODERS = {
     "pod": lambda raw: decode_pod(raw, lambda _key: True),
     "node": decode_node,
     "job": lambda raw: decode_job(raw, lambda _key: True),
+    "stateful_set": lambda raw: decode_stateful_set(raw, lambda _key: True),
+    "job_set": lambda raw: decode_job_set(raw, lambda _key: True),
+    "leader_worker_set": lambda raw: decode_leader_worker_set(raw, lambda _key: True),
+    "training_job": lambda raw: decode_training_job(raw, lambda _key: True, kind="TFJob"),
     "topology": decode_topology,
     "version": decode_version,
 }
@@ -147,9 +158,22 @@ def test_a_null_line_of_a_term_does_not_widen_it():
     assert term.expressions == (Requirement("", "", ()), Requirement("rack", "Exists", ()))
 
 
+def preferring(*lines):
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": list(lines)}
+    return pod_from({"spec": {"affinity": {"nodeAffinity": preferred}}}).shape
+
+
 def test_preferred_affinity_is_not_a_constraint():
-    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
-    assert pod_from({"spec": {"affinity": {"nodeAffinity": preferred}}}).shape == Shape()
+    assert preferring({"weight": 1}) == Shape()
+
+
+def test_preferred_affinity_is_kept_with_weights_as_the_api_allows_them():
+    term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    lines = [{"weight": weight, "preference": term} for weight in (7, -3, 2**31 - 1, None)]
+    zone = Term((Requirement("zone", "Exists", ()),))
+    assert preferring(None, *lines) == Shape(
+        preferred=((7, zone), (0, zone), (100, zone), (0, zone))
+    )
 
 
 def test_a_node_keeps_labels_taints_and_readiness():
@@ -195,9 +219,14 @@ def test_a_job_keeps_the_size_of_its_gang():
             "name": "j",
             "uid": "u",
             "resourceVersion": "3",
+            "labels": {"gang": "c", "noise": "z"},
             "annotations": {"gang": "b", "noise": "y"},
         },
-        "spec": {"completions": 8, "suspend": True},
+        "spec": {
+            "completions": 8,
+            "suspend": True,
+            "template": {"metadata": {"annotations": {"gang": "d", "noise": "v"}}},
+        },
         "status": {"succeeded": 2, "conditions": [{"type": "Failed", "status": "True"}]},
     }
     record = decode_job(json.dumps(job).encode(), lambda key: key == "gang")
@@ -213,6 +242,8 @@ def test_a_job_keeps_the_size_of_its_gang():
         annotations={"gang": "b"},
         owner=None,
         version="3",
+        labels={"gang": "c"},
+        replicas=(Replicas("", 1, {"gang": "d"}),),
     )
 
 

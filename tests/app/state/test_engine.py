@@ -72,8 +72,27 @@ def test_a_probe_with_one_name_concludes_nothing():
     gang = members("g", 4)
     world.put(*gang)
     before = dict(world.held)
-    assert isinstance(world.filter(gang[0], ["n33"]), Rejected)
+    nominated = msgspec.structs.replace(gang[0], nominated_node="n33")
+    assert isinstance(world.filter(nominated, ["n33"]), Rejected)
     assert world.held == before
+
+
+def test_a_single_node_that_was_not_nominated_is_all_there_is():
+    world = World(four_racks())
+    gang = members("g", 1)
+    world.put(*gang)
+    assert world.held != {"uid-g0": "n33"}
+    assert world.filter(gang[0], ["n33"]) == Pinned("n33")
+
+
+def test_a_member_rejected_with_one_node_on_offer_is_woken_when_it_has_a_place():
+    world = World([node("b0/r0/n0", gpus=0)])
+    gang = members("g", 1)
+    world.put(*gang)
+    assert isinstance(world.filter(gang[0], ["n0"]), Rejected)
+    world.put(node("b0/r0/n0"))
+    world.tick()
+    assert world.woken == ["g0"]
 
 
 def test_a_sample_of_the_nodes_does_not_lose_the_plan_and_is_reported_once():

@@ -58,8 +58,8 @@ def test_the_owning_job_is_told_not_its_pods():
         ),
         pytest.param(
             group("g", 2, RACK, **{"kueue.x-k8s.io/podset-group-name": "x"}),
-            "does not enforce it yet",
-            id="a_promise_not_kept_is_not_dropped",
+            "must have exactly 2 pod sets",
+            id="leader_without_workers",
         ),
     ],
 )  # fmt: skip

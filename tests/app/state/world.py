@@ -11,10 +11,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from app.kube.events import Applied, Deleted, Event, Listed
-from app.kube.objects import JobRecord, NodeRecord, PodRecord, TopologyRecord
-from app.state import audit
+from app.kube.objects import (
+    JobRecord,
+    NodeRecord,
+    PodRecord,
+    Requirement,
+    Shape,
+    Term,
+    TopologyRecord,
+)
 from app.state.answers import FilterAnswer, Pinned
-from app.state.effects import Bind, Bound, Effect, Refuse, Report, Wake
+from app.state.effects import Bind, Bound, Effect, Refuse, Report, Ungate, Ungated, Wake
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, group, node, pod
@@ -66,7 +73,7 @@ class World:
     def _take(self, effects: list[Effect]) -> list[Effect]:
         self.effects.extend(effects)
         self.engine.cluster.refresh()
-        assert audit.differences(self.engine.cluster, self.engine.ledger) == []
+        assert self.engine.differences() == []
         for topology in self.engine.cluster.topologies.values():
             invariants.check(topology.tree, topology.capacity)
         return effects
@@ -110,6 +117,13 @@ class World:
                 if not pod.node:
                     self.put(msgspec.structs.replace(pod, node=effect.node))
 
+    def patch(self, effects: Iterable[Effect]) -> None:
+        """The API server takes gates off as Ungate effects ask, and the watch shows it."""
+        for effect in effects:
+            if isinstance(effect, Ungate) and effect.uid in self.pods:
+                self._take(self.engine.ungate_finished(effect.uid, Ungated(), self.now))
+                self.put(ungated(self.pods[effect.uid], effect))
+
     def schedule(self, *pods: PodRecord) -> dict[str, str]:
         """Take these pods through /filter and /bind as kube-scheduler would; name -> node."""
         for each in pods:
@@ -130,6 +144,10 @@ class World:
         return [effect.sentence for effect in self.effects if isinstance(effect, Report)]
 
     @property
+    def ungated(self) -> list[str]:
+        return [effect.name for effect in self.effects if isinstance(effect, Ungate)]
+
+    @property
     def woken(self) -> list[str]:
         return [effect.name for effect in self.effects if isinstance(effect, Wake)]
 
@@ -140,6 +158,21 @@ class World:
     @property
     def held(self) -> dict[str, str]:
         return {uid: booking.node for uid, booking in self.engine.cluster.held.items()}
+
+
+def ungated(pod: PodRecord, patch: Ungate) -> PodRecord:
+    """The pod as the API server has it after the patch."""
+    shape = pod.shape
+    terms = tuple(
+        Term(fields=(Requirement("metadata.name", "In", (node,)),)) for node in patch.nodes
+    )
+    selector = tuple(sorted({**dict(shape.selector), **dict(patch.selector)}.items()))
+    return msgspec.structs.replace(
+        pod,
+        gates=tuple(gate for gate in pod.gates if gate != patch.gate),
+        shape=Shape(selector, terms or shape.terms, shape.tolerations),
+        annotations={**pod.annotations, **dict(patch.annotations)},
+    )
 
 
 def four_racks(**more):

@@ -1,0 +1,58 @@
+"""Which nodes have failed under running members, and since when.
+
+    replace_failed_nodes  …on_pod_termination  a node with running members is not ready
+    off                   any                   nothing is held before the replacement exists
+    on                    off                   after `node_failure_seconds` another node is held
+    on                    on                    as soon as the pod there ends; a running one stays
+
+A node that has gone has failed at once. With `fail_fast` the first search that finds no other
+node is the last, and the gang is evicted; else it goes on. A running pod is never moved.
+Source: the interaction matrix of Kueue's hot swap (kueue-tas-docs.md), kueue.md 4; any number of
+nodes may fail at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.kube.objects import NodeRecord
+from app.state.settings import EngineSettings
+
+MOST_FAILED = 10_000  # nodes remembered that have gone; autoscaled clusters never stop making them
+
+
+@dataclass(slots=True)
+class Failures:
+    """Nodes that are not ready, in the order in which they stopped being it."""
+
+    settings: EngineSettings
+    _since: dict[str, float] = field(default_factory=dict)
+    _told: dict[str, None] = field(default_factory=dict)  # failed, and their gangs know it
+
+    def put_node(self, node: NodeRecord, now: float) -> bool:
+        """Learn how a node is; True if it has come back from having failed."""
+        if not node.is_ready:
+            self._since.setdefault(node.name, now)
+            return False
+        self._since.pop(node.name, None)
+        was_failed = node.name in self._told
+        self._told.pop(node.name, None)
+        return was_failed
+
+    def drop_node(self, name: str) -> None:
+        """The node has gone, and with that it has failed."""
+        self._since.pop(name, None)
+        self._told[name] = None
+        if len(self._told) > MOST_FAILED:
+            del self._told[next(iter(self._told))]
+
+    def due(self, now: float) -> list[str]:
+        """The nodes that count as failed from now on though pods still run there."""
+        if not self.settings.replace_failed_nodes or self.settings.replace_on_pod_termination:
+            return []
+        limit = now - self.settings.node_failure_seconds
+        found = [
+            name for name, since in self._since.items() if since <= limit and name not in self._told
+        ]
+        self._told.update(dict.fromkeys(found))
+        return found

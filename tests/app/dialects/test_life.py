@@ -1,0 +1,307 @@
+"""What members say about their gang's life. Sections are those of KEP-976 and kueue.md 5."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app import dialects
+from app.dialects import life
+from app.dialects.kueue import WrongAnnotation
+from app.dialects.membership import ORDINARY_LIFE, Declared, GangKey, Life, Membership, Mistake
+from tests.records import (
+    BLOCK,
+    GPU,
+    GROUP,
+    PREFERRED,
+    RACK,
+    REQUIRED,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    TOTAL,
+    group,
+    pod,
+)
+from topology.request import Constraint, Slice
+
+PREFIX = "kueue.x-k8s.io/"
+SETS = PREFIX + "pod-group-sets"
+ROLE = PREFIX + "pod-group-role"
+SPARES = "corral.dev/spare-pods"
+FLAGS = {
+    PREFIX + "retriable-in-group": "is_retriable",
+    PREFIX + "pod-group-serving": "is_serving",
+    PREFIX + "pod-group-fast-admission": "is_fast",
+}
+
+
+def container(**requests):
+    return {"name": "w", "resources": {"requests": requests}}
+
+
+def template(*containers, **spec):
+    return {"spec": {"containers": list(containers), **spec}}
+
+
+def driver(sets, **annotations):
+    """The driver of KEP-976's story 3, of 0 GPUs; `sets` are text, or what is to be JSON."""
+    text = sets if isinstance(sets, str) else json.dumps(sets)
+    return pod("driver", gpus=0, annotations={GROUP: "g", SETS: text, **annotations})
+
+
+def two_sets(workers=3, shape=None):
+    return [
+        {"name": "driver", "count": 1},
+        {
+            "name": "workers",
+            "count": workers,
+            "template": shape or template(container(cpu="1", **{GPU: "8"})),
+        },
+    ]
+
+
+def claim_of(member):
+    claim = dialects.read(member)
+    assert isinstance(claim, Membership), claim
+    return claim
+
+
+# -- flags ---------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_says_nothing_lives_as_a_job_does():
+    assert life.life(pod("p", annotations=group("g", 2))) is ORDINARY_LIFE
+
+
+@pytest.mark.parametrize("key", FLAGS)
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("false", False), ("True", True), ("0", False)]
+)
+def test_5_1_flags_are_booleans_as_go_spells_them(key, text, value):
+    found = life.life(pod("p", annotations={key: text}))
+    assert getattr(found, FLAGS[key]) is value
+
+
+@pytest.mark.parametrize("key", FLAGS)
+@pytest.mark.parametrize("text", ["", "yes", "FALSCH", "2"])
+def test_5_1_a_flag_that_is_no_boolean_is_told_with_its_value(key, text):
+    claim = dialects.read(pod("p", annotations={**group("g", 2), key: text}))
+    assert isinstance(claim, Mistake)
+    assert claim.sentence == f"pod default/p: annotation {key}: must be a boolean, got {text!r}"
+
+
+def test_spare_pods_are_a_whole_number():
+    assert life.life(pod("p", annotations={SPARES: "2"})) == Life(spares=2)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "two", "٣", "101", "1000000"])
+def test_spare_pods_that_are_no_whole_number_are_told_with_their_value(text):
+    with pytest.raises(WrongAnnotation, match="must be a whole number from 0 to 100, got"):
+        life.life(pod("p", annotations={SPARES: text}))
+
+
+# -- story 3: the driver declares its workers ----------------------------------------------------
+
+
+def test_story_3_the_group_is_as_large_as_the_declared_sets_together():
+    claim = claim_of(driver(two_sets(workers=10)))
+    assert claim.gang == GangKey("default", "g", "group")
+    assert claim.declared == Declared(11, f"annotation {SETS}")
+
+
+YAML = f"""\
+- name: driver
+  count: 1
+- name: workers
+  count: 3
+  template:
+    spec:
+      containers:
+      - name: w
+        resources:
+          requests: {{cpu: 1, {GPU}: 8}}
+"""
+
+
+def test_story_3_yaml_means_what_json_means():
+    assert life.templates(driver(YAML))[1].like.request == ((("cpu", 1000), (GPU, 8), ("pods", 1)))
+    from_yaml, from_json = (life.templates(driver(sets))[1] for sets in (YAML, two_sets()))
+    assert (from_yaml.pod_set, from_yaml.pods) == (from_json.pod_set, from_json.pods)
+    assert from_yaml.like.request == from_json.like.request
+
+
+def test_story_3_the_keps_own_spelling_of_requests_is_understood():
+    short = template({"name": "worker", "requests": {"cpu": "250m"}})
+    found = life.templates(driver(two_sets(shape=short)))[1]
+    assert found.like.request == (("cpu", 250), ("pods", 1))
+
+
+# The manifest in the KEP mixes YAML's two styles, which YAML itself does not allow.
+AS_PRINTED = """\
+[
+  {
+    name: workers,
+    count: 10,
+    template:
+      spec:
+        containers:
+          - name: worker
+  }
+]
+"""
+
+
+def test_story_3_the_text_printed_in_the_kep_is_no_yaml_and_the_line_is_told():
+    with pytest.raises(WrongAnnotation, match="neither JSON nor YAML, line 6: "):
+        life.templates(driver(AS_PRINTED))
+
+
+@pytest.mark.parametrize("empty", [{}, {"template": {}}, {"template": None}])
+def test_story_3_a_template_left_empty_is_like_the_driver_itself(empty):
+    member = driver([{"name": "all", "count": 4, **empty}], **{REQUIRED: RACK})
+    (found,) = life.templates(member)
+    assert found.like is member
+    assert found.constraint == Constraint(required=RACK)
+
+
+def test_story_3_a_template_without_topology_annotations_takes_the_drivers():
+    annotations = {REQUIRED: RACK, SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
+    found = life.templates(driver(two_sets(workers=4), **annotations))[1]
+    assert found.constraint == Constraint(required=RACK)
+    assert found.slices == (Slice(2, RACK),)
+
+
+def test_story_3_a_template_with_topology_annotations_keeps_its_own():
+    own = {"metadata": {"annotations": {PREFERRED: BLOCK}}, **template(container(cpu="1"))}
+    found = life.templates(driver(two_sets(shape=own), **{REQUIRED: RACK}))[1]
+    assert found.constraint == Constraint(preferred=BLOCK)
+
+
+def test_story_3_a_template_says_where_its_pods_may_run():
+    shape = template(container(cpu="1"), nodeSelector={"pool": "gpu"})
+    assert life.templates(driver(two_sets(shape=shape)))[1].like.shape.selector == (
+        ("pool", "gpu"),
+    )
+
+
+def test_story_3_the_driver_is_of_the_set_without_a_template():
+    sets = list(reversed(two_sets()))
+    assert claim_of(driver(sets)).pod_set == "driver"
+
+
+def test_story_3_where_every_set_has_a_template_the_driver_is_of_the_first():
+    sets = [{**each, "template": template(container(cpu="1"))} for each in two_sets()]
+    assert claim_of(driver(sets)).pod_set == "driver"
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_story_3_a_worker_names_its_set_and_no_size(where):
+    said = {"labels": {GROUP: "g"}, "annotations": {}}
+    said[where] = {**said[where], ROLE: "workers"}
+    claim = claim_of(pod("w0", labels=said["labels"], annotations=said["annotations"]))
+    assert claim.pod_set == "workers"
+    assert claim.declared is None
+
+
+def test_a_member_that_names_neither_size_nor_set_is_told_what_is_missing():
+    claim = dialects.read(pod("w0", labels={GROUP: "g"}))
+    assert isinstance(claim, Mistake)
+    assert f"annotation {TOTAL}: must be set beside {GROUP}" in claim.sentence
+
+
+# -- story 3: what cannot be meant ---------------------------------------------------------------
+
+
+def one(**changes):
+    return json.dumps([{"name": "workers", "count": 2, **changes}])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "Expected `array`, got `null`", id="nothing"),
+        pytest.param("three workers", "Expected `array`, got `str`", id="prose"),
+        pytest.param("{}", "Expected `array`, got `object`", id="no_list"),
+        pytest.param("[]", "must have 1 to 18 sets", id="no_set"),
+        pytest.param("[1]", "$[0]", id="a_set_that_is_a_number"),
+        pytest.param('[{"name": "w"}]', "missing required field `count`", id="no_count"),
+        pytest.param('[{"count": 1}]', "missing required field `name`", id="no_name"),
+        pytest.param(one(count="2"), "$[0].count", id="count_in_quotes"),
+        pytest.param(one(count=1.5), "$[0].count", id="half_a_pod"),
+        pytest.param(one(count=0), "from 1 to 100000, got 0", id="zero"),
+        pytest.param(one(count=-1), "from 1 to 100000, got -1", id="negative"),
+        pytest.param(one(count=10**9), "from 1 to 100000, got 1000000000", id="enormous"),
+        pytest.param(one(name=""), "must be a DNS label", id="empty_name"),
+        pytest.param(one(name="Workers"), "must be a DNS label", id="capital_letters"),
+        pytest.param(one(name="w" * 64), "must be a DNS label", id="long_name"),
+        pytest.param(one(template="pod"), "$[0].template", id="template_in_words"),
+        pytest.param(one(template={"spec": 1}), "template: ", id="spec_that_is_a_number"),
+        pytest.param(
+            one(template=template(container(cpu="-5"))), "spec.containers[0]", id="negative_cpu"
+        ),
+        pytest.param(
+            one(template={"metadata": {"annotations": {REQUIRED: "no key"}}}),
+            "'no key'",
+            id="no_level",
+        ),
+        pytest.param("- name: w\n  count: ]", "line 2: ", id="broken_yaml"),
+        pytest.param(
+            json.dumps([{"name": "w", "count": 1}] * 2), "two sets have the same name", id="twice"
+        ),
+        pytest.param(
+            json.dumps([{"name": f"w{i}", "count": 50_001} for i in range(2)]),
+            "at most 100000 pods together, got 100002",
+            id="enormous_together",
+        ),
+        pytest.param(
+            json.dumps([{"name": f"w{i}", "count": 1} for i in range(19)]),
+            "must have 1 to 18 sets",
+            id="nineteen_sets",
+        ),
+    ],
+)
+def test_pod_group_sets_that_cannot_be_meant_name_pod_annotation_and_reason(text, said):
+    claim = dialects.read(driver(text))
+    assert isinstance(claim, Mistake)
+    assert claim.sentence.startswith(f"pod default/driver: annotation {SETS}: ")
+    assert said in claim.sentence
+    assert len(claim.sentence) < 512
+
+
+def laughs(levels):
+    """A text of a few lines that means ten to the power of `levels` words."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [
+        f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, levels)
+    ]
+    inner = "\n      ".join(lines)
+    return f"- name: w\n  count: 1\n  template:\n    spec:\n      {inner}"
+
+
+HOSTILE = [
+    pytest.param(laughs(12), id="billions_of_words"),
+    pytest.param("- &a [*a]", id="a_list_in_itself"),
+    pytest.param("- {name: w, count: 1, template: {x: 2026-13-45}}", id="a_date_that_is_none"),
+    pytest.param(f"- {{name: w, count: {'1' * 5000}}}", id="a_number_of_5000_digits"),
+    pytest.param("- {name: !!bool x, count: 1}", id="a_tag_that_does_not_hold"),
+    pytest.param("- !!python/object/apply:os.getcwd []", id="a_tag_that_calls"),
+    pytest.param("- {name: w, count: 1, template: {spec: {? ~ : 1}}}", id="a_key_that_is_null"),
+    pytest.param("- {name: w, count: 1, template: {spec: {? [a] : 1}}}", id="a_key_that_is_a_list"),
+    pytest.param("[" * 5_000, id="deep"),
+    pytest.param("[" * 5_000 + "]" * 5_000, id="deep_json"),
+    pytest.param('[{"name": "w", "count": 1, "template": ' + '{"a":' * 5_000, id="deep_template"),
+    pytest.param("- {name: w, count: 1, template: {<<: 1}}", id="a_merge_of_nothing"),
+    pytest.param("--- []\n--- []", id="two_documents"),
+    pytest.param("\x00", id="nul"),
+    pytest.param('["\ud800"]', id="half_a_character"),
+    pytest.param("- {name: w, count: .nan}", id="not_a_number"),
+]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_pod_group_sets_are_a_mistake_and_no_crash(text):
+    claim = dialects.read(driver(text))
+    assert isinstance(claim, Mistake)
+    assert len(claim.sentence) < 512

@@ -1,0 +1,499 @@
+"""Places kept for pods that do not exist: after a loss, before a start, and as spares."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from app.state.answers import Pinned, Rejected
+from app.state.effects import Delete, Evict, Report
+from app.state.gangs import Phase
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import GPU, RACK, REQUIRED, group, node, pod
+
+PREFIX = "kueue.x-k8s.io/"
+SPARES = {"corral.dev/spare-pods": "1"}
+
+
+def started(name="g", total=4, **settings):
+    """A world where a gang of pods of 8 GPUs runs in one rack."""
+    more = {key: settings.pop(key) for key in ("annotations",) if key in settings}
+    pods = members(name, total)
+    if more:
+        extra = {**pods[0].annotations, **more["annotations"]}
+        pods = [msgspec.structs.replace(each, annotations=extra) for each in pods]
+    world = World(four_racks(), pods, **settings)
+    world.schedule(*pods)
+    assert all(world.pods[each.uid].node for each in pods)
+    world.tick()
+    return world
+
+
+def replacement(name="g9", total=4, **more):
+    return pod(name, annotations=group("g", total, RACK), uid=f"uid-{name}", **more)
+
+
+def gang_of(world, name="g"):
+    return next(gang for gang in world.engine.ledger.gangs.values() if gang.key.name == name)
+
+
+def failed(world, uid):
+    return msgspec.structs.replace(world.pods[uid], phase="Failed")
+
+
+# -- a member is lost ---------------------------------------------------------------------------
+
+
+def test_the_node_of_a_lost_member_is_held_for_its_replacement():
+    world = started()
+    lost = world.pods["uid-g2"]
+    world.delete(lost)
+    world.tick()
+    assert list(world.held.values()) == [lost.node]
+    world.put(replacement())
+    world.tick()
+    assert world.held == {"uid-g9": lost.node}
+    assert world.schedule(world.pods["uid-g9"])["g9"] == lost.node
+
+
+def test_a_failed_member_is_replaced_while_its_record_is_still_there():
+    world = started()
+    lost = world.pods["uid-g2"]
+    world.put(failed(world, "uid-g2"), replacement())
+    world.tick()
+    assert world.held == {"uid-g9": lost.node}
+
+
+def test_no_ordinary_pod_gets_the_node_of_a_lost_member():
+    world = started()
+    lost = world.pods["uid-g2"]
+    world.delete(lost)
+    answer = world.filter(pod("stranger", gpus=8))
+    assert lost.node in answer.without
+
+
+def test_the_place_of_a_lost_member_is_given_up_after_a_while():
+    world = started(owed_seconds=30.0)
+    world.delete(world.pods["uid-g2"])
+    world.tick(29.0)
+    assert len(world.held) == 1
+    world.tick(2.0)
+    assert world.held == {}
+    assert gang_of(world).phase is Phase.RUNNING
+
+
+def test_without_owed_seconds_nothing_is_held():
+    world = started(owed_seconds=0.0)
+    world.delete(world.pods["uid-g2"])
+    world.tick()
+    assert world.held == {}
+
+
+def test_a_member_that_succeeds_leaves_nothing_held():
+    world = started()
+    world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
+    world.tick()
+    assert world.held == {}
+    world.put(replacement())
+    world.tick()
+    assert isinstance(world.filter(world.pods["uid-g9"]), Rejected)
+
+
+def test_a_gang_of_which_every_member_is_lost_holds_nothing():
+    world = started()
+    for each in list(world.pods.values()):
+        world.delete(each)
+    world.tick()
+    assert world.held == {}
+    assert world.engine.ledger.gangs == {}
+
+
+@pytest.mark.parametrize("lost", range(1, 4))
+def test_several_lost_members_are_replaced_in_the_same_rack(lost):
+    world = started()
+    rack = world.pods["uid-g0"].node[:2]
+    nodes = {world.pods[f"uid-g{i}"].node for i in range(4 - lost, 4)}
+    for index in range(4 - lost, 4):
+        world.delete(world.pods[f"uid-g{index}"])
+    new = [replacement(f"h{index}") for index in range(lost)]
+    world.put(*new)
+    world.tick()
+    placed = world.schedule(*new)
+    assert set(placed.values()) == nodes
+    assert racks(placed) == {rack}
+
+
+def test_a_replacement_that_came_before_its_predecessor_was_gone_takes_its_node():
+    world = started()
+    dying = msgspec.structs.replace(world.pods["uid-g2"], is_terminating=True)
+    world.put(dying, replacement())
+    world.tick()
+    assert world.held == {}  # the rack is full as long as the old pod is there
+    world.delete(dying)
+    world.tick()
+    assert world.held == {"uid-g9": dying.node}
+
+
+# -- a node fails under a member -----------------------------------------------------------------
+
+
+def eight_in_rack(**settings):
+    """A gang of 2 in a rack of 4 nodes, so that there is room for replacements."""
+    return started(total=2, **settings)
+
+
+def is_unready(world, name):
+    return node(f"b{int(name[1]) // 2}/r{name[1]}/{name}", is_ready=False)
+
+
+def test_matrix_row_1_hot_swap_off_holds_nothing_before_the_replacement_exists():
+    world = eight_in_rack(replace_failed_nodes=False, replace_on_pod_termination=False)
+    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.tick(100.0)
+    assert world.held == {}
+
+
+def test_matrix_row_2_another_node_is_held_after_thirty_seconds_not_ready():
+    world = eight_in_rack(replace_on_pod_termination=False)
+    bad = world.pods["uid-g1"].node
+    world.put(is_unready(world, bad))
+    world.tick(29.0)
+    assert world.held == {}
+    world.tick(2.0)
+    world.tick()
+    (held,) = world.held.values()
+    assert held[:2] == bad[:2]
+    assert held != bad
+
+
+def test_matrix_row_2_goes_on_searching_until_there_is_a_node():
+    world = started(replace_on_pod_termination=False)
+    bad = world.pods["uid-g1"].node
+    world.put(is_unready(world, bad))
+    world.tick(31.0)
+    world.tick()
+    assert world.held == {}
+    assert world.told(Evict) == []
+    world.tick(1.1)
+    assert any("runs without 1 of its pods" in sentence for sentence in world.reports)
+    world.put(node(f"b{int(bad[1]) // 2}/r{bad[1]}/spare"))
+    world.tick()
+    assert list(world.held.values()) == ["spare"]
+
+
+def test_matrix_row_3_another_node_is_held_as_soon_as_the_pod_there_terminates():
+    world = eight_in_rack()
+    bad = world.pods["uid-g1"].node
+    world.put(is_unready(world, bad))
+    world.tick(100.0)
+    assert world.held == {}  # not ready with a running pod is no failure yet
+    world.put(msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True))
+    world.tick()
+    (held,) = world.held.values()
+    assert held[:2] == bad[:2]
+    assert held != bad
+
+
+def test_matrix_row_4_the_only_search_fails_and_the_gang_is_evicted():
+    world = started(replace_on_pod_termination=False, fail_fast=True)
+    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.tick(29.0)
+    assert world.told(Evict) == []
+    world.tick(2.0)
+    world.tick()
+    assert sorted(effect.name for effect in world.told(Evict)) == ["g0", "g1", "g2", "g3"]
+
+
+def test_matrix_row_5_termination_on_a_failed_node_without_replacement_evicts_at_once():
+    world = started(fail_fast=True)
+    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.put(msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True))
+    world.tick()
+    assert sorted(effect.name for effect in world.told(Evict)) == ["g0", "g2", "g3"]
+    for _ in range(100):
+        world.tick()
+    assert len(world.told(Evict)) == 3
+
+
+def test_a_deleted_node_has_failed_at_once():
+    world = eight_in_rack()
+    bad = world.pods["uid-g1"].node
+    world.delete(world.engine.cluster.nodes[bad])
+    world.tick()
+    (held,) = world.held.values()
+    assert held[:2] == bad[:2]
+
+
+def test_a_node_that_comes_back_ends_what_was_held_instead():
+    world = eight_in_rack(replace_on_pod_termination=False)
+    bad = world.pods["uid-g1"].node
+    world.put(is_unready(world, bad))
+    world.tick(31.0)
+    world.tick()
+    assert len(world.held) == 1
+    world.put(node(f"b{int(bad[1]) // 2}/r{bad[1]}/{bad}"))
+    world.tick()
+    assert world.held == {}
+
+
+@pytest.mark.parametrize("bad", [1, 2])
+def test_several_nodes_that_fail_at_once_do_not_cost_the_gang_its_life(bad):
+    world = World(four_racks(), members("g", 4, gpus=4))
+    world.schedule(*world.pods.values())
+    rack = {each.node[:2] for each in world.pods.values()}
+    for name in sorted({each.node for each in world.pods.values()})[:bad]:
+        world.put(is_unready(world, name))
+        for each in [each for each in world.pods.values() if each.node == name]:
+            world.put(msgspec.structs.replace(each, phase="Failed"))
+    world.tick()
+    gone = [each for each in world.pods.values() if each.phase == "Failed"]
+    new = [replacement(f"n-{each.name}", gpus=4) for each in gone]
+    world.put(*new)
+    world.tick()
+    placed = world.schedule(*new)
+    assert len(placed) == len(new)
+    assert racks(placed) == rack
+    assert not {world.engine.cluster.nodes[on].is_ready for on in placed.values()} & {False}
+
+
+# -- before the pods exist -----------------------------------------------------------------------
+
+
+def test_fast_admission_takes_places_for_all_when_the_first_pod_is_there():
+    annotations = group("g", 4, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    first, *others = [pod(f"g{i}", annotations=annotations) for i in range(4)]
+    world = World(four_racks(), [first])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    rack = racks(world.schedule(first))
+    for each in others:
+        world.put(each)
+        world.tick()
+        assert racks(world.schedule(each)) == rack
+    assert world.held == {}
+
+
+def test_fast_admission_waits_where_not_all_of_them_fit():
+    annotations = group("g", 5, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    world = World(four_racks(), [pod("g0", annotations=annotations)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
+
+
+def driver(workers=3, gpus=8, **template):
+    sets = [
+        {"name": "driver", "count": 1},
+        {
+            "name": "workers",
+            "count": workers,
+            "template": {
+                "spec": {
+                    "containers": [
+                        {"name": "w", "resources": {"requests": {"cpu": "1", GPU: str(gpus)}}}
+                    ]
+                }
+            },
+        },
+    ]
+    annotations = {
+        PREFIX + "pod-group-name": "g",
+        PREFIX + "pod-group-sets": json.dumps(sets),
+        REQUIRED: RACK,
+    }
+    return pod("driver", gpus=0, annotations=annotations)
+
+
+def worker(name, gpus=8):
+    labels = {PREFIX + "pod-group-name": "g", PREFIX + "pod-group-role": "workers"}
+    return pod(name, gpus=gpus, labels=labels, annotations={REQUIRED: RACK})
+
+
+def test_kep_976_story_3_a_driver_starts_only_where_its_declared_workers_fit():
+    world = World(four_racks(), [driver(workers=3)])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    placed = world.schedule(world.pods["uid-driver"])
+    for name in ("w0", "w1", "w2"):
+        world.put(worker(name))
+        world.tick()
+        placed |= world.schedule(world.pods[f"uid-{name}"])
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+    assert world.held == {}
+
+
+def test_kep_976_story_3_a_driver_waits_while_its_workers_would_not_fit():
+    world = World(four_racks(), [driver(workers=5)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-driver"]), Rejected)
+
+
+def test_kep_976_worker_pods_beyond_the_count_are_not_scheduled():
+    world = World(four_racks(), [driver(workers=1)])
+    world.schedule(world.pods["uid-driver"])
+    world.put(worker("w0"), worker("w1"))
+    world.tick()
+    answers = [world.filter(world.pods[uid]) for uid in ("uid-w0", "uid-w1")]
+    assert isinstance(answers[0], Pinned)
+    assert "one more than the 2 pods" in answers[1].sentence
+
+
+def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
+    world = started(total=2, annotations=SPARES)
+    (spare,) = world.held.values()
+    bad = world.pods["uid-g1"].node
+    world.put(is_unready(world, bad), failed(world, "uid-g1"))
+    annotations = {**group("g", 2, RACK), **SPARES}
+    world.put(pod("g9", annotations=annotations, uid="uid-g9"))
+    world.tick()
+    placed = world.schedule(world.pods["uid-g9"])
+    assert placed["g9"][:2] == spare[:2]
+
+
+def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
+    world = started(total=4, annotations=SPARES)
+    assert world.held == {}
+    assert gang_of(world).phase is Phase.RUNNING
+
+
+# -- who joins -----------------------------------------------------------------------------------
+
+
+def test_kep_976_an_excess_pod_is_told_so_and_left_alone():
+    world = started()
+    world.put(replacement())
+    world.tick()
+    assert "is one more than the 4 pods" in world.filter(world.pods["uid-g9"]).sentence
+    assert world.told(Delete) == []
+
+
+def test_kep_976_an_excess_pod_is_deleted_where_the_settings_say_so():
+    world = started(delete_excess_pods=True)
+    world.put(replacement())
+    for _ in range(5):
+        world.tick()
+    assert [effect.name for effect in world.told(Delete)] == ["g9"]
+
+
+def test_kep_976_excess_pods_before_admission_the_youngest_are_left_out():
+    pods = [
+        pod(f"g{i}", annotations=group("g", 2, RACK), created=f"2026-01-01T00:00:0{i}Z")
+        for i in (2, 0, 1)
+    ]
+    world = World(four_racks(), pods, delete_excess_pods=True)
+    assert [effect.name for effect in world.told(Delete)] == ["g2"]
+    assert sorted(world.held) == ["uid-g0", "uid-g1"]
+
+
+def test_a_newcomer_that_declares_another_size_than_what_runs_is_told_so():
+    world = started()
+    world.delete(world.pods["uid-g2"])
+    world.put(replacement(total=5))
+    world.tick()
+    assert "says 5 in" in world.filter(world.pods["uid-g9"]).sentence
+    assert gang_of(world).phase in (Phase.RUNNING, Phase.REPAIRING)
+
+
+def test_a_total_count_raised_on_the_running_pods_lets_another_join():
+    world = started(total=3)
+    for uid in list(world.pods):
+        grown = {**world.pods[uid].annotations, PREFIX + "pod-group-total-count": "4"}
+        world.put(msgspec.structs.replace(world.pods[uid], annotations=grown))
+    world.put(replacement(total=4))
+    world.tick()
+    placed = world.schedule(world.pods["uid-g9"])
+    assert racks(placed) == {world.pods["uid-g0"].node[:2]}
+
+
+def test_kep_976_a_group_of_which_an_unretriable_pod_ended_takes_nobody_in():
+    world = started(total=2)
+    for uid in ("uid-g0", "uid-g1"):
+        marked = {**world.pods[uid].annotations, PREFIX + "retriable-in-group": "false"}
+        world.put(msgspec.structs.replace(world.pods[uid], annotations=marked, phase="Failed"))
+    world.put(replacement(total=2))
+    world.tick()
+    assert "after the end of gang" in world.filter(world.pods["uid-g9"]).sentence
+
+
+def test_kep_976_a_group_whose_pods_all_failed_starts_again_with_replacements():
+    world = started(total=2)
+    for uid in ("uid-g0", "uid-g1"):
+        world.put(failed(world, uid))
+    new = [replacement(f"n{i}", total=2) for i in range(2)]
+    world.put(*new)
+    world.tick()
+    world.tick(1.1)
+    assert len(racks(world.schedule(*new))) == 1
+
+
+def test_a_pod_of_a_serving_group_that_succeeds_is_replaced():
+    serving = {PREFIX + "pod-group-serving": "true"}
+    world = started(total=2, annotations=serving)
+    world.put(msgspec.structs.replace(world.pods["uid-g1"], phase="Succeeded"))
+    again = pod("g9", annotations={**group("g", 2, RACK), **serving}, uid="uid-g9")
+    world.put(again)
+    world.tick()
+    assert racks(world.schedule(again)) == {world.pods["uid-g0"].node[:2]}
+
+
+def test_kep_976_fewer_pods_than_expected_are_reported_once_and_waited_for():
+    world = World(four_racks(), members("g", 4)[:3], gather_seconds=10.0)
+    world.tick(5.0)
+    assert world.told(Report) == []
+    for _ in range(20):
+        world.tick(5.0)
+    (report,) = world.told(Report)
+    assert report.reason == "GangIncomplete"
+    assert "3 of the 4 pods" in report.sentence
+
+
+def test_succeeded_pods_give_their_capacity_back_at_once():
+    world = started()
+    world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
+    stranger = pod("stranger", gpus=8)
+    assert world.pods["uid-g2"].node not in world.filter(stranger).without
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+
+
+def test_nodes_that_fail_one_after_the_other_are_told_of_in_one_verdict():
+    world = started()
+    for index in (1, 2, 3):
+        world.put(is_unready(world, world.pods[f"uid-g{index}"].node))
+        world.delete(world.pods[f"uid-g{index}"])
+        world.put(replacement(f"h{index}"))
+        world.tick()
+    for _ in range(30):
+        world.tick()
+    assert [sentence for sentence in world.reports if "runs without" in sentence] == [
+        sentence for sentence in world.reports if "runs without 3 of its pods" in sentence
+    ]
+    assert len(world.reports) == 1
+
+
+def test_of_two_replacements_the_first_takes_the_only_node_that_comes_back():
+    world = started()
+    nodes = [world.pods[f"uid-g{index}"].node for index in (2, 3)]
+    for index, on in zip((2, 3), nodes, strict=True):
+        world.put(is_unready(world, on))
+        world.delete(world.pods[f"uid-g{index}"])
+    new = [replacement(f"h{index}") for index in range(2)]
+    world.put(*new)
+    world.tick()
+    assert world.held == {}
+    world.put(node(f"b{int(nodes[0][1]) // 2}/r{nodes[0][1]}/{nodes[0]}"))
+    world.tick()
+    assert world.held == {"uid-h0": nodes[0]}
+
+
+def test_a_verdict_whose_numbers_change_is_reported_once():
+    nodes = four_racks()
+    world = World(nodes, members("g", 5))
+    for name in ("n10", "n11", "n20"):
+        world.put(pod(f"on-{name}", on=name, phase="Running"))
+        world.tick(61.0)
+        world.tick()
+    assert len(world.reports) == 1

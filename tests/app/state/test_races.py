@@ -1,0 +1,147 @@
+"""What the simulator found: events that cross a plan under way."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.kube.events import Deleted
+from app.state.answers import Rejected
+from app.state.effects import Bind, BindFailed, Bound
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import RACK, job, job_pods, node, pod
+
+FAILED = BindFailed("500")
+
+
+def bound(world, uid, on):
+    return msgspec.structs.replace(world.pods[uid], node=on)
+
+
+def elsewhere(world):
+    """A node outside the rack the gang is planned in."""
+    rack = next(iter(world.held.values()))[:2]
+    return next(name for name in world.engine.cluster.nodes if name[:2] != rack)
+
+
+def test_members_follow_one_that_another_corral_bound_in_another_domain():
+    world = World(four_racks(), members("g", 3))
+    other = elsewhere(world)
+    world.put(bound(world, "uid-g0", other))
+    for _ in range(15):
+        world.tick()
+    assert racks(world.held) == {other[:2]}
+
+
+def test_a_binding_that_failed_on_a_node_somebody_else_filled_is_owed_elsewhere():
+    world = World(four_racks(), members("g", 2))
+    placed = dict(world.held)
+    for uid, on in placed.items():
+        assert not isinstance(world.filter(world.pods[uid]), Rejected)
+        world.bind(world.pods[uid], on)
+    world._take(world.engine.bind_finished("uid-g0", Bound(), world.now))
+    world.put(bound(world, "uid-g0", placed["uid-g0"]))
+    taken = placed["uid-g1"]
+    world.put(pod("thief", on=taken, phase="Running"))
+    world._take(world.engine.bind_finished("uid-g1", FAILED, world.now))
+    for _ in range(15):
+        world.tick()
+    assert world.held["uid-g1"] != taken
+    assert world.held["uid-g1"][:2] == taken[:2]
+
+
+def test_a_gang_whose_job_has_gone_is_not_complete_any_more():
+    owned = job_pods("train", 2, **{"kueue.x-k8s.io/podset-required-topology": RACK})
+    world = World(four_racks(), owned, [job("train", 2)])
+    assert len(world.held) == 2
+    world.apply(Deleted(job("train", 2)))
+    world.tick()
+    assert world.held == {}
+
+
+def test_a_plan_is_lost_when_one_of_its_nodes_moves_to_another_rack():
+    world = World(four_racks(), members("g", 3))
+    moved = sorted(world.held.values())[0]
+    world.put(node(f"b1/r3/{moved}"))
+    for _ in range(15):
+        world.tick()
+    rack = {world.engine.cluster.nodes[on].labels[RACK] for on in world.held.values()}
+    assert len(world.held) == 3
+    assert len(rack) == 1
+
+
+def test_the_rest_of_a_gang_follows_a_bound_member_whose_node_moves():
+    world = World(four_racks(), members("g", 2))
+    first, second = sorted(world.held)
+    on = world.held[first]
+    world.put(bound(world, first, on))
+    world.tick()
+    world.put(node(f"b1/r3/{on}"))
+    for _ in range(15):
+        world.tick()
+    assert world.engine.cluster.nodes[world.held[second]].labels[RACK] == "r3"
+
+
+def test_a_gang_does_not_start_from_a_roll_call_that_is_out_of_date():
+    world = World(four_racks(), members("g", 3))
+    for uid, on in sorted(world.held.items())[:2]:
+        world.filter(world.pods[uid])
+        world.bind(world.pods[uid], on)
+    last = world.pods["uid-g2"]
+    on = world.held["uid-g2"]
+    world.filter(last)
+    dying = msgspec.structs.replace(world.pods["uid-g0"], is_terminating=True)
+    world.pods[dying.uid] = dying
+    world.put(dying)
+    effects = world.bind(last, on)
+    assert [effect for effect in effects if isinstance(effect, Bind)] == []
+
+
+def test_a_node_deleted_twice_costs_one_plan():
+    world = World(four_racks(), members("g", 2))
+    gone = world.engine.cluster.nodes[sorted(world.held.values())[0]]
+    world.delete(gone)
+    lost = next(iter(world.engine.ledger.gangs.values())).plans_lost
+    world.delete(gone)
+    assert next(iter(world.engine.ledger.gangs.values())).plans_lost == lost == 1
+
+
+def test_a_gang_whose_last_running_member_goes_starts_again_as_a_whole():
+    world = World(four_racks(), members("g", 2))
+    world.schedule(*world.pods.values())
+    for uid in ("uid-g0", "uid-g1"):
+        world.put(msgspec.structs.replace(world.pods[uid], phase="Failed"))
+        again = msgspec.structs.replace(
+            world.pods[uid], uid=f"{uid}-again", name=f"{uid}-again", node="", phase="Pending"
+        )
+        world.put(again)
+    for _ in range(15):
+        world.tick()
+    assert len(world.held) == 2
+    assert len(racks(world.held)) == 1
+
+
+def test_a_member_whose_binding_is_under_way_is_not_planned_again():
+    world = World(four_racks(), members("g", 2))
+    placed = dict(world.held)
+    for uid, on in placed.items():
+        world.filter(world.pods[uid])
+        world.bind(world.pods[uid], on)
+    others = [name for name in world.engine.cluster.nodes if name not in placed.values()]
+    answer = world.filter(world.pods["uid-g0"], others)
+    assert isinstance(answer, Rejected)
+    assert world.held == placed
+
+
+def test_the_rest_of_a_gang_is_planned_again_when_the_node_of_its_members_comes_back():
+    world = World(four_racks(), members("g", 2))
+    first, second = sorted(world.held)
+    on = world.held[first]
+    home = world.engine.cluster.nodes[on]
+    world.put(bound(world, first, on))
+    world.delete(home)
+    for _ in range(15):
+        world.tick()
+    world.put(home)
+    for _ in range(15):
+        world.tick()
+    assert world.held[second][:2] == on[:2]
