@@ -1,6 +1,6 @@
 """Builds the object graph and runs it: the only place that wires.
 
-    Reflectors ──Event──▶ Engine ──Effects──▶ Dispatcher ──▶ bind, wake, report ──▶ API server
+    Reflectors ──Event──▶ Engine ──Effects──▶ Dispatcher ──▶ ungate, bind, wake … ──▶ API server
                             ▲  ▲                   └──Refuse──▶ BindDesk
         extender port ──────┘  └── ticks                           ▲
              └──────────────────── /bind ──────────────────────────┘
@@ -11,22 +11,23 @@ Everything runs in one event loop; between two awaits nothing else happens, so t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import fields
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
 
 from app import dialects
-from app.controllers.bind import BindController
-from app.controllers.dispatch import Dispatcher
-from app.controllers.report import ReportController
-from app.controllers.wake import WakeController
+from app.admission.routes import Desk, webhook
+from app.admission.scope import scope_of
+from app.admission.tls import Certificate, certificate_of
+from app.controllers.audit import AuditController
+from app.controllers.writers import Receivers, Writers
 from app.dialects.presets import level_keys
 from app.errors import CorralError, SettingsError
 from app.extender.guard import Bounds
@@ -35,13 +36,13 @@ from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
 from app.kube import reflector
 from app.kube.client import Client
-from app.kube.events import Event, Kind
+from app.kube.events import KINDS, Event, Kind
 from app.kube.lease import NeighbourLease
 from app.kube.reflector import Reflector, Resource
 from app.kube.transport import Transport
 from app.metrics import Metrics
 from app.settings import Settings
-from app.state.effects import Bind, BindOutcome, Bound, Effect
+from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
@@ -52,11 +53,9 @@ log = structlog.get_logger(__name__)
 
 ANSWER_MARGIN_SECONDS = 0.5  # a held /bind outlives the engine's own deadline by this
 SILENT_SECONDS = 150.0  # the API server sends a bookmark a minute; two missing is no accident
-OTHER_CONNECTIONS = 64  # to the API server, beside bindings: watches, wakes, events
+OTHER_CONNECTIONS = 64  # to the API server, beside bindings and patches: watches, wakes, events
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
 SHUTTING_DOWN = "Corral is shutting down"
-
-_Effect = TypeVar("_Effect", bound=Effect)
 
 
 class Corral:
@@ -68,6 +67,8 @@ class Corral:
         self.engine = Engine(engine_settings(settings))
         self.extender_url = ""
         self.api_url = ""
+        self.admission_url = ""
+        self._certificate: Certificate | None = None
         self._is_draining = False
         self._ended = asyncio.Event()
         self._failure: BaseException | None = None
@@ -88,7 +89,12 @@ class Corral:
             task = asyncio.create_task(work, name=name)
             task.add_done_callback(self._task_ended)
             self._tasks.append(task)
-        log.info("listening", extender=self.extender_url, api=self.api_url)
+        log.info(
+            "listening",
+            extender=self.extender_url,
+            api=self.api_url,
+            admission=self.admission_url,
+        )
         return self
 
     async def __aexit__(
@@ -124,8 +130,7 @@ class Corral:
         for server in self._servers:
             server.should_exit = True
         self.feed(self.engine.drain(time.monotonic()))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._binds.wait_idle(), self.settings.bind_seconds)
+        await self._writers.finish_binds()
         self._desk.refuse_all(SHUTTING_DOWN)
         await asyncio.wait(self._tasks[: len(self._servers)], timeout=CLOSE_SECONDS)
         for task in self._tasks:
@@ -137,7 +142,7 @@ class Corral:
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Have effects carried out."""
-        self._dispatcher.feed(effects)
+        self._writers.feed(effects)
 
     def unready(self) -> str:
         """Why kube-scheduler should not rely on us now; "" if it may."""
@@ -152,24 +157,6 @@ class Corral:
 
     def _wire(self) -> None:
         settings, metrics = self.settings, self.metrics
-        client = Client(self._transport, keep=dialects.is_kept)
-        self._binds = BindController(
-            client,
-            self._bind_finished,
-            concurrency=settings.bind_concurrency,
-            bind_seconds=settings.bind_seconds,
-        )
-        self._wakes = WakeController(
-            client,
-            lambda outcome: metrics.wakes[outcome].inc(),
-            per_second=settings.wake_per_second,
-            burst=settings.wake_burst,
-        )
-        self._reports = ReportController(
-            client,
-            lambda outcome: metrics.reports[outcome].inc(),
-            per_minute=settings.report_per_minute,
-        )
         self._desk = BindDesk(
             self.engine,
             self.feed,
@@ -179,41 +166,55 @@ class Corral:
         )
         metrics.held_binds.set_function(lambda: len(self._desk))
         self.lease = _lease(settings, self._transport)
-        self._dispatcher = Dispatcher(
-            wake=self._if_leading(self._wakes.take),
-            bind=self._binds.take,
-            refuse=self._desk.refuse,
-            report=self._if_leading(self._reports.take),
+        self._writers = Writers(
+            Client(self._transport, keep=dialects.is_kept),
+            settings,
+            metrics,
+            Receivers(self._bind_finished, self._ungate_finished, self._desk.refuse),
+            is_leading=self._is_leading,
+        )
+        self._audits = AuditController(
+            self.engine.differences,
+            self._heal,
+            self._audited,
+            seconds=settings.audit_seconds,
         )
         self._reflectors = [
             Reflector(self._transport, resource, self._apply, on_problem=self._watch_problem)
             for resource in _resources()
         ]
         self._servers = [self._server(app) for app in self._applications()]
+        if self._certificate is not None:
+            self._servers.append(self._admission_server(self._certificate))
 
-    def _if_leading(self, take: Callable[[_Effect], None]) -> Callable[[_Effect], None]:
-        """Drop what the leader's own Corral says already; bindings only ever come from our own."""
-
-        def taken(effect: _Effect) -> None:
-            if self.lease is None or self.lease.is_ours:
-                take(effect)
-
-        return taken
+    def _is_leading(self) -> bool:
+        return self.lease is None or self.lease.is_ours
 
     def _listen(self) -> None:
         """Take the ports; raises SettingsError before anything else has begun."""
-        self._listeners = [listen("extender_listen", self.settings.extender_listen)]
+        settings = self.settings
+        self._listeners = [listen("extender_listen", settings.extender_listen)]
         self.extender_url = url_of(self._listeners[0])
-        if self.settings.api_listen is not None:
-            try:
-                self._listeners.append(listen("api_listen", self.settings.api_listen))
-            except SettingsError:
-                self._listeners[0].close()
-                raise
-            self.api_url = url_of(self._listeners[1])
+        try:
+            if settings.api_listen is not None:
+                self._listeners.append(listen("api_listen", settings.api_listen))
+                self.api_url = url_of(self._listeners[-1])
+            if settings.admission_listen is not None:
+                certificates = self.metrics.certificates
+                self._certificate = certificate_of(
+                    settings.admission_cert,
+                    settings.admission_key,
+                    lambda outcome: certificates[outcome].inc(),
+                )
+                self._listeners.append(listen("admission_listen", settings.admission_listen))
+                self.admission_url = url_of(self._listeners[-1], "https")
+        except SettingsError:
+            for listener in self._listeners:
+                listener.close()
+            raise
 
     def _applications(self) -> list[FastAPI]:
-        """What is served on each listener, in their order."""
+        """What is served to kube-scheduler and to people, in the order of their listeners."""
         settings = self.settings
         limits = Limits(
             filter_body_bytes=settings.filter_body_bytes,
@@ -226,21 +227,38 @@ class Corral:
         applications[0].include_router(verbs(port))
         for app in applications:
             app.include_router(health(self.unready, self._exposition))
-        return applications[: len(self._listeners)]
+        return applications[: 1 + bool(self.api_url)]
 
     def _server(self, app: FastAPI) -> Server:
-        settings, broken = self.settings, self.metrics.broken_requests
-        bounds = Bounds(
-            receive_seconds=settings.receive_seconds,
-            most_body_bytes=max(settings.filter_body_bytes, settings.preempt_body_bytes),
-            max_connections=settings.max_connections,
-            on_breach=lambda reason: broken[reason].inc(),
-        )
+        settings = self.settings
         return server_of(
             app,
-            bounds,
+            self._bounds(max(settings.filter_body_bytes, settings.preempt_body_bytes)),
             keep_alive_seconds=settings.keep_alive_seconds,
             finish_seconds=settings.bind_seconds + CLOSE_SECONDS,
+        )
+
+    def _admission_server(self, certificate: Certificate) -> Server:
+        """The webhook's port: nothing but its two routes, since all pods may reach it."""
+        settings = self.settings
+        desk = Desk(scope_of(settings), self.metrics, settings.admission_body_bytes)
+        app = _application("Corral for kube-apiserver")
+        app.include_router(webhook(desk))
+        return server_of(
+            app,
+            self._bounds(settings.admission_body_bytes),
+            keep_alive_seconds=settings.keep_alive_seconds,
+            finish_seconds=CLOSE_SECONDS,
+            tls=certificate.context,
+        )
+
+    def _bounds(self, most_body_bytes: int) -> Bounds:
+        broken = self.metrics.broken_requests
+        return Bounds(
+            receive_seconds=self.settings.receive_seconds,
+            most_body_bytes=most_body_bytes,
+            max_connections=self.settings.max_connections,
+            on_breach=lambda reason: broken[reason].inc(),
         )
 
     def _works(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
@@ -250,10 +268,9 @@ class Corral:
                 (f"port {url_of(listener)}", server.serve(sockets=[listener]))
                 for server, listener in zip(self._servers, self._listeners, strict=True)
             ),
-            ("bind", self._binds.run()),
-            ("wake", self._wakes.run()),
-            ("report", self._reports.run()),
+            *self._writers.works(),
             ("tick", self._tick()),
+            ("audit", self._audits.run()),
             *((f"watch {watch.kind}", watch.run()) for watch in self._reflectors),
             *((("lease", self.lease.run()),) if self.lease else ()),
         ]
@@ -263,41 +280,49 @@ class Corral:
         return self.metrics.exposition()
 
     async def _connected(self) -> Transport:
-        connections = self.settings.bind_concurrency + OTHER_CONNECTIONS
-        if self.settings.kubeconfig is None:
+        settings = self.settings
+        connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
+        if settings.kubeconfig is None:
             return await Transport.in_cluster(connections=connections)
-        return await Transport.from_kubeconfig(self.settings.kubeconfig, connections=connections)
+        return await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
 
     def _apply(self, event: Event) -> None:
+        self._step("apply", lambda now: self.engine.apply(event, now))
+
+    def _step(self, name: str, step: Callable[[float], list[Effect]]) -> None:
+        """One input of the engine and what follows from it."""
         # One object that trips over a bug of ours must not stop everybody's scheduling.
         try:
-            self.feed(self.engine.apply(event, time.monotonic()))
+            self.feed(step(time.monotonic()))
         except Exception:
-            self.metrics.engine_errors["apply"].inc()
-            log.exception("apply", kind=type(event).__name__)
+            self.metrics.engine_errors[name].inc()
+            log.exception("engine", step=name)
 
     def _watch_problem(self, kind: Kind, problem: CorralError) -> None:
         self.metrics.watch_problems[kind].inc()
         log.warning("watch", kind=kind, problem=str(problem))
 
-    def _bind_finished(self, bind: Bind, outcome: BindOutcome, seconds: float) -> None:
-        self.metrics.binds[_outcome(outcome)].inc()
-        self.metrics.bind_seconds.observe(seconds)
+    def _bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
         self._desk.finished(bind, outcome)
-        self.feed(self.engine.bind_finished(bind.uid, outcome, time.monotonic()))
+        self._step("outcome", lambda now: self.engine.bind_finished(bind.uid, outcome, now))
+
+    def _ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
+        self._step("outcome", lambda now: self.engine.ungate_finished(ungate.uid, outcome, now))
+
+    def _audited(self, found: int, seconds: float) -> None:
+        self.metrics.audit_differences.inc(found)
+        self.metrics.audit_seconds.set(seconds)
+
+    def _heal(self) -> None:
+        pass
 
     async def _tick(self) -> None:
         pause = self.settings.tick_seconds
         while True:
             due = time.monotonic() + pause
             await asyncio.sleep(pause)
-            now = time.monotonic()
-            self.metrics.loop_lag_seconds.set(max(0.0, now - due))
-            try:
-                self.feed(self.engine.tick(now))
-            except Exception:
-                self.metrics.engine_errors["tick"].inc()
-                log.exception("tick")
+            self.metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
+            self._step("tick", self.engine.tick)
             self._freeze_once()
             self._tell_warnings()
 
@@ -327,7 +352,7 @@ class Corral:
 
 
 def engine_settings(settings: Settings) -> EngineSettings:
-    """The engine's share of the settings, presets resolved.
+    """The engine's share of the settings, under the same names, presets resolved.
 
     Raises: SettingsError.
     """
@@ -337,16 +362,9 @@ def engine_settings(settings: Settings) -> EngineSettings:
             levels_of(levels)
     except (ValueError, InvalidTopology) as error:
         raise SettingsError(f"levels: {error}") from error
+    shared = Settings.model_fields.keys() & {field.name for field in fields(EngineSettings)}
     return EngineSettings(
-        levels=levels,
-        scheduler_name=settings.scheduler_name,
-        hold_seconds=settings.hold_seconds,
-        gang_bind_seconds=settings.gang_bind_seconds,
-        refusal_seconds=settings.refusal_seconds,
-        rewake_seconds=settings.rewake_seconds,
-        retry_seconds=settings.retry_seconds,
-        retry_seconds_most=settings.retry_seconds_most,
-        percentage_of_nodes_to_score=settings.percentage_of_nodes_to_score,
+        **{name: getattr(settings, name) for name in shared} | {"levels": levels, "kinds": KINDS}
     )
 
 
@@ -372,10 +390,8 @@ def _resources() -> tuple[Resource, ...]:
         reflector.pods(keep),
         reflector.jobs(keep),
         reflector.topologies(),
+        reflector.stateful_sets(keep),
+        reflector.job_sets(keep),
+        reflector.leader_worker_sets(keep),
+        *reflector.training_jobs(keep),
     )
-
-
-def _outcome(outcome: BindOutcome) -> str:
-    if isinstance(outcome, Bound):
-        return "bound"
-    return "gone" if outcome.is_gone else "failed"

@@ -14,9 +14,18 @@ from prometheus_client.exposition import generate_latest
 VERBS = ("filter", "prioritize", "bind", "preempt")
 ANSWERS = ("passed", "pinned", "rejected", "failed")
 BIND_OUTCOMES = ("bound", "failed", "gone")
+UNGATE_OUTCOMES = ("ungated", "gone", "forbidden", "failed")
+REMOVALS = ("evict", "delete")
+REMOVAL_OUTCOMES = ("done", "gone", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
-WATCHED_KINDS = ("Node", "Pod", "Job", "Topology")
+ADMISSION_ROUTES = ("mutate", "validate")
+ADMISSION_OUTCOMES = ("passed", "changed", "refused", "unread", "failed")
+ADMITTED_KINDS = (
+    *("Pod", "Job", "StatefulSet", "JobSet", "LeaderWorkerSet"),
+    *("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob"),
+)
+WATCHED_KINDS = ("Node", "Topology", *ADMITTED_KINDS)
 BROKEN_REQUESTS = ("late", "header", "body", "connections", "malformed")
 
 # Seconds. From a pass-through (0.2 ms) to kube-scheduler's httpTimeout; /bind waits for its gang.
@@ -40,6 +49,69 @@ class Metrics:
             "corral_filter_answers", "Answers to /filter by kind", "answer", ANSWERS
         )
         self.binds = self._counters("corral_binds", "Bindings by outcome", "outcome", BIND_OUTCOMES)
+        self.ungated = self._counters(
+            "corral_pods_ungated", "Scheduling gates taken off", "outcome", UNGATE_OUTCOMES
+        )
+        self.pods_gated = Counter(
+            "corral_pods_gated",
+            "Pods given a scheduling gate at their creation",
+            registry=self.registry,
+        )
+        self.admissions = self._counters(
+            "corral_admissions", "Reviews by outcome", "outcome", ADMISSION_OUTCOMES
+        )
+        self.admission_rejected = self._counters(
+            "corral_admission_rejected",
+            "Objects refused for what they say about gangs",
+            "kind",
+            ADMITTED_KINDS,
+        )
+        reviews = Histogram(
+            "corral_admission_seconds",
+            "Time from a review's last byte to its answer",
+            ["route"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.admission_seconds = {route: reviews.labels(route) for route in ADMISSION_ROUTES}
+        self.certificates = self._counters(
+            "corral_admission_certificates",
+            "Pairs of certificate and key found changed",
+            "outcome",
+            ("loaded", "refused"),
+        )
+        self.rejected_pods = Counter(
+            "corral_pods_rejected",
+            "Pods told that they are no part of the gang they name: in excess, or mistaken",
+            registry=self.registry,
+        )
+        self.gate_to_bound_seconds = Histogram(
+            "corral_gate_to_bound_seconds",
+            "Time from the decision to ungate a pod to its binding",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        removals = Counter(
+            "corral_removals",
+            "Pods evicted or deleted because a policy says so",
+            ["how", "outcome"],
+            registry=self.registry,
+        )
+        self.removals = {
+            (how, outcome): removals.labels(how, outcome)
+            for how in REMOVALS
+            for outcome in REMOVAL_OUTCOMES
+        }
+        self.audit_differences = Counter(
+            "corral_audit_differences",
+            "Differences between the books and the records; each is a bug and is in the log",
+            registry=self.registry,
+        )
+        self.audit_seconds = Gauge(
+            "corral_audit_seconds",
+            "Time the last look at the books took, during which nobody was answered",
+            registry=self.registry,
+        )
         self.wakes = self._counters(
             "corral_wakes", "Pods woken by an annotation", "outcome", WAKE_OUTCOMES
         )
@@ -56,7 +128,7 @@ class Metrics:
             "corral_engine_errors",
             "Inputs the engine failed on; each is a bug and is in the log",
             "input",
-            ("apply", "tick"),
+            ("apply", "tick", "outcome", "heal"),
         )
         self.bind_seconds = Histogram(
             "corral_bind_seconds",

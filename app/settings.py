@@ -81,6 +81,14 @@ class Settings(BaseSettings):
     extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour
     api_listen: ListenAddress | None = None  # none: no port for people
 
+    # The webhook
+    admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless
+    admission_cert: Path | None = None  # PEM, read again when it changes
+    admission_key: Path | None = None
+    admission_namespaces_excluded: Names = ("kube-system",)  # beside deploy/webhook.yaml's
+    admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
+    kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
+
     # Gangs
     tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
     hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
@@ -90,11 +98,30 @@ class Settings(BaseSettings):
     rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
     retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row …
     retry_seconds_most: Seconds = 60.0  # … up to this
+    narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
+    # ^ nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.
+    # Each costs the API server 1 % of the pod's patch, which is twice as dear at 128; 0: all nodes
+    gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
+    starvation_seconds: Seconds = 300.0  # a gang blocked for so long earmarks a domain
+    earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no domain is kept free
+    audit_seconds: Seconds = 60.0  # between two checks of the books; each takes 2 µs a pod
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
     # ^ as in kube-scheduler's profile, to recognise a sample; 0: its adaptive rule
+    preferred_affinity: bool = True  # preferred node affinity decides before capacity does
+
+    # Repair, and pods that are one too many
+    owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
+    # ^ a lost member's node is held this long for its replacement; 0: it is not
+    node_failure_seconds: Seconds = 30.0  # a node not ready for so long has failed, not blinked
+    replace_failed_nodes: bool = True  # hold another node before the replacement pod exists
+    replace_on_pod_termination: bool = True  # as soon as a pod on a node that is not ready ends
+    fail_fast: bool = False  # evict a gang whose lost member has no other node
+    delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
 
     # Writes to the API server
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = 64  # 2,000 binds/s on two cores
+    ungate_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16  # patches under way at once
+    evict_per_second: Annotated[float, Field(gt=0, le=1_000)] = 10.0  # a rack of pods in seconds
     wake_per_second: Annotated[float, Field(gt=0, le=10_000)] = 200.0  # each wake is one PATCH
     wake_burst: Annotated[int, Field(ge=1, le=100_000)] = 512  # one large gang at once
     report_per_minute: Annotated[float, Field(gt=0, le=60_000)] = 120.0  # events to owners

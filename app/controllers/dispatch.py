@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.state.effects import Bind, Effect, Refuse, Report, Wake
+from app.state.effects import Bind, Delete, Effect, Evict, Refuse, Report, Ungate, Wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,8 @@ class Dispatcher:
     """One taker per kind of effect; a taker only queues or resolves, it never blocks."""
 
     wake: Callable[[Wake], None]
+    ungate: Callable[[Ungate], None]
+    remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
     refuse: Callable[[Refuse], None]
     report: Callable[[Report], None]
@@ -25,6 +27,10 @@ class Dispatcher:
                     self.bind(effect)
                 case Wake():
                     self.wake(effect)
+                case Ungate():
+                    self.ungate(effect)
+                case Evict() | Delete():
+                    self.remove(effect)
                 case Refuse():
                     self.refuse(effect)
                 case Report():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import socket
+import ssl
 from collections.abc import Iterator
+from typing import Literal
 
 import uvicorn
 from fastapi import FastAPI
@@ -24,6 +27,36 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave every signal as it is."""
         yield
+
+
+class TlsServer(Server):
+    """The same behind TLS, with a bound on the handshake: left alone, it may take a minute."""
+
+    def __init__(self, config: uvicorn.Config, handshake_seconds: float) -> None:
+        super().__init__(config)
+        self._handshake_seconds = handshake_seconds
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept on sockets that listen already."""
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                self._protocol,
+                sock=listener,
+                ssl=self.config.ssl,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=self._handshake_seconds,
+                ssl_shutdown_timeout=self._handshake_seconds,
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
 
 def listen(setting: str, address: Address) -> socket.socket:
@@ -46,14 +79,19 @@ def listen(setting: str, address: Address) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, scheme: Literal["http", "https"] = "http") -> str:
     """Where the socket can be reached from this machine."""
     host, port = listener.getsockname()[:2]
-    return f"http://{Address(host, port)}"
+    return f"{scheme}://{Address(host, port)}"
 
 
 def server_of(
-    app: FastAPI, bounds: Bounds, *, keep_alive_seconds: int, finish_seconds: float
+    app: FastAPI,
+    bounds: Bounds,
+    *,
+    keep_alive_seconds: int,
+    finish_seconds: float,
+    tls: ssl.SSLContext | None = None,
 ) -> Server:
     """A server for `app`; run it with `serve(sockets=[…])`, end it with `should_exit = True`.
 
@@ -74,4 +112,7 @@ def server_of(
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=math.ceil(finish_seconds),
     )
-    return Server(config)
+    if tls is None:
+        return Server(config)
+    config.ssl_context_factory = lambda _config, _default: tls
+    return TlsServer(config, handshake_seconds=bounds.receive_seconds)

@@ -14,6 +14,7 @@ SUBRESOURCES = {
     "nodes": ("status",),
     "jobs": ("status",),
     "namespaces": ("status",),
+    "poddisruptionbudgets": ("status",),
 }
 
 

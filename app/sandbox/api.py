@@ -23,6 +23,7 @@ from app.sandbox import failures
 from app.sandbox.addresses import Address, Addresses, verb_of
 from app.sandbox.discovery import VERSION, Discovery
 from app.sandbox.event_versions import EVENTS_V1, core_from_v1, v1_from_core
+from app.sandbox.evictions import evict
 from app.sandbox.failures import Refused
 from app.sandbox.faults import Faults
 from app.sandbox.kinds import POD, Object
@@ -119,8 +120,7 @@ class Api:
         if address.subresource == "binding":
             self._registry.bind(address.namespace, address.name, body)
         else:
-            options = body.get("deleteOptions") or {}
-            self._registry.delete(POD, address.key, options.get("preconditions"))
+            evict(self._registry, address.key, body)
         return _json(_SUCCESS | {"code": 201}, code=201)
 
     def _delete(self, address: Address, body: Any) -> Response:

@@ -148,6 +148,17 @@ def forbidden(kind: Kind, name: str, why: str) -> Refused:
     return Refused(FORBIDDEN, "Forbidden", text, details=_about(kind, name))
 
 
+def would_violate_budget(cause: str, *, retry_after: int = 0) -> Refused:
+    """An eviction that its disruption budget does not allow now; cause: which one, and why."""
+    return Refused(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details={"causes": [{"reason": "DisruptionBudget", "message": cause}]},
+        retry_after=retry_after,
+    )
+
+
 def future_version(asked: int, current: int) -> Refused:
     return Refused(
         504,

@@ -67,6 +67,14 @@ LEASE = Kind(
 PRIORITY_CLASS = Kind(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
 )
+DISRUPTION_BUDGET = Kind(
+    "policy",
+    "v1",
+    "poddisruptionbudgets",
+    "PodDisruptionBudget",
+    has_status=True,
+    has_generation=True,
+)
 TOPOLOGY = Kind(
     "kueue.x-k8s.io",
     "v1beta2",
@@ -78,7 +86,7 @@ TOPOLOGY = Kind(
     must_name_version=True,
 )
 
-BUILT_IN = (POD, NODE, NAMESPACE, EVENT, JOB, LEASE, PRIORITY_CLASS)
+BUILT_IN = (POD, NODE, NAMESPACE, EVENT, JOB, LEASE, PRIORITY_CLASS, DISRUPTION_BUDGET)
 
 
 def key_of(body: Object) -> Key:

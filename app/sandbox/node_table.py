@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from app.sandbox.kinds import Object
 from app.sandbox.node_match import matches_node
-from app.sandbox.pod_facts import PodFacts
+from app.sandbox.pod_facts import PodFacts, pinned_names
 from app.sandbox.quantity import amount
 from app.sandbox.store import Stored
 
@@ -128,11 +128,11 @@ class NodeTable:
         """Which nodes the pod's node selector and required affinity allow; remembered by shape."""
         mask = self._label_masks.get(facts.shape)
         if mask is None:
-            mask = np.fromiter(
-                (matches_node(facts, stored.body) for stored in self.nodes),
-                np.bool_,
-                len(self.nodes),
-            )
+            names = pinned_names(facts)  # a narrowed pod has a hundred terms: look at those nodes
+            columns = self.column_of.keys() if names is None else names & self.column_of.keys()
+            mask = np.zeros(len(self.nodes), np.bool_)
+            for column in (self.column_of[name] for name in columns):
+                mask[column] = matches_node(facts, self.nodes[column].body)
             self._label_masks[facts.shape] = mask
             if len(self._label_masks) > _SHAPES_KEPT:
                 self._label_masks.popitem(last=False)

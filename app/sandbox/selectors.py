@@ -64,6 +64,28 @@ def predicate(kind: Kind, labels: str, fields: str) -> Predicate | None:
     return holds
 
 
+def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector object picks these labels: none picks nothing, {} everything."""
+    if selector is None:
+        return False
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_expression_holds(each, labels) for each in selector.get("matchExpressions") or [])
+
+
+def _expression_holds(wanted: Object, labels: Mapping[str, str]) -> bool:
+    key, values = wanted["key"], wanted.get("values") or []
+    match wanted["operator"]:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+    return key not in labels  # DoesNotExist
+
+
 def _split(selector: str) -> list[str]:
     """Cut at the commas that are not inside parentheses."""
     parts = re.split(r",(?![^(]*\))", selector)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from app.errors import SettingsError
+from app.main import engine_settings
 from app.settings import Address, Settings, address_from_text, load
+from app.state.settings import EngineSettings
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,15 @@ def test_defaults_fit_kube_schedulers_timeouts():
     assert settings.scheduler_name == "corral"
     assert settings.gang_bind_seconds + settings.bind_seconds < 30  # the httpTimeout we recommend
     assert settings.keep_alive_seconds > 90  # how long Go's client keeps an idle connection
+
+
+def test_every_knob_of_the_engine_is_a_setting_with_the_same_default():
+    derived = {"kinds"}  # what the cluster serves, not what an operator chooses
+    assert {
+        field.name for field in fields(EngineSettings)
+    } - derived <= Settings.model_fields.keys()
+    assert engine_settings(load({})) == EngineSettings()
+    assert engine_settings(load({"narrow_nodes": 7})) == EngineSettings(narrow_nodes=7)
 
 
 def test_a_flag_wins_over_environment_file_and_default(monkeypatch, settings_file):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.controllers.dispatch import Dispatcher
-from app.state.effects import Bind, ObjectRef, Refuse, Report, Wake
+from app.state.effects import Bind, Delete, Evict, ObjectRef, Refuse, Report, Ungate, Wake
 
 EFFECTS = [
     Wake("team", "a", "u1"),
@@ -11,14 +11,19 @@ EFFECTS = [
     Refuse("u2", "no"),
     Report(ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
     Wake("team", "b", "u3"),
+    Ungate("team", "b", "u3", "corral.dev/gang"),
+    Evict("team", "c", "u4", "its node is gone"),
+    Delete("team", "d", "u5", "one too many"),
 ]
 
 
 def test_each_kind_goes_to_its_taker_in_order():
-    taken = {"wake": [], "bind": [], "refuse": [], "report": []}
+    taken = {"wake": [], "ungate": [], "remove": [], "bind": [], "refuse": [], "report": []}
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
         "wake": [EFFECTS[0], EFFECTS[4]],
+        "ungate": [EFFECTS[5]],
+        "remove": [EFFECTS[6], EFFECTS[7]],
         "bind": [EFFECTS[1]],
         "refuse": [EFFECTS[2]],
         "report": [EFFECTS[3]],

@@ -1,0 +1,9 @@
+"""The webhook: pods that belong to a gang wait behind Corral's gate, mistakes are told at once.
+
+    AdmissionReview ──▶ review ──┬─▶ mutate    gate, managed label, index label, role hash
+                                 └─▶ validate  every rule that is broken, with its field
+
+`mutate`, `validate`, `templates` and `role_hash` are pure; `routes` is the port and `tls` its
+certificate. Nothing depends on the webhook: without it, or while it fails, gangs start gateless,
+and what is wrong with one is found when it is read (`app.dialects`).
+"""

@@ -1,0 +1,117 @@
+"""A pod about to be created -> the JSON patch that takes it in.
+
+A pod that `dialects.read` takes for a member of a gang gets our gate, the managed label, its index
+label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
+A pod that Kueue has taken in meanwhile is given back: of two gates, ours would never be taken off.
+
+Source: kueue.md 5.2 (index label, role hash), KEP-976 "Gating Pod Scheduling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from app import dialects
+from app.admission.role_hash import role_hash
+from app.admission.scope import Scope, has_opted_out
+from app.dialects import corral, pod_groups
+from app.dialects.kueue import ROLE_HASH
+from app.dialects.validation import INDEX_LABEL
+from app.kube.decode import Json, decode_pod
+from app.kube.objects import PodRecord
+
+_TRUE = "true"
+_GATES = "/spec/schedulingGates"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One operation of a JSON patch (RFC 6902)."""
+
+    op: Literal["add", "remove", "test"]
+    path: str
+    value: object = msgspec.UNSET
+
+
+def mutate(raw: Json, namespace: str, scope: Scope) -> list[Operation]:
+    """What to change in this pod; nothing for a pod that is not ours.
+
+    Raises: DecodeError naming the pod and the field.
+    """
+    pod = decode_pod(raw, _everything)
+    if pod.node or not scope.covers(namespace, pod.scheduler) or has_opted_out(pod.labels):
+        return []
+    if scope.is_kueues(pod.labels, pod.annotations, pod.gates):
+        return _withdrawal(pod)
+    if dialects.read(pod) is None:
+        return []
+    return [
+        *_strings("labels", pod.labels, _labels(pod)),
+        *_strings("annotations", pod.annotations, _annotations(pod, raw)),
+        *_gate(pod),
+    ]
+
+
+def adds_gate(operations: Sequence[Operation]) -> bool:
+    """Whether the pod waits behind our gate because of this patch."""
+    return any(each.op == "add" and each.path.startswith(_GATES) for each in operations)
+
+
+def _labels(pod: PodRecord) -> dict[str, str]:
+    wanted = {corral.MANAGED: _TRUE}
+    source = pod.annotations.get(INDEX_LABEL)
+    if source is not None:
+        # A missing source gives an empty index, which validation refuses.
+        wanted[pod_groups.POD_INDEX] = pod.labels.get(source, "")
+    return wanted
+
+
+def _annotations(pod: PodRecord, raw: Json) -> dict[str, str]:
+    is_grouped = any(pod_groups.GROUP_NAME in where for where in (pod.labels, pod.annotations))
+    if not is_grouped or ROLE_HASH in pod.annotations:
+        return {}
+    return {ROLE_HASH: role_hash(raw)}
+
+
+def _strings(field: str, present: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:
+    """Additions to metadata.labels or metadata.annotations, which may not exist yet."""
+    missing = {key: value for key, value in wanted.items() if present.get(key) != value}
+    if not missing:
+        return []
+    if not present:
+        return [Operation("add", f"/metadata/{field}", missing)]
+    return [
+        Operation("add", f"/metadata/{field}/{_escaped(key)}", value)
+        for key, value in missing.items()
+    ]
+
+
+def _gate(pod: PodRecord) -> list[Operation]:
+    if corral.GATE in pod.gates:
+        return []
+    gate = {"name": corral.GATE}
+    if pod.gates:
+        return [Operation("add", f"{_GATES}/-", gate)]
+    return [Operation("add", _GATES, [gate])]
+
+
+def _withdrawal(pod: PodRecord) -> list[Operation]:
+    """Take back what we added when we were asked before Kueue was."""
+    if corral.GATE not in pod.gates:
+        return []
+    place = f"{_GATES}/{pod.gates.index(corral.GATE)}"
+    operations = [Operation("test", f"{place}/name", corral.GATE), Operation("remove", place)]
+    if corral.MANAGED in pod.labels:
+        operations.append(Operation("remove", f"/metadata/labels/{_escaped(corral.MANAGED)}"))
+    return operations
+
+
+def _escaped(key: str) -> str:
+    """A key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _everything(_key: str) -> bool:
+    return True

@@ -1,0 +1,154 @@
+"""The port the API server asks: /mutate and /validate, HTTP 200 for every review.
+
+    body ──limit──▶ review ──▶ mutate | validate ──▶ review
+
+A webhook that fails must not keep pods from being created: a pod we can't read, or a bug of ours,
+is let in as it is. Only a body that is no AdmissionReview gets another status, since it has no uid
+to answer to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from starlette.requests import ClientDisconnect
+
+from app.admission import review
+from app.admission.mutate import adds_gate, mutate
+from app.admission.review import MalformedReview
+from app.admission.scope import Scope
+from app.admission.validate import FieldError, Thing, is_known, validate
+from app.errors import DecodeError
+from app.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+MUTATE = "/mutate"
+VALIDATE = "/validate"
+BROKEN = "Corral failed to look at this object; its log says why"
+
+
+class Unacceptable(Exception):
+    """A body that is not read at all; carries the HTTP status that says so."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the routes need of the rest."""
+
+    scope: Scope
+    metrics: Metrics
+    most_body_bytes: int
+
+
+def webhook(desk: Desk) -> APIRouter:
+    """The two routes. Plain ones, as in `app.extender.routes`."""
+    router = APIRouter()
+
+    @router.route(MUTATE, methods=["POST"])
+    async def mutate_(request: Request) -> Response:
+        return await _answered(desk, "mutate", request, _mutated)
+
+    @router.route(VALIDATE, methods=["POST"])
+    async def validate_(request: Request) -> Response:
+        return await _answered(desk, "validate", request, _validated)
+
+    return router
+
+
+def _mutated(desk: Desk, asked: review.Request) -> bytes:
+    is_new_pod = asked.operation == "CREATE" and not asked.sub_resource
+    if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
+        return _counted(desk, "passed", review.allowed(asked.uid))
+    operations = mutate(asked.object, asked.namespace, desk.scope)
+    if not operations:
+        return _counted(desk, "passed", review.allowed(asked.uid))
+    if adds_gate(operations) and not asked.dry_run:
+        desk.metrics.pods_gated.inc()
+    return _counted(desk, "changed", review.allowed(asked.uid, operations))
+
+
+def _validated(desk: Desk, asked: review.Request) -> bytes:
+    group, kind = asked.kind.group, asked.kind.kind
+    is_written = asked.operation in ("CREATE", "UPDATE") and not asked.sub_resource
+    if not is_written or not is_known(group, kind):
+        return _counted(desk, "passed", review.allowed(asked.uid))
+    thing = Thing(group, kind, asked.namespace, review.decoded(asked.object))
+    before = review.decoded(asked.old_object) if asked.operation == "UPDATE" else None
+    errors = validate(thing, before, desk.scope)
+    if not errors:
+        return _counted(desk, "passed", review.allowed(asked.uid))
+    _tell(asked, errors)
+    desk.metrics.admission_rejected[kind].inc()
+    return _counted(desk, "refused", review.refused(asked.uid, kind, asked.name, errors))
+
+
+async def _answered(
+    desk: Desk,
+    name: str,
+    request: Request,
+    answer: Callable[[Desk, review.Request], bytes],
+) -> Response:
+    uid = ""
+    began = time.perf_counter()
+    try:
+        body = await _body(request, desk.most_body_bytes)
+        began = time.perf_counter()
+        asked = review.request_of(body)
+        uid = asked.uid
+        content = answer(desk, asked)
+    except ClientDisconnect:
+        return Response()
+    except Unacceptable as error:
+        return _malformed(desk, error.status, str(error))
+    except (MalformedReview, DecodeError) as error:
+        if not uid:
+            return _malformed(desk, 400, str(error))
+        # The object is not as the API server would send it: whatever it is, it is no pod of ours.
+        desk.metrics.broken_requests["malformed"].inc()
+        content = _counted(desk, "unread", review.allowed(uid, warning=f"Corral: {error}"[:256]))
+    except Exception:
+        log.exception("admission", route=name)
+        content = _counted(desk, "failed", review.allowed(uid, warning=BROKEN))
+    desk.metrics.admission_seconds[name].observe(time.perf_counter() - began)
+    return Response(content, media_type="application/json")
+
+
+async def _body(request: Request, most_bytes: int) -> bytes:
+    """The whole body. Raises: Unacceptable for one that is compressed or too large."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Unacceptable(415, "a body with Content-Encoding is not accepted")
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > most_bytes:
+            raise Unacceptable(413, f"the body is over {most_bytes} bytes (admission_body_bytes)")
+    return bytes(received)
+
+
+def _malformed(desk: Desk, status: int, text: str) -> Response:
+    desk.metrics.broken_requests["malformed"].inc()
+    return Response(text.encode("utf-8", "replace"), status, media_type="text/plain")
+
+
+def _counted(desk: Desk, outcome: str, content: bytes) -> bytes:
+    desk.metrics.admissions[outcome].inc()
+    return content
+
+
+def _tell(asked: review.Request, errors: list[FieldError]) -> None:
+    log.info(
+        "admission refused",
+        kind=asked.kind.kind,
+        name=f"{asked.namespace}/{asked.name}",
+        first=str(errors[0]),
+        errors=len(errors),
+    )

@@ -1,0 +1,171 @@
+"""All writing controllers of one Corral, wired to its client, its settings and its metrics.
+
+Effects ─▶ Dispatcher ─┬─ Bind ─────────────────────────────▶ bind ──┐
+                       ├─ Refuse ──▶ the desk where it is held       ├─ outcome ─▶ Engine
+                       ├─ Ungate ──▶ ┐                    ┌▶ ungate ─┘
+                       └─ Wake …  ──▶ ┴ only while leading ┴▶ wake, evict, report
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.controllers.bind import BindController
+from app.controllers.dispatch import Dispatcher
+from app.controllers.evict import EvictController, Removal
+from app.controllers.report import ReportController
+from app.controllers.ungate import GateTimes, UngateController
+from app.controllers.wake import WakeController
+from app.kube.client import Client
+from app.metrics import Metrics
+from app.settings import Settings
+from app.state.effects import (
+    Bind,
+    BindOutcome,
+    Bound,
+    Effect,
+    Evict,
+    Refuse,
+    Report,
+    Ungate,
+    Ungated,
+    UngateOutcome,
+)
+
+NOT_LEADING = "the kube-scheduler beside another Corral leads"
+TURNED_AWAY = "PodNotInGang"  # the reason of the one report about a pod that is no member
+
+_Effect = TypeVar("_Effect", bound=Effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """Who is told. The first two are called from a controller, never from inside `feed`."""
+
+    bind_finished: Callable[[Bind, BindOutcome], None]
+    ungate_finished: Callable[[Ungate, UngateOutcome], None]
+    refuse: Callable[[Refuse], None]
+
+
+class Writers:
+    """Carries out effects; what `is_leading` does not allow is left to the leader's own Corral."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        metrics: Metrics,
+        receivers: Receivers,
+        *,
+        is_leading: Callable[[], bool],
+    ) -> None:
+        self._metrics = metrics
+        self._receivers = receivers
+        self._is_leading = is_leading
+        self._gate_times = GateTimes()
+        self._bind_seconds = settings.bind_seconds
+        self._binds = BindController(
+            client,
+            self._bind_finished,
+            concurrency=settings.bind_concurrency,
+            bind_seconds=settings.bind_seconds,
+        )
+        self._ungates = UngateController(
+            client, self._ungate_finished, concurrency=settings.ungate_concurrency
+        )
+        self._evicts = EvictController(client, self._removed, per_second=settings.evict_per_second)
+        self._wakes = WakeController(
+            client,
+            lambda outcome: metrics.wakes[outcome].inc(),
+            per_second=settings.wake_per_second,
+            burst=settings.wake_burst,
+        )
+        self._reports = ReportController(
+            client,
+            lambda outcome: metrics.reports[outcome].inc(),
+            per_minute=settings.report_per_minute,
+        )
+        self._dispatcher = Dispatcher(
+            wake=self._if_leading(self._wakes.take),
+            ungate=self._ungate,
+            remove=self._if_leading(self._evicts.take),
+            bind=self._binds.take,
+            refuse=receivers.refuse,
+            report=self._if_leading(self._report),
+        )
+
+    def feed(self, effects: Iterable[Effect]) -> None:
+        """Have effects carried out."""
+        self._dispatcher.feed(effects)
+
+    def works(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """Everything that runs until it is cancelled."""
+        return [
+            ("bind", self._binds.run()),
+            ("ungate", self._ungates.run()),
+            ("evict", self._evicts.run()),
+            ("wake", self._wakes.run()),
+            ("report", self._reports.run()),
+        ]
+
+    async def finish_binds(self) -> None:
+        """Return once no binding is under way, or after `bind_seconds`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._binds.wait_idle(), self._bind_seconds)
+
+    def _if_leading(self, take: Callable[[_Effect], None]) -> Callable[[_Effect], None]:
+        """Drop what the leader's own Corral says already; bindings only ever come from our own."""
+
+        def taken(effect: _Effect) -> None:
+            if self._is_leading():
+                take(effect)
+
+        return taken
+
+    def _ungate(self, ungate: Ungate) -> None:
+        if self._is_leading():
+            self._gate_times.ungated(ungate.uid, time.monotonic())
+            self._ungates.take(ungate)
+        else:
+            self._ungates.refuse(ungate, NOT_LEADING)  # so that it comes again once we lead
+
+    def _report(self, report: Report) -> None:
+        if report.reason == TURNED_AWAY:
+            self._metrics.rejected_pods.inc()
+        self._reports.take(report)
+
+    def _bind_finished(self, bind: Bind, outcome: BindOutcome, seconds: float) -> None:
+        self._metrics.binds[_how_bound(outcome)].inc()
+        self._metrics.bind_seconds.observe(seconds)
+        if isinstance(outcome, Bound):
+            since_gate = self._gate_times.bound(bind.uid, time.monotonic())
+            if since_gate is not None:
+                self._metrics.gate_to_bound_seconds.observe(since_gate)
+        self._receivers.bind_finished(bind, outcome)
+
+    def _ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
+        self._metrics.ungated[_how_ungated(outcome)].inc()
+        self._receivers.ungate_finished(ungate, outcome)
+
+    def _removed(self, removal: Removal, outcome: str) -> None:
+        how = "evict" if isinstance(removal, Evict) else "delete"
+        self._metrics.removals[how, outcome].inc()
+
+
+def _how_bound(outcome: BindOutcome) -> str:
+    if isinstance(outcome, Bound):
+        return "bound"
+    return "gone" if outcome.is_gone else "failed"
+
+
+def _how_ungated(outcome: UngateOutcome) -> str:
+    if isinstance(outcome, Ungated):
+        return "ungated"
+    if outcome.is_gone:
+        return "gone"
+    return "forbidden" if outcome.is_forbidden else "failed"

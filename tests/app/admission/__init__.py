@@ -1,0 +1,1 @@
+"""The webhook: what it changes, what it refuses, and its port."""

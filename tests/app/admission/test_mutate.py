@@ -1,0 +1,231 @@
+"""What the webhook changes in a pod, and what it leaves alone. Sections: kueue.md 5.2, KEP-976."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.admission.mutate import Operation, adds_gate, mutate
+from app.admission.scope import Scope
+from app.errors import DecodeError
+from tests.app.admission.port import SCOPE, patched
+from tests.cluster import RACK, Object, pod
+from tests.workloads import GROUP, TOTAL, asking, member
+
+GATE = {"name": "corral.dev/gang"}
+MANAGED = "corral.dev/managed"
+ROLE_HASH = "kueue.x-k8s.io/role-hash"
+INDEX = "kueue.x-k8s.io/pod-group-pod-index"
+INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index-label"
+QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+IN_RACK = asking(required=RACK)
+
+
+def operations(thing: Object, scope: Scope = SCOPE) -> list[Operation]:
+    return mutate(json.dumps(thing).encode(), thing["metadata"].get("namespace", ""), scope)
+
+
+def after(thing: Object, scope: Scope = SCOPE) -> Any:
+    """The pod as the API server goes on with it."""
+    return patched(thing, msgspec.to_builtins(operations(thing, scope)))
+
+
+def with_labels(thing: Object, **labels: str) -> Object:
+    return {**thing, "metadata": {**thing["metadata"], "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p", annotations=IN_RACK), id="required"),
+        pytest.param(pod("p", annotations=asking(preferred=RACK)), id="preferred"),
+        pytest.param(pod("p", annotations=asking(unconstrained=True)), id="unconstrained"),
+        pytest.param(member("g", 0, 2), id="group_as_annotation"),
+        pytest.param(pod("p", labels={GROUP: "g"}, annotations={TOTAL: "2"}), id="group_as_label"),
+        pytest.param(pod("p", labels={GROUP: "g"}), id="group_without_its_size"),
+        pytest.param(pod("p", annotations={**IN_RACK, GROUP: "a b"}), id="mistaken_group"),
+    ],
+)
+def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
+    changed = after(thing)
+    assert changed["spec"]["schedulingGates"] == [GATE]
+    assert changed["metadata"]["labels"][MANAGED] == "true"
+    assert adds_gate(operations(thing))
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p"), id="ordinary"),
+        pytest.param(pod("p", labels=QUEUE), id="queue_name_alone"),
+        pytest.param(
+            pod("p", annotations=IN_RACK, scheduler="default-scheduler"), id="of_another_scheduler"
+        ),
+        pytest.param(pod("p", annotations=asking()), id="asks_for_nothing"),
+        pytest.param(pod("p", annotations=IN_RACK, nodeName="n1"), id="bound_already"),
+        pytest.param(pod("p", annotations=IN_RACK, namespace="kube-system"), id="excluded"),
+        pytest.param(pod("p", annotations=IN_RACK, labels={MANAGED: "false"}), id="opted_out"),
+    ],
+)
+def test_5_2_other_pods_are_left_alone(thing):
+    scope = replace(SCOPE, namespaces_excluded=frozenset({"kube-system"}))
+    assert operations(thing, scope) == []
+
+
+def test_any_scheduler_is_ours_where_none_is_named():
+    thing = pod("p", annotations=IN_RACK, scheduler="default-scheduler")
+    assert after(thing, replace(SCOPE, scheduler_name=""))["spec"]["schedulingGates"] == [GATE]
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p", annotations=IN_RACK), id="empty_labels"),
+        pytest.param(pod("p", labels={"app": "x"}, annotations=IN_RACK), id="labels"),
+        pytest.param(pod("p", annotations=IN_RACK, gates=["example.com/quota"]), id="gates"),
+    ],
+)
+def test_5_2_what_is_there_stays(thing):
+    changed = after(thing)
+    assert changed["metadata"]["labels"] == {**thing["metadata"]["labels"], MANAGED: "true"}
+    before = thing["spec"].get("schedulingGates", [])
+    assert changed["spec"]["schedulingGates"] == [*before, GATE]
+    assert changed["metadata"]["annotations"] == thing["metadata"]["annotations"]
+
+
+def test_5_2_fields_that_do_not_exist_yet_are_made():
+    thing = pod("p", labels={GROUP: "g"})
+    del thing["metadata"]["annotations"]
+    assert list(after(thing)["metadata"]["annotations"]) == [ROLE_HASH]
+
+
+def test_5_2_a_second_call_changes_nothing():
+    thing = member("g", 0, 2, annotations={INDEX_LABEL: "job-index"})
+    thing["metadata"]["labels"] = {"job-index": "1"}
+    once = after(thing)
+    assert operations(once) == []
+
+
+def test_5_2_the_index_label_is_copied_from_the_label_that_is_named():
+    thing = member("g", 0, 2, annotations={INDEX_LABEL: "example.com/rank"})
+    changed = after(with_labels(thing, **{"example.com/rank": "1"}))
+    assert changed["metadata"]["labels"][INDEX] == "1"
+
+
+def test_5_2_a_missing_source_gives_an_empty_index():
+    changed = after(member("g", 0, 2, annotations={INDEX_LABEL: "example.com/rank"}))
+    assert changed["metadata"]["labels"][INDEX] == ""
+
+
+def test_5_2_the_named_label_wins_over_an_index_of_the_pods_own():
+    thing = member("g", 0, 2, annotations={INDEX_LABEL: "rank"})
+    assert after(with_labels(thing, rank="1", **{INDEX: "0"}))["metadata"]["labels"][INDEX] == "1"
+
+
+def test_5_4_members_of_a_group_carry_their_role():
+    one, other, large = (
+        after(thing)["metadata"]["annotations"][ROLE_HASH]
+        for thing in (
+            member("g", 0, 3),
+            member("g", 1, 3),
+            member("g", 2, 3, requests={"cpu": "31"}),
+        )
+    )
+    assert one == other != large
+
+
+def test_5_4_a_role_that_is_there_is_trusted():
+    changed = after(member("g", 0, 2, annotations={ROLE_HASH: "driver"}))
+    assert changed["metadata"]["annotations"][ROLE_HASH] == "driver"
+
+
+def test_5_4_a_pod_of_no_group_has_no_role():
+    assert ROLE_HASH not in after(pod("p", annotations=IN_RACK))["metadata"]["annotations"]
+
+
+KUEUES = [
+    pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, id="managed_label"),
+    pytest.param({"gates": ["kueue.x-k8s.io/admission"]}, id="admission_gate"),
+    pytest.param({"gates": ["kueue.x-k8s.io/topology"]}, id="topology_gate"),
+    pytest.param({"labels": {"kueue.x-k8s.io/podset": "main"}}, id="pod_of_a_managed_job"),
+    pytest.param(
+        {"annotations": {**IN_RACK, "kueue.x-k8s.io/workload": "job-x"}}, id="pod_of_a_workload"
+    ),
+]
+
+
+@pytest.mark.parametrize("fields", KUEUES)
+def test_hands_off_what_kueue_manages(fields):
+    assert operations(pod("p", **{"annotations": IN_RACK, **fields})) == []
+
+
+def test_a_queue_name_is_kueues_only_where_kueue_runs():
+    thing = pod("p", annotations=IN_RACK, labels=QUEUE)
+    assert adds_gate(operations(thing))
+    assert operations(thing, replace(SCOPE, kueue_manages=True)) == []
+
+
+@pytest.mark.parametrize("fields", KUEUES)
+def test_a_pod_that_kueue_took_in_after_us_is_given_back(fields):
+    thing = pod("p", **{"annotations": IN_RACK, **fields})
+    ours = {MANAGED: "true", **thing["metadata"]["labels"]}
+    gates = [GATE, *thing["spec"].get("schedulingGates", [])]
+    taken = {
+        **thing,
+        "metadata": {**thing["metadata"], "labels": ours},
+        "spec": {**thing["spec"], "schedulingGates": gates},
+    }
+    changed = after(taken)
+    assert changed["spec"]["schedulingGates"] == gates[1:]
+    assert changed["metadata"]["labels"] == thing["metadata"]["labels"]
+    assert not adds_gate(operations(taken))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b"[]", id="array"),
+        pytest.param(b'{"spec":{"schedulingGates":{}}}', id="gates_that_are_no_list"),
+        pytest.param(b'{"metadata":{"labels":{"a":1}}}', id="label_that_is_no_string"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"metadata":{"name":"\\ud800"}}', id="lone_surrogate"),
+    ],
+)
+def test_what_is_no_pod_is_an_error(raw):
+    with pytest.raises(DecodeError):
+        mutate(raw, "team", SCOPE)
+
+
+STRINGS = st.sampled_from(
+    ["", "true", "false", "g", "a/b", "~", "1", "kueue.x-k8s.io/x", "é\u202e"]
+)
+KEYS = st.sampled_from(
+    [GROUP, TOTAL, INDEX, INDEX_LABEL, MANAGED, ROLE_HASH, *IN_RACK, "a~b/c~1", "app"]
+)
+
+
+@given(
+    labels=st.none() | st.dictionaries(KEYS, STRINGS),
+    annotations=st.none() | st.dictionaries(KEYS, STRINGS),
+    gates=st.none() | st.lists(st.sampled_from(["x.y/z", "corral.dev/gang"]), unique=True),
+)
+def test_any_pod_can_be_patched_and_is_at_rest_after_it(labels, annotations, gates):
+    given = {"labels": labels, "annotations": annotations}
+    thing: Object = {
+        "metadata": {"name": "p", **{k: v for k, v in given.items() if v is not None}},
+        "spec": {"schedulerName": "corral"} | ({} if gates is None else {"schedulingGates": gates}),
+    }
+    if gates is not None:
+        thing["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+    changed = after(thing)
+    assert operations(changed) == []
+    names = [gate["name"] for gate in changed["spec"].get("schedulingGates", [])]
+    assert names[: len(gates or [])] == (gates or [])

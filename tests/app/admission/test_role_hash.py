@@ -1,0 +1,102 @@
+"""The role hash: Kueue's digits, and what counts as another role. Section: kueue.md 5.4."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from app.admission.role_hash import role_hash
+from app.errors import DecodeError
+
+
+def hashed(*, container: dict[str, Any] | None = None, **spec: Any) -> str:
+    """The hash of a pod with one container."""
+    main = {"name": "main", "image": "a", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"containers": [main | (container or {})], **spec}
+    return role_hash(json.dumps({"metadata": {"name": "p"}, "spec": whole}).encode())
+
+
+def test_5_4_it_is_what_kueue_writes_for_the_same_pod():
+    # Kueue's own tests state this value for a pod of one container with an empty map of requests.
+    pod = {"spec": {"containers": [{"name": "c", "resources": {"requests": {}}}]}}
+    assert role_hash(json.dumps(pod).encode()) == "a9f06f3a"
+
+
+def test_5_4_it_is_eight_digits_of_the_sha256_of_gos_json():
+    go = (
+        '{"spec":{"affinity":null,"containers":[{"ports":[{"containerPort":80,"protocol":"TCP"}],'
+        '"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}],"initContainers":[{"ports":null,'
+        '"resources":{"requests":null}}],"nodeSelector":{"pool":"a\\u003cb\\u0026c\\u003e"},'
+        '"overhead":null,"priority":7,"resourceClaims":null,"resources":{"cpu":"4"},'
+        '"runtimeClassName":"kata","tolerations":[{"key":"gpu","operator":"Exists"}],'
+        '"topologySpreadConstraints":null}}'
+    )
+    spec = {
+        "containers": [
+            {
+                "name": "main",
+                "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2"}},
+            }
+        ],
+        "initContainers": [{"name": "fetch", "resources": {}}],
+        "nodeSelector": {"pool": "a<b&c>"},
+        "priority": 7,
+        "resources": {"requests": {"cpu": "4"}},
+        "runtimeClassName": "kata",
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+    expected = hashlib.sha256(go.encode()).hexdigest()[:8]
+    assert role_hash(json.dumps({"spec": spec}).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"container": {"resources": {"requests": {"cpu": "2"}}}}, id="requests"),
+        pytest.param({"container": {"ports": [{"containerPort": 80}]}}, id="ports"),
+        pytest.param({"nodeSelector": {"pool": "a"}}, id="node_selector"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="tolerations"),
+        pytest.param({"priority": 1}, id="priority"),
+        pytest.param({"runtimeClassName": "kata"}, id="runtime_class"),
+        pytest.param({"overhead": {"cpu": "1"}}, id="overhead"),
+        pytest.param({"affinity": {}}, id="affinity"),
+        pytest.param({"resources": {"requests": {"cpu": "1"}}}, id="pod_level_resources"),
+        pytest.param({"resourceClaims": [{"name": "gpu"}]}, id="resource_claims"),
+        pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, id="spread"),
+        pytest.param({"initContainers": [{"name": "i"}]}, id="init_containers"),
+    ],
+)
+def test_5_4_another_shape_is_another_role(change):
+    assert hashed(**change) != hashed()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"container": {"image": "b"}}, id="image"),
+        pytest.param({"container": {"env": [{"name": "RANK", "value": "1"}]}}, id="env"),
+        pytest.param({"container": {"args": ["--index", "1"]}}, id="arguments"),
+        pytest.param({"volumes": [{"name": "data-1"}]}, id="volumes"),
+        pytest.param({"preemptionPolicy": "Never"}, id="preemption_policy"),
+        pytest.param({"hostname": "worker-1"}, id="hostname"),
+    ],
+)
+def test_5_4_what_does_not_matter_for_placing_is_the_same_role(change):
+    assert hashed(**change) == hashed()
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"spec":null}', b'{"spec":{"containers":[]}}'])
+def test_a_pod_that_says_nothing_has_a_role_too(body):
+    assert role_hash(body) == role_hash(b'{"spec":{}}')
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"spec":{"containers":{}}}', b'{"spec":{"affinity":' + b"[" * 100_000]
+)
+def test_what_is_no_pod_is_an_error(body):
+    with pytest.raises(DecodeError):
+        role_hash(body)

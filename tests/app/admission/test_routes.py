@@ -1,0 +1,247 @@
+"""The port over real TLS: reviews in and out, and whatever else arrives there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.admission.scope import Scope
+from tests.app.admission.certificates import HOST, pair
+from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
+from tests.app.polling import until
+from tests.cluster import RACK, job, pod
+from tests.workloads import REQUIRED, asking, member
+
+JSON = {"Content-Type": "application/json"}
+BROKEN = {REQUIRED: "my rack"}
+
+
+async def post(running: Running, path: str, body: object) -> dict[str, Any]:
+    """The response in the review that comes back."""
+    async with running.client(pair("first")) as client:
+        answer = await client.post(path, json=body)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    whole = answer.json()
+    assert (whole["apiVersion"], whole["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response: dict[str, Any] = whole["response"]
+    assert response["uid"] == UID
+    return response
+
+
+async def test_a_member_is_let_in_gated(tmp_path: Path):
+    thing = member("g", 0, 2)
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(thing))
+        assert response["allowed"] is True
+        changed = patched(thing, patch_of(response))
+        assert changed["spec"]["schedulingGates"] == [{"name": "corral.dev/gang"}]
+        assert running.value("corral_pods_gated_total") == 1
+        assert running.value("corral_admissions_total", outcome="changed") == 1
+        assert running.value("corral_admission_seconds_count", route="mutate") == 1
+
+
+async def test_a_dry_run_is_changed_but_not_counted_as_gated(tmp_path: Path):
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(member("g", 0, 2), dryRun=True))
+        assert patch_of(response)
+        assert running.value("corral_pods_gated_total") == 0
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(review(pod("p")), id="ordinary_pod"),
+        pytest.param(
+            review(member("g", 0, 2), before=member("g", 0, 2), operation="UPDATE"), id="update"
+        ),
+        pytest.param(review(None, before=member("g", 0, 2), operation="DELETE"), id="delete"),
+        pytest.param(review(member("g", 0, 2), subResource="status"), id="subresource"),
+        pytest.param(review(job("j", pods=2, annotations=asking(required=RACK))), id="job"),
+    ],
+)
+async def test_everything_else_is_let_in_as_it_is(tmp_path: Path, asked):
+    async with running_port(tmp_path) as running:
+        for path in ("/mutate", "/validate"):
+            assert await post(running, path, asked) == {"uid": UID, "allowed": True}
+
+
+async def test_a_refusal_names_every_field_in_text_and_in_causes(tmp_path: Path):
+    thing = pod("p", annotations={**BROKEN, "kueue.x-k8s.io/podset-slice-size": "0"})
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/validate", review(thing))
+        assert response["allowed"] is False
+        status = response["status"]
+        assert (status["code"], status["reason"], status["status"]) == (422, "Invalid", "Failure")
+        fields = {cause["field"] for cause in status["details"]["causes"]}
+        assert fields == {
+            f"metadata.annotations[{REQUIRED}]",
+            "metadata.annotations[kueue.x-k8s.io/podset-slice-size]",
+        }
+        for cause in status["details"]["causes"]:
+            assert f"{cause['field']}: {cause['message']}" in status["message"]
+        assert status["message"][0] + status["message"][-1] == "[]"
+        assert running.value("corral_admission_rejected_total", kind="Pod") == 1
+        assert running.value("corral_admissions_total", outcome="refused") == 1
+
+
+async def test_a_job_is_refused_with_the_path_of_its_template(tmp_path: Path):
+    async with running_port(tmp_path) as running:
+        asked = review(job("j", pods=2, annotations=BROKEN))
+        response = await post(running, "/validate", asked)
+        assert response["status"]["message"].startswith(
+            f"spec.template.metadata.annotations[{REQUIRED}]: Invalid value: "
+        )
+        assert running.value("corral_admission_rejected_total", kind="Job") == 1
+
+
+async def test_only_new_errors_refuse_an_update(tmp_path: Path):
+    before = pod("p", annotations=BROKEN)
+    async with running_port(tmp_path) as running:
+        same = review(before, before=before, operation="UPDATE")
+        assert (await post(running, "/validate", same))["allowed"] is True
+        worse = pod("p", annotations={**BROKEN, "kueue.x-k8s.io/podset-slice-size": "0"})
+        asked = review(worse, before=before, operation="UPDATE")
+        assert (await post(running, "/validate", asked))["allowed"] is False
+
+
+async def test_the_scope_of_the_settings_holds(tmp_path: Path):
+    scope = Scope("corral", frozenset({"team"}))
+    thing = member("g", 0, 2, namespace="team")
+    async with running_port(tmp_path, scope=scope) as running:
+        assert not patch_of(await post(running, "/mutate", review(thing)))
+        other = review(thing, namespace="elsewhere")
+        assert patch_of(await post(running, "/mutate", other))
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        pytest.param(b"", "no AdmissionReview", id="empty"),
+        pytest.param(b"{", "no AdmissionReview", id="cut_off"),
+        pytest.param(b"null", "no AdmissionReview", id="null"),
+        pytest.param(b"[]", "no AdmissionReview", id="array"),
+        pytest.param(b"[" * 100_000, "no AdmissionReview", id="deep"),
+        pytest.param(b"{}", "expected admission.k8s.io/v1 AdmissionReview", id="nothing_said"),
+        pytest.param(b'{"request":{"uid":7}}', "$.request.uid", id="uid_that_is_a_number"),
+        pytest.param(b"\xff\xfe{}", "no AdmissionReview", id="not_utf_8"),
+        pytest.param(
+            b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview",'
+            b'"request":{"uid":"a"}}',
+            "got 'admission.k8s.io/v1beta1 AdmissionReview'",
+            id="older_version",
+        ),
+        pytest.param(
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+            "request.uid",
+            id="no_request",
+        ),
+        pytest.param(
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":""}}',
+            "request.uid",
+            id="empty_uid",
+        ),
+    ],
+)
+async def test_what_is_no_review_is_a_400_that_says_why(tmp_path: Path, path, body, text):
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        answer = await client.post(path, content=body, headers=JSON)
+        assert answer.status_code == 400
+        assert text in answer.text
+        assert running.value("corral_broken_requests_total", reason="malformed") == 1
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param({"metadata": 7, "spec": "x"}, id="wrong_types"),
+        pytest.param([], id="array"),
+        pytest.param("pod", id="string"),
+        pytest.param(None, id="null"),
+        pytest.param({"metadata": {"labels": {"a": 1}, "annotations": None}}, id="odd_labels"),
+        pytest.param({"spec": {"containers": [None, 3]}, "metadata": {}}, id="odd_containers"),
+        pytest.param(
+            {"metadata": {"annotations": {f"k{n}": "v" for n in range(20_000)}}}, id="large"
+        ),
+    ],
+)
+async def test_an_object_of_any_form_is_let_in_with_its_uid(tmp_path: Path, path, thing):
+    async with running_port(tmp_path) as running:
+        response = await post(running, path, review(thing, kind="Pod", group=""))
+        assert response["allowed"] is True
+        assert not patch_of(response)
+        assert running.value("corral_admissions_total", outcome="failed") == 0
+
+
+async def test_an_object_that_is_too_deep_is_no_review(tmp_path: Path):
+    body = json.dumps(review({})).encode().replace(b'"object": {}', b'"object": ' + b"[" * 90_000)
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        answer = await client.post("/validate", content=body, headers=JSON)
+        assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("more", [1, 100_000])
+async def test_a_body_over_the_limit_is_refused_and_the_port_goes_on(tmp_path: Path, more: int):
+    fits = json.dumps(review(pod("p"))).encode()
+    async with running_port(tmp_path, most_body_bytes=len(fits)) as running:
+        async with running.client(pair("first")) as client:
+            with contextlib.suppress(httpx.HTTPError):  # the guard cuts off what is far too large
+                answer = await client.post("/mutate", content=fits + b" " * more)
+                assert answer.status_code == 413
+                assert "admission_body_bytes" in answer.text
+        async with running.client(pair("first")) as client:
+            assert (await client.post("/mutate", content=fits)).status_code == 200
+
+
+async def test_a_compressed_body_is_refused(tmp_path: Path):
+    body = gzip.compress(json.dumps(review(pod("p"))).encode())
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        headers = {**JSON, "Content-Encoding": "gzip"}
+        answer = await client.post("/mutate", content=body, headers=headers)
+        assert answer.status_code == 415
+
+
+async def test_a_slow_body_is_cut_off_and_others_are_answered_meanwhile(tmp_path: Path):
+    async with running_port(tmp_path, receive_seconds=0.2) as running:
+        port = int(running.url.rpartition(":")[2])
+        _, writer = await asyncio.open_connection(
+            HOST, port, ssl=pair("first").client(), server_hostname=HOST
+        )
+        writer.write(b"POST /mutate HTTP/1.1\r\nHost: corral\r\nContent-Length: 100\r\n\r\n{")
+        await writer.drain()
+        assert (await post(running, "/mutate", review(pod("p"))))["allowed"] is True
+        await until(lambda: running.value("corral_broken_requests_total", reason="late") == 1)
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        pytest.param("GET", "/mutate", 405, id="get"),
+        pytest.param("POST", "/mutate/", 404, id="another_slash"),
+        pytest.param("POST", "/filter", 404, id="a_verb"),
+        pytest.param("GET", "/metrics", 404, id="metrics"),
+        pytest.param("GET", "/docs", 404, id="docs"),
+    ],
+)
+async def test_the_port_serves_nothing_else(tmp_path: Path, method, path, status):
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        assert (await client.request(method, path)).status_code == status
+
+
+async def test_a_hundred_reviews_at_once_are_all_answered_with_their_own_uid(tmp_path: Path):
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        asked = [review(member("g", n, 100), uid=f"uid-{n}") for n in range(100)]
+        answers = await asyncio.gather(*(client.post("/mutate", json=each) for each in asked))
+        uids = [answer.json()["response"]["uid"] for answer in answers]
+        assert uids == [f"uid-{n}" for n in range(100)]
+        assert running.value("corral_pods_gated_total") == 100

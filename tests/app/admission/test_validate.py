@@ -1,0 +1,371 @@
+"""What is wrong with a whole object: every kind of template, each error at its own field."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.admission.scope import Scope
+from app.admission.templates import MOST_TEMPLATES
+from app.admission.validate import Thing, is_known, validate
+from app.dialects.validation import TEMPLATES
+from app.metrics import ADMITTED_KINDS
+from tests.app.admission.port import SCOPE
+from tests.cluster import BLOCK, RACK, Object, job, pod
+from tests.workloads import GROUP, REQUIRED, TOTAL, asking, member
+
+SLICE_LEVEL = "kueue.x-k8s.io/podset-slice-required-topology"
+SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
+RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
+BROKEN = {REQUIRED: "my rack"}
+QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+
+
+def slices_of(pods: int) -> dict[str, str]:
+    return {SLICE_LEVEL: RACK, SLICE_SIZE: str(pods)}
+
+
+def template(annotations: dict[str, str], scheduler: str = "corral") -> Object:
+    return {"metadata": {"annotations": annotations}, "spec": {"schedulerName": scheduler}}
+
+
+def made(api_version: str, kind: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "train", "namespace": "team"},
+        "spec": spec,
+    }
+
+
+def stateful_set(annotations: dict[str, str], replicas: int | None = None) -> Object:
+    count = {} if replicas is None else {"replicas": replicas}
+    return made("apps/v1", "StatefulSet", template=template(annotations), **count)
+
+
+def job_set(*sets: tuple[dict[str, str], int, int]) -> Object:
+    """A JobSet; each set is its annotations, its Jobs, and the pods of one of them."""
+    jobs = [
+        {
+            "name": f"set{number}",
+            "replicas": replicas,
+            "template": {"spec": {"parallelism": pods, "template": template(annotations)}},
+        }
+        for number, (annotations, replicas, pods) in enumerate(sets)
+    ]
+    return made("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs)
+
+
+def leader_worker_set(workers: dict[str, str], leader: dict[str, str] | None, size: int) -> Object:
+    leaders = {} if leader is None else {"leaderTemplate": template(leader)}
+    return made(
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        leaderWorkerTemplate={"size": size, "workerTemplate": template(workers), **leaders},
+    )
+
+
+def kubeflow(kind: str, field: str, **types: tuple[dict[str, str], int]) -> Object:
+    replicas = {
+        name: {"replicas": pods, "template": template(annotations)}
+        for name, (annotations, pods) in types.items()
+    }
+    return made("kubeflow.org/v1", kind, **{field: replicas})
+
+
+def errors(thing: Object, before: Object | None = None, scope: Scope = SCOPE) -> list[str]:
+    group = thing["apiVersion"].rpartition("/")[0]
+    namespace = thing["metadata"].get("namespace", "team")
+    return [
+        str(error)
+        for error in validate(Thing(group, thing["kind"], namespace, thing), before, scope)
+    ]
+
+
+def changed(thing: Object, **annotations: str | None) -> Object:
+    """A copy with other annotations; None takes one away."""
+    other = copy.deepcopy(thing)
+    strings = other["metadata"]["annotations"] | annotations
+    other["metadata"]["annotations"] = {k: v for k, v in strings.items() if v is not None}
+    return other
+
+
+@pytest.mark.parametrize(
+    ("thing", "path"),
+    [
+        pytest.param(pod("p", annotations=BROKEN), "metadata", id="Pod"),
+        pytest.param(job("j", pods=2, annotations=BROKEN), "spec.template.metadata", id="Job"),
+        pytest.param(stateful_set(BROKEN), "spec.template.metadata", id="StatefulSet"),
+        pytest.param(
+            job_set(({}, 1, 1), (BROKEN, 1, 1)),
+            "spec.replicatedJobs[1].template.spec.template.metadata",
+            id="JobSet",
+        ),
+        pytest.param(
+            leader_worker_set({}, BROKEN, 4),
+            "spec.leaderWorkerTemplate.leaderTemplate.metadata",
+            id="LeaderWorkerSet_leader",
+        ),
+        pytest.param(
+            leader_worker_set(BROKEN, None, 4),
+            "spec.leaderWorkerTemplate.workerTemplate.metadata",
+            id="LeaderWorkerSet_worker",
+        ),
+        *(
+            pytest.param(
+                kubeflow(kind, field, Worker=(BROKEN, 2)),
+                f"spec.{field}[Worker].template.metadata",
+                id=kind,
+            )
+            for kind, field in (
+                ("PyTorchJob", "pytorchReplicaSpecs"),
+                ("TFJob", "tfReplicaSpecs"),
+                ("XGBoostJob", "xgbReplicaSpecs"),
+                ("PaddleJob", "paddleReplicaSpecs"),
+                ("JAXJob", "jaxReplicaSpecs"),
+                ("MPIJob", "mpiReplicaSpecs"),
+            )
+        ),
+    ],
+)
+def test_1_3_each_kind_is_refused_with_the_path_of_its_template(thing, path):
+    assert errors(thing) == [
+        f'{path}.annotations[{REQUIRED}]: Invalid value: "my rack": must be the key of a node '
+        "label, such as topology.kubernetes.io/rack"
+    ]
+
+
+def test_every_kind_that_is_checked_is_counted():
+    assert sorted(ADMITTED_KINDS) == sorted(["Pod", *(kind for _, kind in TEMPLATES)])
+    assert all(is_known(group, kind) for group, kind in TEMPLATES)
+    assert is_known("", "Pod")
+    assert not is_known("apps", "Deployment")
+
+
+@pytest.mark.parametrize(
+    ("of_size", "pods"),
+    [
+        pytest.param(lambda n: job("j", pods=8, annotations=slices_of(n)), 8, id="Job"),
+        pytest.param(
+            lambda n: (
+                job("j", pods=8, annotations=slices_of(n))
+                | {"spec": {"parallelism": 8, "completions": 6, "template": template(slices_of(n))}}
+            ),
+            6,
+            id="Job_with_fewer_completions",
+        ),
+        pytest.param(
+            lambda n: made("batch/v1", "Job", template=template(slices_of(n))), 1, id="Job_default"
+        ),
+        pytest.param(lambda n: stateful_set(slices_of(n), 5), 5, id="StatefulSet"),
+        pytest.param(lambda n: stateful_set(slices_of(n)), 1, id="StatefulSet_default"),
+        pytest.param(lambda n: job_set((slices_of(n), 3, 4)), 12, id="JobSet"),
+        pytest.param(lambda n: leader_worker_set(slices_of(n), None, 8), 8, id="LWS_alike"),
+        pytest.param(lambda n: leader_worker_set(slices_of(n), {}, 8), 7, id="LWS_workers"),
+        pytest.param(lambda n: leader_worker_set({}, slices_of(n), 8), 1, id="LWS_leader"),
+        pytest.param(
+            lambda n: kubeflow("TFJob", "tfReplicaSpecs", PS=({}, 2), Worker=(slices_of(n), 4)),
+            4,
+            id="Kubeflow",
+        ),
+    ],
+)
+def test_1_3_a_slice_is_held_against_the_size_of_its_own_pod_set(of_size, pods):
+    assert errors(of_size(pods)) == []
+    (told,) = errors(of_size(pods + 1))
+    assert f"[{SLICE_SIZE}]: Invalid value: " in told
+    assert told.endswith(f"must not be greater than pod set count {pods}")
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(stateful_set(slices_of(4), 0), id="scaled_to_none"),
+        pytest.param(pod("p", annotations=slices_of(4)), id="plain_pod"),
+    ],
+)
+def test_1_3_where_the_size_is_not_known_no_slice_is_too_large(thing):
+    assert errors(thing) == []
+
+
+def test_1_3_a_job_of_a_job_set_has_a_part_of_the_pods_only():
+    thing = job("j", pods=2, annotations={**slices_of(8), REQUIRED: BLOCK})
+    assert errors(thing) != []
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train"}
+    thing["metadata"]["ownerReferences"] = [owner | {"uid": "u", "controller": True}]
+    assert errors(thing) == []
+
+
+GROUPED = {REQUIRED: RACK, POD_SET_GROUP: "g"}
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(job_set((GROUPED, 1, 1), (GROUPED, 2, 4)), id="JobSet"),
+        pytest.param(leader_worker_set(GROUPED, GROUPED, 8), id="LeaderWorkerSet"),
+        pytest.param(
+            kubeflow("MPIJob", "mpiReplicaSpecs", Launcher=(GROUPED, 1), Worker=(GROUPED, 4)),
+            id="MPIJob",
+        ),
+        pytest.param(job("train-workers-0", pods=4, annotations=GROUPED), id="Job_of_a_JobSet"),
+    ],
+)
+def test_1_3_a_leader_and_its_workers_are_let_in(thing):
+    assert errors(thing) == []
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        pytest.param(job_set((GROUPED, 1, 1)), "got: 1 pod set(s)", id="one_set"),
+        pytest.param(leader_worker_set(GROUPED, {}, 8), "got: 1 pod set(s)", id="no_leader"),
+        pytest.param(
+            job_set((GROUPED, 2, 1), (GROUPED, 1, 3)), "got: 2 replica(s) and 3", id="no_set_of_one"
+        ),
+        pytest.param(
+            job_set((GROUPED, 1, 1), ({**GROUPED, REQUIRED: BLOCK}, 1, 3)),
+            "consistent with 'spec.replicatedJobs[1].template.spec.template.metadata.annotations'",
+            id="two_levels",
+        ),
+    ],
+)
+def test_1_3_a_pod_set_group_that_is_not_whole_is_refused(thing, text):
+    told = errors(thing)
+    assert any(text in each for each in told)
+    assert all(each.startswith("spec.") for each in told)
+
+
+@pytest.mark.parametrize(("elastic", "refused"), [("true", 1), ("false", 0)])
+def test_1_3_an_elastic_job_that_asks_for_one_domain_is_refused(elastic, refused):
+    thing = job("j", pods=2, annotations=asking(required=RACK))
+    thing["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": elastic}
+    told = errors(thing)
+    assert len(told) == refused
+    assert all(f"annotations[{REQUIRED}]: Forbidden: " in each for each in told)
+
+
+def test_5_3_a_template_of_a_pod_group_is_checked_like_its_pods():
+    (told,) = errors(stateful_set({GROUP: "g"}))
+    assert told.startswith(f"spec.template.metadata.annotations[{TOTAL}]: Required value: both")
+
+
+def test_all_errors_of_all_templates_are_told():
+    thing = job_set((BROKEN, 1, 1), ({**BROKEN, SLICE_SIZE: "x"}, 1, 1))
+    fields = [each.partition(": ")[0] for each in errors(thing)]
+    paths = [f"spec.replicatedJobs[{n}].template.spec.template.metadata" for n in (0, 1)]
+    assert set(fields) == {
+        f"{paths[0]}.annotations[{REQUIRED}]",
+        f"{paths[1]}.annotations[{REQUIRED}]",
+        f"{paths[1]}.annotations[{SLICE_SIZE}]",
+    }
+    assert len(fields) == 4  # the size is no number, and it stands alone
+
+
+def test_what_no_rule_names_but_reading_the_gang_refuses_is_told():
+    (told,) = errors(pod("p", annotations={**asking(required=RACK), "corral.dev/spare-pods": "-"}))
+    assert told.startswith("metadata.annotations: Invalid value: annotation corral.dev/spare-pods:")
+
+
+@pytest.mark.parametrize(
+    ("thing", "scope"),
+    [
+        pytest.param(pod("p", annotations=BROKEN, scheduler="volcano"), SCOPE, id="scheduler"),
+        pytest.param(
+            pod("p", annotations=BROKEN, namespace="kube-system"),
+            replace(SCOPE, namespaces_excluded=frozenset({"kube-system"})),
+            id="namespace",
+        ),
+        pytest.param(
+            pod("p", annotations=BROKEN, gates=["kueue.x-k8s.io/admission"]), SCOPE, id="kueues_pod"
+        ),
+        pytest.param(
+            pod("p", annotations=BROKEN, labels=QUEUE),
+            replace(SCOPE, kueue_manages=True),
+            id="pod_in_a_queue",
+        ),
+        pytest.param(
+            job("j", pods=1, annotations=BROKEN)
+            | {"metadata": {"name": "j", "labels": QUEUE, "namespace": "default"}},
+            replace(SCOPE, kueue_manages=True),
+            id="job_in_a_queue",
+        ),
+        pytest.param(
+            made("apps/v1", "Deployment", template=template(BROKEN)), SCOPE, id="unknown_kind"
+        ),
+        pytest.param(
+            made("example.com/v1", "Job", template=template(BROKEN)), SCOPE, id="foreign_group"
+        ),
+    ],
+)
+def test_what_is_not_ours_is_let_in(thing, scope):
+    assert errors(thing, scope=scope) == []
+
+
+def test_an_error_that_was_there_before_does_not_hold_up_a_change():
+    before = pod("p", annotations=BROKEN)
+    assert errors(changed(before, note="finalized"), before) == []
+
+
+def test_a_change_is_refused_for_what_it_brings_in():
+    before = pod("p", annotations=BROKEN)
+    (told,) = errors(changed(before, **{SLICE_SIZE: "2"}), before)
+    assert told.startswith(f"metadata.annotations[{SLICE_SIZE}]: Forbidden: ")
+
+
+def test_a_template_scaled_below_its_slice_is_refused():
+    (told,) = errors(stateful_set(slices_of(4), 2), stateful_set(slices_of(4), 8))
+    assert told.endswith("must not be greater than pod set count 2")
+
+
+def test_5_3_a_pod_may_not_change_its_group():
+    before = member("g", 0, 2)
+    (told,) = errors(changed(before, **{GROUP: "h"}), before)
+    assert told == f'metadata.annotations[{GROUP}]: Invalid value: "h": field is immutable'
+
+
+def test_5_3_a_pod_that_ends_its_group_may_not_take_it_back():
+    before = member("g", 0, 2, annotations={RETRIABLE: "false"})
+    (told,) = errors(changed(before, **{RETRIABLE: None}), before)
+    assert told == (
+        f"metadata.annotations[{RETRIABLE}]: Forbidden: "
+        "unretriable pod group can't be converted to retriable"
+    )
+
+
+def test_a_long_value_is_shown_in_part_and_escaped():
+    (told,) = errors(pod("p", annotations={REQUIRED: 'a"\n\u202e' + "x" * 100_000}))
+    assert len(told) < 600
+    assert '"a\\"\\n' in told
+    assert "…" in told
+    assert "\n" not in told
+
+
+def test_an_object_of_thousands_of_templates_is_answered_soon():
+    assert len(errors(job_set(*[(BROKEN, 1, 1)] * 5_000))) == MOST_TEMPLATES
+
+
+ANYTHING: list[Any] = [None, True, 0, -1, "x", [], {}, [None], {"spec": 3}, {"metadata": []}]
+
+
+@pytest.mark.parametrize("kind", [("", "Pod"), *TEMPLATES], ids=lambda kind: kind[1])
+@pytest.mark.parametrize("content", ANYTHING, ids=repr)
+def test_objects_of_any_form_are_answered(kind, content):
+    for depth in range(8):
+        holder: Any = content
+        for name in ("template", "spec", "template", "x", "replicatedJobs", "spec")[:depth]:
+            holder = {name: holder, "metadata": content, "spec": holder}
+        assert validate(Thing(*kind, "team", holder), content, SCOPE) == []
+
+
+@pytest.mark.parametrize(
+    "count", [True, "8", 2.5, None, 10**30, -4, {}], ids=lambda count: repr(count)[:12]
+)
+def test_counts_of_any_form_are_answered(count):
+    thing = stateful_set(slices_of(4))
+    thing["spec"]["replicas"] = count
+    assert all("greater than pod set count" in told for told in errors(thing))

@@ -1,0 +1,125 @@
+"""The webhook as a part of the whole program: its settings, its port, its end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.errors import SettingsError
+from app.main import Corral
+from app.sandbox import Sandbox
+from app.settings import Address, Settings, load
+from tests.app.admission.certificates import HOST, pair
+from tests.app.admission.port import patch_of, review
+from tests.cluster import RACK, pod
+from tests.workloads import asking, member
+
+ANY_PORT = Address(HOST, 0)
+
+
+@asynccontextmanager
+async def running(folder: Path, **knobs: Any) -> AsyncIterator[Corral]:
+    """A Corral with a webhook, beside an empty cluster."""
+    certificate, key = pair("first").write(folder)
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(folder / "kubeconfig")
+        settings = {
+            "kubeconfig": folder / "kubeconfig",
+            "levels": (RACK,),
+            "extender_listen": ANY_PORT,
+            "admission_listen": ANY_PORT,
+            "admission_cert": certificate,
+            "admission_key": key,
+        }
+        async with Corral(Settings(**{**settings, **knobs})) as corral:
+            yield corral
+
+
+def trusting(url: str) -> httpx.AsyncClient:
+    verify = pair("first").client()
+    return httpx.AsyncClient(base_url=url, verify=verify, timeout=5, trust_env=False)
+
+
+@pytest.mark.slow
+async def test_a_running_corral_answers_reviews_and_counts_them_on_its_other_port(tmp_path):
+    async with running(tmp_path) as corral, trusting(corral.admission_url) as client:
+        answer = await client.post("/mutate", json=review(member("g", 0, 2)))
+        assert patch_of(answer.json()["response"])
+        async with httpx.AsyncClient(base_url=corral.extender_url, timeout=5) as other:
+            metrics = (await other.get("/metrics")).text
+        assert "corral_pods_gated_total 1.0" in metrics
+        assert 'corral_admission_certificates_total{outcome="loaded"} 1.0' in metrics
+        for path in ("/metrics", "/healthz", "/filter"):
+            assert (await client.post(path)).status_code == 404
+    with pytest.raises(httpx.HTTPError):
+        async with trusting(corral.admission_url) as client:
+            await client.post("/mutate", json=review({}))
+
+
+@pytest.mark.slow
+async def test_the_settings_say_which_pods_are_ours(tmp_path):
+    knobs = {
+        "scheduler_name": "gangs",
+        "admission_namespaces_excluded": ("kube-system", "infra"),
+        "kueue_manages": True,
+    }
+    wanted = asking(required=RACK)
+    queue = {"kueue.x-k8s.io/queue-name": "q"}
+    async with running(tmp_path, **knobs) as corral, trusting(corral.admission_url) as client:
+        for thing, is_changed in (
+            (pod("p", annotations=wanted, scheduler="gangs"), True),
+            (pod("p", annotations=wanted, scheduler="corral"), False),
+            (pod("p", annotations=wanted, scheduler="gangs", namespace="infra"), False),
+            (pod("p", annotations=wanted, scheduler="gangs", labels=queue), False),
+        ):
+            answer = await client.post("/mutate", json=review(thing))
+            assert bool(patch_of(answer.json()["response"])) == is_changed
+
+
+@pytest.mark.slow
+async def test_a_certificate_that_is_not_there_yet_keeps_nothing_from_starting(tmp_path):
+    missing = {"admission_cert": tmp_path / "no.crt", "admission_key": tmp_path / "no.key"}
+    async with running(tmp_path, **missing) as corral:
+        async with trusting(corral.admission_url) as client:
+            with pytest.raises(httpx.HTTPError):
+                await client.post("/mutate", json=review({}))
+        async with httpx.AsyncClient(base_url=corral.extender_url, timeout=5) as other:
+            assert (await other.get("/healthz")).status_code == 200
+
+
+@pytest.mark.slow
+async def test_there_is_no_webhook_unless_it_is_asked_for(tmp_path):
+    off = {"admission_listen": None, "admission_cert": None, "admission_key": None}
+    async with running(tmp_path, **off) as corral:
+        assert corral.admission_url == ""
+
+
+@pytest.mark.parametrize("setting", ["admission_cert", "admission_key"])
+async def test_a_port_without_a_certificate_is_a_settings_error_and_no_port_stays_open(
+    tmp_path, setting
+):
+    with socket.create_server((HOST, 0)) as probe:
+        address = Address(HOST, probe.getsockname()[1])
+    with pytest.raises(SettingsError, match=f"^admission_listen: needs {setting}"):
+        async with running(tmp_path, extender_listen=address, **{setting: None}):
+            pass
+    socket.create_server((HOST, address.port)).close()
+
+
+def test_the_settings_are_read_from_flags_as_text():
+    settings = load(
+        {
+            "admission_listen": "0.0.0.0:9443",
+            "admission_namespaces_excluded": "kube-system, infra",
+            "admission_cert": "/tls.crt",
+        }
+    )
+    assert settings.admission_listen == Address("0.0.0.0", 9443)
+    assert settings.admission_namespaces_excluded == ("kube-system", "infra")
+    assert settings.admission_cert == Path("/tls.crt")

@@ -1,0 +1,139 @@
+"""Removing pods: paced, patient with budgets, and never somebody else's pod."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.controllers.evict import EvictController
+from app.errors import ApiError, Conflict, NotFound, TooManyRequests, Unreachable
+from app.state.effects import Delete, Evict
+from tests.app.polling import until
+
+NO_BUDGET = TooManyRequests(429, "TooManyRequests", "", 0.0)
+
+
+class Removals:
+    """Remembers calls; each pod's calls take the next entry of its script, errors are raised."""
+
+    def __init__(self, **scripts):
+        self.scripts = {name: list(script) for name, script in scripts.items()}
+        self.calls = []
+
+    async def evict_pod(self, namespace, name, uid):
+        self._answer("evict", namespace, name, uid)
+
+    async def delete_pod(self, namespace, name, uid):
+        self._answer("delete", namespace, name, uid)
+
+    def _answer(self, how, namespace, name, uid):
+        self.calls.append((how, namespace, name, uid))
+        script = self.scripts.get(name)
+        if script and (said := script.pop(0)) is not None:
+            raise said
+
+    @property
+    def names(self):
+        return [call[2] for call in self.calls]
+
+
+def evict(name):
+    return Evict("team", name, f"uid-{name}", "its node is gone")
+
+
+@asynccontextmanager
+async def controller(client, *, per_second=10_000.0, retry_seconds=0.002, **knobs):
+    outcomes = []
+    evicts = EvictController(
+        client,
+        lambda removal, outcome: outcomes.append((removal.name, outcome)),
+        per_second=per_second,
+        retry_seconds=retry_seconds,
+        **knobs,
+    )
+    task = asyncio.create_task(evicts.run())
+    try:
+        yield evicts, outcomes
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_a_policy_evicts_goes_through_the_eviction_api_and_excess_is_deleted():
+    client = Removals()
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        evicts.take(Delete("team", "b", "uid-b", "one too many"))
+        await until(lambda: len(outcomes) == 2)
+    assert client.calls == [("evict", "team", "a", "uid-a"), ("delete", "team", "b", "uid-b")]
+    assert outcomes == [("a", "done"), ("b", "done")]
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "calls"),
+    [
+        pytest.param([NotFound(404, "NotFound")], "gone", 1, id="deleted"),
+        pytest.param([Conflict(409, "Conflict")], "gone", 1, id="recreated"),
+        pytest.param([ApiError(500, "InternalError")], "failed", 1, id="two_budgets"),
+        pytest.param([Unreachable("no route")], "failed", 1, id="nobody_knows"),
+        pytest.param([RuntimeError("bug")], "failed", 1, id="our_bug"),
+        pytest.param([NO_BUDGET, NO_BUDGET, None], "done", 3, id="budget_opens"),
+        pytest.param([NO_BUDGET, NotFound(404, "")], "gone", 2, id="gone_meanwhile"),
+        pytest.param([NO_BUDGET] * 9, "failed", 3, id="budget_stays_shut"),
+    ],
+)
+async def test_what_becomes_of_an_eviction(script, outcome, calls):
+    client = Removals(a=script)
+    async with controller(client, most_tries=3) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        await until(lambda: outcomes)
+        evicts.take(evict("b"))
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == [("a", outcome), ("b", "done")]
+    assert client.names == ["a"] * calls + ["b"]
+
+
+async def test_a_pod_whose_budget_says_no_does_not_hold_up_the_others():
+    client = Removals(a=[NO_BUDGET] * 3)
+    async with controller(client, retry_seconds=60.0) as (evicts, outcomes):
+        for name in ("a", "b", "c"):
+            evicts.take(evict(name))
+        await until(lambda: len(outcomes) == 2)
+        evicts.take(evict("a"))  # it still waits for its next try
+        evicts.take(evict("d"))
+        await until(lambda: len(outcomes) == 3)
+    assert client.names == ["a", "b", "c", "d"]
+
+
+async def test_the_pause_the_server_asks_for_is_kept():
+    began = time.monotonic()
+    async with controller(Removals(a=[TooManyRequests(429, "", "", 0.1)])) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        await until(lambda: outcomes)
+    assert outcomes == [("a", "done")]
+    assert time.monotonic() - began >= 0.1
+
+
+async def test_removals_are_paced():
+    began = time.monotonic()
+    async with controller(Removals(), per_second=50.0) as (evicts, outcomes):
+        for number in range(60):
+            evicts.take(evict(f"p{number}"))
+        await until(lambda: len(outcomes) == 60)
+    assert time.monotonic() - began >= 0.18  # fifty at once, then ten at 50 a second
+
+
+async def test_the_queue_is_bounded_and_a_pod_is_in_it_once():
+    outcomes = []
+    evicts = EvictController(
+        Removals(),
+        lambda one, outcome: outcomes.append((one.name, outcome)),
+        per_second=1,
+        most_queued=1,
+    )
+    for name in ("a", "a", "b"):
+        evicts.take(evict(name))
+    assert outcomes == [("b", "dropped")]

@@ -1,0 +1,140 @@
+"""The controllers together: who is told what, what is counted, and what only the leader's does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.controllers.writers import Receivers, Writers
+from app.errors import ApiError, NotFound
+from app.metrics import Metrics
+from app.settings import Settings
+from app.state.effects import (
+    Bind,
+    Bound,
+    Delete,
+    Evict,
+    ObjectRef,
+    Refuse,
+    Report,
+    Ungate,
+    Ungated,
+    UngateFailed,
+    Wake,
+)
+from tests.app.polling import until
+
+POD = ObjectRef("v1", "Pod", "team", "a", "u1")
+UNGATE = Ungate("team", "a", "u1", "corral.dev/gang", nodes=("n1",))
+BIND = Bind("team", "a", "u1", "n1")
+REFUSE = Refuse("u1", "no")
+FOR_THE_LEADER = [
+    Wake("team", "a", "u1"),
+    Evict("team", "a", "u1", "its node is gone"),
+    Delete("team", "b", "u2", "one too many"),
+    Report(POD, "PodNotInGang", "one too many", is_warning=True),
+    Report(POD, "GangPlaced", "in one rack", is_warning=False),
+]
+
+
+class Calls:
+    """The client: remembers which of its methods were called; `errors` are raised by name."""
+
+    def __init__(self, **errors):
+        self.errors = errors
+        self.made = []
+
+    def __getattr__(self, name):
+        async def call(*_args, **_kwargs):
+            self.made.append(name)
+            if name in self.errors:
+                raise self.errors[name]
+
+        return call
+
+
+class World:
+    """Running writers, and what they say to those who are told."""
+
+    def __init__(self, client, *, is_leading):
+        self.told = []
+        self.metrics = Metrics()
+        receivers = Receivers(
+            lambda *told: self.told.append(told),
+            lambda *told: self.told.append(told),
+            lambda refuse: self.told.append((refuse,)),
+        )
+        self.writers = Writers(
+            client, Settings(), self.metrics, receivers, is_leading=lambda: is_leading
+        )
+
+    def sample(self, name, **labels):
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+@asynccontextmanager
+async def running(client, *, is_leading=True):
+    world = World(client, is_leading=is_leading)
+    tasks = [asyncio.create_task(work, name=name) for name, work in world.writers.works()]
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_gate_and_a_binding_come_back_as_outcomes_and_their_distance_is_measured():
+    async with running(Calls()) as world:
+        world.writers.feed([UNGATE])
+        await until(lambda: world.told)
+        world.writers.feed([BIND, REFUSE])
+        await until(lambda: len(world.told) == 3)
+    assert world.told == [(UNGATE, Ungated()), (REFUSE,), (BIND, Bound())]
+    assert world.sample("corral_pods_ungated_total", outcome="ungated") == 1
+    assert world.sample("corral_gate_to_bound_seconds_count") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (NotFound(404, "NotFound"), "gone"),
+        (ApiError(422, "Invalid"), "forbidden"),
+        (ApiError(500, "InternalError"), "failed"),
+    ],
+)
+async def test_a_gate_that_stays_is_counted_by_its_reason(error, outcome):
+    async with running(Calls(ungate_pod=error)) as world:
+        world.writers.feed([UNGATE])
+        await until(lambda: world.told)
+    assert world.sample("corral_pods_ungated_total", outcome=outcome) == 1
+    assert isinstance(world.told[0][1], UngateFailed)
+
+
+async def test_the_leaders_own_corral_writes_it_all():
+    client = Calls()
+    async with running(client) as world:
+        world.writers.feed(FOR_THE_LEADER)
+        await until(lambda: len(client.made) == len(FOR_THE_LEADER))
+        await until(lambda: world.sample("corral_removals_total", how="delete", outcome="done"))
+    written = ["annotate_pod", "delete_pod", "evict_pod", "record_event", "record_event"]
+    assert sorted(client.made) == written
+    assert world.sample("corral_removals_total", how="evict", outcome="done") == 1
+    assert world.sample("corral_pods_rejected_total") == 1
+
+
+async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_still_there():
+    client = Calls()
+    async with running(client, is_leading=False) as world:
+        world.writers.feed([*FOR_THE_LEADER, UNGATE])
+        assert world.told == []  # never from inside `feed`
+        world.writers.feed([BIND])
+        await until(lambda: len(world.told) == 2)
+    assert client.made == ["bind"]
+    (ungate, outcome), (bind, _) = world.told
+    assert (ungate, bind) == (UNGATE, BIND)
+    assert isinstance(outcome, UngateFailed)
+    assert not outcome.is_gone
+    assert not outcome.is_forbidden

@@ -1,0 +1,168 @@
+"""What deploy/webhook.yaml tells the API server is what Corral serves, and no more than it may."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.admission.routes import MUTATE, VALIDATE
+from app.admission.scope import has_opted_out
+from app.dialects import corral, kueue, pod_groups
+from app.dialects.kubeflow import KINDS
+from app.dialects.validation import TEMPLATES
+from app.settings import ENV_PREFIX, Settings
+
+DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+
+
+def _documents(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / file).read_text(encoding="utf-8")))
+
+
+def _one(file: str, kind: str) -> dict[str, Any]:
+    (found,) = [document for document in _documents(file) if document["kind"] == kind]
+    return dict(found)
+
+
+def _webhooks() -> list[dict[str, Any]]:
+    return [
+        *_one("webhook.yaml", MUTATING)["webhooks"],
+        *_one("webhook.yaml", VALIDATING)["webhooks"],
+    ]
+
+
+def _corral() -> dict[str, Any]:
+    pod = _one("corral.yaml", "Deployment")["spec"]["template"]["spec"]
+    return dict(next(one for one in pod["containers"] if one["name"] == "corral"))
+
+
+def _settings() -> Settings:
+    given = {one["name"]: one.get("value", "any") for one in _corral()["env"]}
+    return Settings(**{name.removeprefix(ENV_PREFIX).lower(): given[name] for name in given})
+
+
+WEBHOOKS = [pytest.param(webhook, id=webhook["name"]) for webhook in _webhooks()]
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS)
+def test_each_webhook_asks_for_a_path_that_is_served(webhook: dict[str, Any]) -> None:
+    path = webhook["clientConfig"]["service"]["path"]
+    assert path == (MUTATE if webhook["name"].startswith("gate.") else VALIDATE)
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS)
+def test_each_webhook_fails_open_soon_and_without_side_effects(webhook: dict[str, Any]) -> None:
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["timeoutSeconds"] == 2
+    assert webhook["sideEffects"] == "None"
+    assert webhook["admissionReviewVersions"] == ["v1"]
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS)
+def test_no_webhook_is_asked_about_the_system_or_about_us(webhook: dict[str, Any]) -> None:
+    (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert expression["operator"] == "NotIn"
+    home = _one("corral.yaml", "Deployment")["metadata"]["namespace"]
+    excluded = set(_settings().admission_namespaces_excluded)
+    assert {home, "kube-system"} | excluded == set(expression["values"])
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS)
+def test_each_webhook_reaches_the_port_through_the_service(webhook: dict[str, Any]) -> None:
+    service = _one("webhook.yaml", "Service")
+    called = webhook["clientConfig"]["service"]
+    assert (called["name"], called["namespace"]) == (
+        service["metadata"]["name"],
+        service["metadata"]["namespace"],
+    )
+    (port,) = service["spec"]["ports"]
+    assert called["port"] == port["port"]
+    (served,) = [one for one in _corral()["ports"] if one["name"] == port["targetPort"]]
+    listen = _settings().admission_listen
+    assert listen is not None
+    assert served["containerPort"] == listen.port
+    labels = _one("corral.yaml", "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_certificate_is_mounted_where_the_settings_look_and_may_be_missing() -> None:
+    settings = _settings()
+    pod = _one("corral.yaml", "Deployment")["spec"]["template"]["spec"]
+    (mount,) = [one for one in _corral()["volumeMounts"] if one["name"] == "webhook"]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "webhook"]
+    assert settings.admission_cert == Path(mount["mountPath"]) / "tls.crt"
+    assert settings.admission_key == Path(mount["mountPath"]) / "tls.key"
+    assert volume["secret"]["optional"] is True
+    text = (DEPLOY / "webhook.yaml").read_text(encoding="utf-8")
+    assert f"create secret tls {volume['secret']['secretName']} " in text
+
+
+def test_the_certificate_that_is_described_is_for_the_services_name() -> None:
+    service = _one("webhook.yaml", "Service")["metadata"]
+    name = f"{service['name']}.{service['namespace']}.svc"
+    text = (DEPLOY / "webhook.yaml").read_text(encoding="utf-8")
+    assert f"DNS:{name} " in text
+    assert f"[{name}]" in text
+
+
+def test_each_place_for_the_authoritys_certificate_is_filled_in_by_the_lines_that_are_given() -> (
+    None
+):
+    text = (DEPLOY / "webhook.yaml").read_text(encoding="utf-8")
+    places = re.findall(r"/webhooks/(\d)/clientConfig/caBundle", text)
+    assert len(places) == len(_webhooks())
+
+
+def test_pods_of_other_schedulers_are_never_sent() -> None:
+    name = _settings().scheduler_name
+    for webhook in _webhooks():
+        if webhook["name"] != "templates.corral.dev":
+            conditions = [one["expression"] for one in webhook["matchConditions"]]
+            assert f"object.spec.?schedulerName.orValue('') == '{name}'" in conditions
+
+
+def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
+    assert {*kueue.MODES, *kueue.SLICES, kueue.POD_SET_GROUP, pod_groups.GROUP_NAME} == {
+        key
+        for key in (*kueue.KEPT, *pod_groups.KEPT)
+        if key.startswith(kueue.PREFIX)
+        and key not in (kueue.INDEX_OFFSET, kueue.ROLE_HASH, *pod_groups.KEPT[1:])
+    }
+    for webhook in _webhooks()[:2]:
+        text = " ".join(one["expression"] for one in webhook["matchConditions"])
+        assert set(re.findall(r"startsWith\('([^']+)'\)", text)) == {kueue.PREFIX}
+
+
+def test_who_opts_out_by_label_is_not_sent_and_would_be_left_alone() -> None:
+    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
+    (expression,) = mutating["objectSelector"]["matchExpressions"]
+    assert expression == {"key": corral.MANAGED, "operator": "NotIn", "values": ["false"]}
+    assert has_opted_out({corral.MANAGED: "false"})
+
+
+def test_pods_are_changed_at_their_creation_only() -> None:
+    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
+    (rule,) = mutating["rules"]
+    assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods"])
+
+
+def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
+    (templates,) = [one for one in _webhooks() if one["name"] == "templates.corral.dev"]
+    sent = {
+        (group, resource)
+        for rule in templates["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert sent == {(group, f"{kind.lower()}s") for group, kind in TEMPLATES}
+    assert {kind for group, kind in TEMPLATES if group == "kubeflow.org"} == set(KINDS)
+
+
+def test_it_is_called_after_kueue() -> None:
+    # The API server calls configurations in the order of their names; Kueue's begins like this.
+    assert _one("webhook.yaml", MUTATING)["metadata"]["name"] > "kueue-mutating-webhook"
