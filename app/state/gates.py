@@ -7,6 +7,9 @@ sent, but for one that failed, or one nobody has heard of for a while.
     no required affinity of its own     the domain's nodes, planned ones first, at most so many
     else                                the labels of the domain: terms can't be added to its own
     else                                nothing: /filter names the node
+
+All pods of a pod set are narrowed alike, to all the domains it was placed in: should the plan be
+lost when some are ungated, they can still be placed together.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import replace
 
 from app.dialects import corral
 from app.state.effects import Ungate
-from app.state.gangs import Gang, Member, Spot
+from app.state.gangs import Gang, Member
 from app.state.settings import EngineSettings
 
 UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again
@@ -24,7 +27,7 @@ UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent 
 
 def ungate(gang: Gang, settings: EngineSettings, now: float) -> Iterator[Ungate]:
     """Have kube-scheduler ask for every planned member that is still behind our gate."""
-    planned: dict[Spot, tuple[str, ...]] = {}
+    narrowed: dict[tuple[object, ...], tuple[str, ...]] = {}
     for uid in sorted(gang.plan.keys() & gang.members.keys()):
         member = gang.members[uid]
         sent = gang.ungating.get(uid)
@@ -32,10 +35,9 @@ def ungate(gang: Gang, settings: EngineSettings, now: float) -> Iterator[Ungate]
             continue
         gang.ungating[uid] = now
         gang.asked = None
-        spot = gang.spots[uid]
-        if spot not in planned:
-            planned[spot] = _planned_first(gang, spot, settings.narrow_nodes)
-        patch = _patch(gang, member, planned[spot], settings.narrow_nodes)
+        if member.role not in narrowed:
+            narrowed[member.role] = _planned_first(gang, member, settings.narrow_nodes)
+        patch = _patch(gang, member, narrowed[member.role], settings.narrow_nodes)
         # What the patch will leave the pod, though the watch does not show it yet.
         gang.members[uid] = replace(member, allowed=frozenset(patch.nodes) or None)
         yield patch
@@ -83,10 +85,12 @@ def _patch(gang: Gang, member: Member, nodes: tuple[str, ...], most: int) -> Ung
     return replace(bare, selector=labels, annotations=((corral.NARROWED, keys),))
 
 
-def _planned_first(gang: Gang, spot: Spot, most: int) -> tuple[str, ...]:
-    """The nodes planned for members in this domain, then the others, in slot order."""
-    planned = {gang.plan[uid] for uid, its in gang.spots.items() if its is spot}
-    # A domain of one node is no domain to repair in: its neighbours in the plan are.
-    nodes = spot.nodes if len(spot.nodes) > 1 else tuple(sorted(set(gang.plan.values())))
-    first = [node for node in nodes if node in planned][:most]
-    return tuple(first + [node for node in nodes if node not in planned][: most - len(first)])
+def _planned_first(gang: Gang, like: Member, most: int) -> tuple[str, ...]:
+    """The nodes planned for a member's pod set, then the others of their domains."""
+    uids = [uid for uid in gang.plan if gang.member(uid).role == like.role]
+    planned = dict.fromkeys(sorted(gang.plan[uid] for uid in uids))
+    others: dict[str, None] = {}
+    for spot in {id(gang.spots[uid]): gang.spots[uid] for uid in uids}.values():
+        # A domain of one node is no domain to repair in.
+        others |= dict.fromkeys(spot.nodes if len(spot.nodes) > 1 else ())
+    return tuple({**planned, **others})[:most]

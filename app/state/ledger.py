@@ -131,11 +131,11 @@ class Ledger:
 
     def _keep_place(self, gang: Gang, lost: Member, now: float) -> None:
         """A member is lost while others run: hold its node for whoever replaces it."""
-        others = any(
-            member.is_live and member.pod.node
+        others = [
+            member
             for uid, member in gang.members.items()
-            if uid != lost.pod.uid
-        )
+            if uid != lost.pod.uid and member.is_live and member.pod.node
+        ]
         if not (lost.pod.node and others and self.is_planning and self.settings.owed_seconds):
             return
         until = now + self.settings.owed_seconds
@@ -147,7 +147,11 @@ class Ledger:
         self.expecting[gang.key] = None
         member = gang.absent[uid].member
         spot = self.planner.place(member, lost.pod.node)
-        if spot is not None and self.planner.may_have(member, lost.pod.node):
+        beside = [each.pod.node for each in others if each.pod_set == lost.pod_set]
+        may_stay = self.planner.may_have(member, lost.pod.node) and self.planner.is_beside(
+            member, lost.pod.node, beside
+        )
+        if spot is not None and may_stay:
             self._hold(gang, Plan({uid: lost.pod.node}, {uid: spot[0]}, {uid: spot[1]}), now)
         else:
             absent.use_spare(gang, uid)

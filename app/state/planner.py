@@ -145,6 +145,17 @@ class Planner:
         depth = topology.levels.index(level or NODE_LEVEL)
         return place(topology, depth, int(topology.tree.domain_of[depth][slot]))
 
+    def is_beside(self, member: Member, node: str, running: Iterable[str]) -> bool:
+        """Whether a node is in the domain that a member's required level asks for."""
+        level = member.constraint.required
+        topology = self._topology_for({level}) if level else None
+        if level is None or topology is None:
+            return True
+        domains = topology.tree.domain_of[topology.levels.index(level)]
+        slots = [topology.tree.slot_of.get(name) for name in (node, *running)]
+        first, *others = [None if slot is None else int(domains[slot]) for slot in slots]
+        return not others or (first is not None and first in others)
+
     def may_have(self, member: Member, node: str) -> bool:
         """Whether a node takes a member now, as the books and its own shape say."""
         record = self.cluster.nodes.get(node)
@@ -181,7 +192,8 @@ class Planner:
         try:
             answer = _Search(self, gang, roles, blocks, topology, offer, closed).run()
         except InvalidRequest as error:
-            return NoPlan(str(error), is_mistake=True)
+            # Pods that were narrowed to different domains are no mistake of whoever made them.
+            return NoPlan(str(error), is_mistake=not any(role.is_split for role in roles))
         if isinstance(answer, Placement):
             return plan_of(gang, answer, roles, topology)
         verdict = NoPlan(str(answer), kind=f"{answer.level} {answer.unit}")

@@ -40,6 +40,8 @@ class Role:
     """Nodes of those settled members that fill slices of this role, sorted."""
     around: tuple[str, ...] = ()
     """Nodes of settled members of the same block, sorted: the constraint is theirs as well."""
+    allowed: frozenset[str] | None = None
+    """Nodes these members were narrowed to; None: they were not."""
     is_split: bool = False
     """Another role has pods of the same pod set, narrowed to other nodes."""
 
@@ -54,10 +56,6 @@ class Role:
     @property
     def shaped(self) -> Shaped:
         return (self.unplanned[0].pod.request, self.unplanned[0].shape)
-
-    @property
-    def allowed(self) -> frozenset[str] | None:
-        return self.unplanned[0].allowed
 
     @property
     def key(self) -> SetKey:
@@ -98,10 +96,11 @@ def roles_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[Role, ...]:
         settled.setdefault(member.role, []).append((member, member.pod.node))
     for member in gang.planned():
         settled.setdefault(member.role, []).append((member, gang.plan[member.pod.uid]))
+    common = _common(unplanned)
     found: dict[tuple[SetKey, frozenset[str] | None], list[Member]] = {}
     for member in unplanned:
-        found.setdefault((member.role, member.allowed), []).append(member)
-    roles = [Role(tuple(members)) for members in found.values()]
+        found.setdefault((member.role, common.get(member.role, member.allowed)), []).append(member)
+    roles = [Role(tuple(members), allowed=allowed) for (_, allowed), members in found.items()]
     variants = Counter(role.key for role in roles)
     beside = _nodes_by_group(settled)
     free = {key: [node for _, node in members] for key, members in settled.items()}
@@ -115,6 +114,19 @@ def roles_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[Role, ...]:
             is_split=variants[role.key] > 1,
         )
     return tuple(sorted(roles, key=_demand, reverse=True))
+
+
+def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None]:
+    """Where all pods of a pod set with slices may go, if there is anything: a slice is one."""
+    common: dict[SetKey, frozenset[str] | None] = {}
+    for member in unplanned:
+        if member.slices:
+            known = common.setdefault(member.role, member.allowed)
+            if known is None or member.allowed is None:
+                common[member.role] = known or member.allowed
+            else:
+                common[member.role] = known & member.allowed
+    return {key: nodes for key, nodes in common.items() if nodes is None or nodes}
 
 
 def _nodes_by_group(settled: dict[SetKey, list[Settled]]) -> dict[str, list[str]]:

@@ -25,6 +25,7 @@ from app.settings import Address, Settings
 from app.state.gangs import Phase
 from tests.app.polling import until
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
+from tests.workloads import behind_gate, gates_of
 
 RACKS = 2
 NODES = [node["metadata"]["name"] for node in grid(racks=RACKS, nodes=2)]
@@ -150,6 +151,27 @@ async def test_a_member_that_was_rejected_is_woken_by_an_annotation(tmp_path):
 
 
 @pytest.mark.slow
+async def test_gated_members_are_ungated_once_all_are_there_and_narrowed_to_their_rack(tmp_path):
+    async with running(tmp_path) as plane:
+        sample = plane.corral.metrics.registry.get_sample_value
+        first, second = (behind_gate(member(rank)) for rank in range(2))
+        await plane.create(first)
+        await until(lambda: plane.corral.engine.gangs_by_phase()[Phase.GATHERING.value])
+        await plane.create(second)
+        await until(lambda: sample("corral_pods_ungated_total", {"outcome": "ungated"}) == 2)
+        pods = [await plane.pod(f"train-{rank}") for rank in range(2)]
+        nodes = [await plane.pinned(each) for each in pods]
+        binds = [plane.bind(*each) for each in zip(pods, nodes, strict=True)]
+        assert await asyncio.gather(*binds) == ["", ""]
+        assert sample("corral_gate_to_bound_seconds_count") == 2
+    assert [gates_of(each) for each in pods] == [[], []]
+    required = pods[0]["spec"]["affinity"]["nodeAffinity"]
+    terms = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    allowed = {name for term in terms for name in term["matchFields"][0]["values"]}
+    assert allowed == set(nodes)
+
+
+@pytest.mark.slow
 async def test_an_ordinary_pod_is_bound_at_once_where_kube_scheduler_says(tmp_path):
     async with running(tmp_path) as plane:
         web = await plane.create(pod("web", requests={"cpu": "1"}))
@@ -251,6 +273,18 @@ async def test_a_bug_that_one_object_trips_does_not_stop_the_others(tmp_path):
         for where in ("apply", "tick"):
             await until(lambda where=where: errors("corral_engine_errors_total", {"input": where}))
         plane.corral.engine = sound
+        assert await plane.bind(web, NODES[0]) == ""
+
+
+@pytest.mark.slow
+async def test_books_that_differ_are_counted_and_healed(tmp_path):
+    async with running(tmp_path, audit_seconds=0.05) as plane:
+        sample = plane.corral.metrics.registry.get_sample_value
+        (topology, *_) = plane.corral.engine.cluster.topologies.values()
+        topology.capacity.used[0, 0] += 1
+        await until(lambda: sample("corral_audit_differences_total"))
+        await until(lambda: not plane.corral.engine.differences())
+        web = await plane.create(pod("web", requests={"cpu": "1"}))
         assert await plane.bind(web, NODES[0]) == ""
 
 

@@ -8,7 +8,16 @@ from app.kube.objects import Requirement, Shape, Term
 from app.state.answers import Pinned, Rejected
 from app.state.effects import Ungate, UngateFailed
 from tests.app.state.world import World, four_racks, members, racks, ungated
-from tests.records import BLOCK, RACK, UNCONSTRAINED, group, node, pod
+from tests.records import (
+    BLOCK,
+    RACK,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    UNCONSTRAINED,
+    group,
+    node,
+    pod,
+)
 
 GATE = "corral.dev/gang"
 OURS = (GATE,)
@@ -181,3 +190,17 @@ def test_a_planned_member_is_pinned_once_it_is_ungated(asked):
     world.patch(world.effects)
     answer = world.filter(world.pods[f"uid-{asked}"])
     assert answer == Pinned(world.held[f"uid-{asked}"])
+
+
+def test_a_sliced_gang_whose_plan_is_lost_when_some_are_ungated_is_placed_again_whole():
+    annotations = group("g", 4, BLOCK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "2"})
+    pods = [pod(f"g{i}", annotations=annotations, gates=OURS) for i in range(4)]
+    world = World(four_racks(), pods)
+    world.patch(world.told(Ungate)[:1])  # one of four is ungated and narrowed
+    lost = next(iter(world.held.values()))
+    world.put(node(f"b{int(lost[1]) // 2}/r{lost[1]}/{lost}", is_ready=False))
+    for _ in range(30):
+        world.tick()
+    assert len(world.held) == 4
+    assert lost not in world.held.values()
+    assert "cannot be meant" not in " ".join(world.reports)
