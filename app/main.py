@@ -175,7 +175,7 @@ class Corral:
         )
         self._audits = AuditController(
             self.engine.differences,
-            self._heal,
+            lambda: self._step("heal", self.engine.heal),
             self._audited,
             seconds=settings.audit_seconds,
         )
@@ -312,9 +312,6 @@ class Corral:
     def _audited(self, found: int, seconds: float) -> None:
         self.metrics.audit_differences.inc(found)
         self.metrics.audit_seconds.set(seconds)
-
-    def _heal(self) -> None:
-        pass
 
     async def _tick(self) -> None:
         pause = self.settings.tick_seconds

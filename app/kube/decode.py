@@ -229,7 +229,13 @@ def _shape(spec: wire.PodSpec) -> Shape:
         tuple(sorted((key, value or "") for key, value in selector.items())) if selector else (),
         _terms(spec.affinity) if spec.affinity is not None else (),
         tuple(
-            _toleration(t.key or "", t.operator or "Equal", t.value or "", t.effect or "")
+            _toleration(
+                t.key or "",
+                t.operator or "Equal",
+                t.value or "",
+                t.effect or "",
+                is_for_a_while=t.toleration_seconds is not None,
+            )
             for t in tolerations
             if t is not None
         )
@@ -250,8 +256,10 @@ def _interned_shape(
 
 
 @lru_cache(maxsize=4_096)
-def _toleration(key: str, operator: str, value: str, effect: str) -> Toleration:
-    return Toleration(key, operator, value, effect)
+def _toleration(
+    key: str, operator: str, value: str, effect: str, *, is_for_a_while: bool
+) -> Toleration:
+    return Toleration(key, operator, value, effect, is_for_a_while)
 
 
 def _terms(affinity: wire.Affinity) -> tuple[Term, ...]:

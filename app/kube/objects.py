@@ -41,6 +41,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False):
     operator: str
     value: str
     effect: str
+    is_for_a_while: bool = False  # with tolerationSeconds: a pod that runs is evicted after them
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):

@@ -90,6 +90,7 @@ class PodToleration(_Wire):
     operator: Text = None
     value: Text = None
     effect: Text = None
+    toleration_seconds: int | None = None
 
 
 class SchedulingGate(_Wire):

@@ -60,6 +60,14 @@ def preference(node: NodeRecord, shape: Shape) -> int:
     return sum(weight for weight, term in shape.preferred if _term_holds(term, node))
 
 
+def may_stay(node: NodeRecord, shape: Shape) -> bool:
+    """Whether a pod of this shape may be on the node for good: no taint will evict it there."""
+    lasting = [each for each in shape.tolerations if not each.is_for_a_while]
+    return may_host(node, shape) and all(
+        taint.effect != "NoExecute" or _is_tolerated(taint, lasting) for taint in node.taints
+    )
+
+
 def _term_holds(term: Term, node: NodeRecord) -> bool:
     """Whether one affinity term holds; an empty term matches no node."""
     if not term.expressions and not term.fields:
@@ -180,11 +188,16 @@ class Eligibility:
     """
 
     _masks: _PerNode[bool] = field(default_factory=lambda: _PerNode(may_host, np.bool_))
+    _lasting: _PerNode[bool] = field(default_factory=lambda: _PerNode(may_stay, np.bool_))
     _scores: _PerNode[int] = field(default_factory=lambda: _PerNode(preference, np.int64))
 
     def mask(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Mask:
         """Where the shape may go, in the tree's slot order; not to be written to. Shapes: (N,)."""
         return self._masks.row(shape, tree, nodes)
+
+    def lasting(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Mask:
+        """The same without nodes that would evict the pod after a while. Shapes: (N,)."""
+        return self._lasting.row(shape, tree, nodes)
 
     def scores(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Counts:
         """How welcome each node is to the shape, in the same order. Shapes: (N,)."""
@@ -195,9 +208,11 @@ class Eligibility:
         if before and before.labels == node.labels and before.taints == node.taints:
             return
         self._masks.put_node(node)
+        self._lasting.put_node(node)
         self._scores.put_node(node)
 
     def drop_node(self, name: str) -> None:
         """Forget a node."""
         self._masks.drop_node(name)
+        self._lasting.drop_node(name)
         self._scores.drop_node(name)

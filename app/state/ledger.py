@@ -28,7 +28,7 @@ from app.state.effects import (
     UngateFailed,
     Wake,
 )
-from app.state.eligibility import may_host
+from app.state.eligibility import may_stay
 from app.state.gangs import Gang, Member, Phase, member_of, phase_of, roll_call
 from app.state.planner import NoPlan, Offer, Plan, Planner, in_order
 from app.state.settings import SENTENCE_SECONDS, EngineSettings
@@ -161,7 +161,7 @@ class Ledger:
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
         node = self.cluster.nodes.get(member.pod.node)
-        return node is None or not is_open(node) or not may_host(node, member.shape)
+        return node is None or not is_open(node) or not may_stay(node, member.shape)
 
     def lose_ending(self, node: str, now: float) -> None:
         """A node takes no pods any more: what ends there is lost already, and may never be gone."""
@@ -430,6 +430,7 @@ class Ledger:
 
     def _place_spares(self, gang: Gang, now: float) -> None:
         """Hold what spare places there is room for; nobody hears of those there is none for."""
+        self.cluster.refresh()
         for member in absent.spares(gang) if not gang.unplanned() else ():
             found = self.planner.plan(gang, None, (member,))
             if isinstance(found, NoPlan):

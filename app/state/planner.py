@@ -22,7 +22,7 @@ import numpy as np
 
 from app.dialects.membership import GangKey
 from app.state.cluster import ALL_NODES, Cluster, Topology, is_open
-from app.state.eligibility import Eligibility, may_host, why_not
+from app.state.eligibility import Eligibility, may_stay, why_not
 from app.state.gangs import Gang, Member, Spot
 from app.state.roles import (
     Block,
@@ -162,7 +162,7 @@ class Planner:
         return (
             record is not None
             and is_open(record)
-            and may_host(record, member.shape)
+            and may_stay(record, member.shape)
             and (member.allowed is None or node in member.allowed)
             and self.cluster.fits(node, self.cluster.vector(member.pod.request))
         )
@@ -321,7 +321,10 @@ class _Search:
 
     def _mask(self, role: Role, pin: slice | None) -> Mask:
         tree = self.topology.tree
-        mask = self.planner.eligibility.mask(role.shaped[1], tree, self.planner.cluster.nodes)
+        eligibility = self.planner.eligibility
+        # A replacement is not sent to where its predecessor has been evicted.
+        mask_of = eligibility.lasting if self.gang.roll.bound else eligibility.mask
+        mask = mask_of(role.shaped[1], tree, self.planner.cluster.nodes)
         refused = self._refused(role)
         if pin is None and refused is None and role.allowed is None and not self.closed:
             return mask

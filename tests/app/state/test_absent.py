@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from app.kube.objects import Shape, Taint, Toleration
 from app.state.answers import Pinned, Rejected
 from app.state.effects import Delete, Evict, Report
 from app.state.gangs import Phase
@@ -224,6 +225,34 @@ def test_a_deleted_node_has_failed_at_once():
     world.tick()
     (held,) = world.held.values()
     assert held[:2] == bad[:2]
+
+
+def test_kueue_4_a_taint_tolerated_for_a_while_bars_the_replacement_of_whom_it_evicted():
+    for_a_while = Toleration("maintenance", "Exists", "", "NoExecute", is_for_a_while=True)
+    shape = Shape(tolerations=(for_a_while,))
+    pods = members("g", 2, shape=shape)
+    world = World(four_racks(), pods)
+    world.schedule(*pods)
+    world.tick()
+    bad = world.pods["uid-g1"].node
+    tainted = node(
+        f"b{int(bad[1]) // 2}/r{bad[1]}/{bad}", taints=(Taint("maintenance", "", "NoExecute"),)
+    )
+    world.put(tainted)
+    world.tick()
+    assert world.held == {}  # the pod may stay for now
+    world.put(msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True))
+    world.tick()
+    (held,) = world.held.values()
+    assert held[:2] == bad[:2]
+    assert held != bad
+    world.delete(world.pods["uid-g1"])
+    again = msgspec.structs.replace(pods[1], uid="uid-again", name="again")
+    others = [name for name in world.engine.cluster.nodes if name[:2] == bad[:2] and name != bad]
+    world.put(*(pod(f"on-{name}", on=name) for name in others if name != world.pods["uid-g0"].node))
+    world.put(again)
+    world.tick()
+    assert world.held == {}  # only the node that evicted it would be free
 
 
 def test_a_node_that_comes_back_ends_what_was_held_instead():
