@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from app.dialects.validation import PodSets, Strings
+from app.dialects.templates import PodSets
+from app.dialects.validation import Strings
 
 EVERY = "[*]"
 MOST_TEMPLATES = 128  # looked at in one object; what the rest says is found when the gang is read

@@ -17,7 +17,8 @@ from app.admission.scope import Scope
 from app.admission.templates import Template, controller_of, strings_of, template_of, templates
 from app.dialects import validation
 from app.dialects.membership import Mistake
-from app.dialects.validation import ELASTIC, TEMPLATES, Flaw, PodSetClaim, Problem
+from app.dialects.templates import TEMPLATES
+from app.dialects.validation import ELASTIC, Flaw, PodSetClaim, Problem
 from app.errors import DecodeError
 from app.kube.decode import decode_pod
 

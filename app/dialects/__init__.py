@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import (
     corral,
+    in_charge,
     job_sets,
     jobs,
     kubeflow,
@@ -41,6 +42,7 @@ from app.kube.objects import JobRecord, PodRecord
 KEPT = frozenset(
     (
         *kueue.KEPT,
+        *in_charge.KEPT,
         *corral.KEPT,
         *life.KEPT,
         *pod_groups.KEPT,
@@ -59,6 +61,13 @@ _ALONE = Declared(1, "a pod of no group and no Job")
 def is_kept(key: str) -> bool:
     """Whether a pod's label or annotation with this key is worth its memory."""
     return key in KEPT
+
+
+def is_ours(pod: PodRecord, scheduler: str, *, kueue_manages: bool) -> bool:
+    """Whether a pod is for the scheduler we extend ("": for any), and not in Kueue's charge."""
+    return scheduler in ("", pod.scheduler) and not in_charge.is_kueues(
+        pod.labels, pod.annotations, pod.gates, by_queue=kueue_manages
+    )
 
 
 def read(pod: PodRecord) -> Membership | Mistake | None:

@@ -6,8 +6,8 @@
     together(pod sets)               kueue.md 1.3: leader and workers of one pod set group
 
 Each returns every rule that is broken, not only the first. The paths are those below `metadata`;
-`app.admission` puts the object's own path before them, and finds templates with TEMPLATES. Where
-Kueue has a sentence for a rule, ours says the same thing at the same field: users know it already.
+`app.admission` puts the object's own path before them; `templates.py` says where templates are.
+Where Kueue has a sentence for a rule, ours says the same at the same field: users know it already.
 
 Source: kueue.md 1.3 and 5.3 (`tas_validation.go`, `pod_webhook.go`).
 """
@@ -23,6 +23,7 @@ from typing import Literal
 import msgspec
 
 from app.dialects import corral, kueue, life, pod_groups
+from app.dialects.in_charge import MANAGED
 from app.dialects.kueue import (
     INDEX_OFFSET,
     MOST_LAYERS,
@@ -35,63 +36,8 @@ from app.dialects.kueue import (
 INDEX_LABEL = PREFIX + "pod-group-pod-index-label"  # annotation: the label that holds the index
 ELASTIC = PREFIX + "elastic-job"
 PREBUILT = PREFIX + "prebuilt-workload-name"
-# What Kueue's own webhook and controllers leave on a pod they have taken charge of.
-MANAGED = PREFIX + "managed"
-GATES = (PREFIX + "admission", PREFIX + "topology")
-POD_SET = PREFIX + "podset"
-WORKLOAD = PREFIX + "workload"
-SUSPENDED_BY = PREFIX + "pod-suspending-parent"
-QUEUE_NAME = PREFIX + "queue-name"
-
 Strings = Mapping[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class PodSets:
-    """Where a kind of object keeps the templates of its pods, and how many pods each is for.
-
-    `holder[*]` stands for every value of a list or mapping. The pods are the product of `counts`;
-    each count is the least of its fields below the holder that are set, 1 where none is.
-    """
-
-    holder: str
-    template: str
-    counts: tuple[tuple[str, ...], ...] = ()
-    apart: str = ""  # a template beside this one that takes one of the pods, where it is set
-    is_grouped: bool = True  # the object is all there is: pod set groups must be whole in it
-
-
-_JOB = ("parallelism", "completions")
-
-
-def _replicas(framework: str) -> tuple[PodSets, ...]:
-    return (PodSets(f"spec.{framework}ReplicaSpecs[*]", "template", (("replicas",),)),)
-
-
-# A JobSet's Job and a LeaderWorkerSet's StatefulSet have but one of the pod sets.
-TEMPLATES: Mapping[tuple[str, str], tuple[PodSets, ...]] = {
-    ("batch", "Job"): (PodSets("spec", "template", (_JOB,), is_grouped=False),),
-    ("apps", "StatefulSet"): (PodSets("spec", "template", (("replicas",),), is_grouped=False),),
-    ("jobset.x-k8s.io", "JobSet"): (
-        PodSets(
-            "spec.replicatedJobs[*]",
-            "template.spec.template",
-            (("replicas",), tuple(f"template.spec.{field}" for field in _JOB)),
-        ),
-    ),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
-        PodSets("spec.leaderWorkerTemplate", "leaderTemplate"),
-        PodSets(
-            "spec.leaderWorkerTemplate", "workerTemplate", (("size",),), apart="leaderTemplate"
-        ),
-    ),
-    ("kubeflow.org", "PyTorchJob"): _replicas("pytorch"),
-    ("kubeflow.org", "TFJob"): _replicas("tf"),
-    ("kubeflow.org", "XGBoostJob"): _replicas("xgb"),
-    ("kubeflow.org", "PaddleJob"): _replicas("paddle"),
-    ("kubeflow.org", "JAXJob"): _replicas("jax"),
-    ("kubeflow.org", "MPIJob"): _replicas("mpi"),
-}
 
 Problem = Literal["Invalid value", "Required value", "Forbidden", "Duplicate value"]
 
@@ -111,23 +57,6 @@ class Flaw:
     problem: Problem
     text: str
     value: str | int | None = None
-
-
-def is_kueues(
-    labels: Strings, annotations: Strings, gates: Sequence[str] = (), *, by_queue: bool
-) -> bool:
-    """Whether Kueue manages the pod, its owner, or the pods of this template.
-
-    A queue name alone is what users write with and without Kueue: it tells only with `by_queue`.
-    """
-    return (
-        labels.get(MANAGED) == "true"
-        or POD_SET in labels
-        or WORKLOAD in annotations
-        or SUSPENDED_BY in annotations
-        or any(gate in GATES for gate in gates)
-        or (by_queue and QUEUE_NAME in labels)
-    )
 
 
 def annotation(key: str) -> str:

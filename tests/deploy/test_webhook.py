@@ -13,7 +13,7 @@ from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
 from app.dialects import corral, kueue, pod_groups
 from app.dialects.kubeflow import KINDS
-from app.dialects.validation import TEMPLATES
+from app.dialects.templates import TEMPLATES
 from app.settings import ENV_PREFIX, Settings
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"

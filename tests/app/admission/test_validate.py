@@ -11,7 +11,7 @@ import pytest
 from app.admission.scope import Scope
 from app.admission.templates import MOST_TEMPLATES
 from app.admission.validate import Thing, is_known, validate
-from app.dialects.validation import TEMPLATES
+from app.dialects.templates import TEMPLATES
 from app.metrics import ADMITTED_KINDS
 from tests.app.admission.port import SCOPE
 from tests.cluster import BLOCK, RACK, Object, job, pod

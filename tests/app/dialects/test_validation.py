@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from app import dialects
 from app.dialects import validation
+from app.dialects.in_charge import is_kueues
 from app.dialects.membership import Mistake
-from app.dialects.validation import Flaw, PodSetClaim, change, flaws, is_kueues, together
+from app.dialects.validation import Flaw, PodSetClaim, change, flaws, together
 from tests.records import (
     BLOCK,
     GROUP,
