@@ -157,6 +157,7 @@ class Pace:
     watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
     silence_seconds: float = 30.0  # beyond the end of a watch: then the connection is dead
     steady_seconds: float = 10.0  # a round that lasted this long may begin again at once
+    progress_seconds: float = 2.0  # one that lasted this long is followed by the shortest pause
     absent_seconds: float = 30.0  # between two looks for an absent CRD
     first_seconds: float = FIRST_SECONDS
     longest_seconds: float = LONGEST_SECONDS
@@ -213,8 +214,10 @@ class Reflector:
         while True:
             began = self._pace.clock()
             asked = await self._round()
-            if self._pace.clock() - began >= self._pace.steady_seconds:
+            lasted = self._pace.clock() - began
+            if lasted >= self._pace.progress_seconds:
                 self._backoff.reset()
+            if lasted >= self._pace.steady_seconds:
                 await self._pace.sleep(asked)
             else:
                 await self._pace.sleep(max(asked, self._backoff.pause()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -423,6 +424,14 @@ async def test_a_watch_that_lasted_makes_the_next_pause_short_again():
     steady, short, after = source.attempts[4:7]
     assert short == steady + 30.0
     assert 0.5 <= after - short <= 1.0
+
+
+async def test_watches_cut_every_few_seconds_are_blind_for_less_than_a_second_each_time():
+    source = Broken(*[4.0] * 40)
+    await source.run_until(100.0)
+    pauses = [after - before - 4.0 for before, after in pairwise(source.attempts)]
+    assert len(pauses) >= 15
+    assert max(pauses) <= 1.0
 
 
 async def test_a_burst_of_lines_leaves_turns_to_others():
