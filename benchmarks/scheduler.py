@@ -1,6 +1,6 @@
 """Gangs through a real kube-scheduler with Corral, beside the stock one that ignores gangs.
 
-    python -m benchmarks.scheduler [--json] [--workloads W1,W2,W3,W4] [--runs 1]
+    python -m benchmarks.scheduler [--json] [--workloads W1,W2,W3,W4] [--runs 1] [--set NAME=VALUE]
 
 Every case has a fresh etcd, kube-apiserver and kube-scheduler (tests/controlplane builds them).
 Nodes have 64 cpu, 512Gi, 110 pods and 8 GPUs; 16 nodes to a rack, 16 racks to a block.
@@ -9,17 +9,16 @@ Nodes have 64 cpu, 512Gi, 110 pods and 8 GPUs; 16 nodes to a rack, 16 racks to a
                                        └──watch of bound pods──▶ first and last bind
 
 pods/s is bound pods over first POST → last bind seen on the watch, so creation is included, on the
-same cores. Members are pods of a Kueue pod group without gates: whoever comes before its gang is
-complete is rejected once and woken. Baselines: the stock scheduler with its default sampling.
+same cores. Members are pods of a Kueue pod group. Gated: they come with our gate, as the webhook
+would have added it. Gateless: whoever comes before its gang is complete is rejected once and woken.
+Baseline: the stock scheduler with its default sampling, same pods without gates.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -27,30 +26,34 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import httpx
+import yaml
 
+from benchmarks.costs import CORRAL, PROCESSES, Costs, corral_counts
 from benchmarks.load import NODES, PODS, Binds, create
 from benchmarks.table import Row, show
 from tests.cluster import BLOCK, GPU, RACK, Object, node, pod
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, free_ports, wait_ready
 from tests.controlplane.process import Process
+from tests.workloads import GATE, GROUP, REQUIRED, TOTAL
 
 NODES_PER_RACK, RACKS_PER_BLOCK = 16, 16
 CLIENT = {"qps": 2000, "burst": 4000}  # of kube-scheduler: far above what it reaches here
 SETTLE_SECONDS = 30.0  # for the first, ordinary pod to be bound
-PREFIX = "kueue.x-k8s.io/"
-PROCESSES = ("corral", "kube-scheduler", "kube-apiserver", "etcd")
-CORRAL = (sys.executable, "-m", "app")  # what the command `corral` runs
-WRITES = ("POST", "PATCH", "PUT", "DELETE")
 
-Figures = dict[tuple[str, str], float]
-"""(name, unit) -> value of one run."""
+Mode = Literal["gated", "gateless", "stock", "stock at 100 %"]
+Settings = dict[str, object]
+
+Key = tuple[str, str]  # name, unit
+Figures = dict[Key, float]
+"""The values of one run."""
 
 ALL_BOUND = ("last pod created to all bound", "s")
 RATE = ("bound per second", "pods/s")
 SPREAD, WIDEST = ("gang spread, median", "s"), ("gang spread, largest", "s")
 WHOLE = ("gangs whole in one rack", "gangs")
+CREATED = ("created per second", "pods/s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +71,16 @@ class Workload:
     def pods(self) -> int:
         return self.gangs * self.pods_per_gang
 
-    def pod_bodies(self) -> Iterator[bytes]:
+    def pod_bodies(self, *, is_gated: bool) -> Iterator[bytes]:
         """The members as JSON, named gang-member."""
-        topology = {PREFIX + "podset-required-topology": RACK} if self.in_one_rack else {}
+        requests: dict[str, str | int] = {"cpu": "1", "memory": "4Gi", GPU: self.gpus_per_pod}
+        topology = {REQUIRED: RACK} if self.in_one_rack else {}
+        gates = (GATE,) if is_gated else ()
         for gang in range(self.gangs):
-            group = {
-                PREFIX + "pod-group-name": f"gang{gang}",
-                PREFIX + "pod-group-total-count": str(self.pods_per_gang),
-            }
+            group = {GROUP: f"gang{gang}", TOTAL: str(self.pods_per_gang)}
             for member in range(self.pods_per_gang):
-                requests: dict[str, str | int] = {
-                    "cpu": "1",
-                    "memory": "4Gi",
-                    GPU: self.gpus_per_pod,
-                }
                 name = f"gang{gang}-{member}"
-                yield _json(pod(name, requests=requests, annotations=group | topology))
+                yield _json(pod(name, requests=requests, annotations=group | topology, gates=gates))
 
 
 WORKLOADS = {
@@ -96,79 +93,30 @@ WORKLOADS = {
     "W4": Workload(1000, 31, 64, 2, in_one_rack=True, seconds=90),
 }
 
-# DESIGN.md section 9. The ratios to the stock scheduler are meant for gated, narrowed members.
+# DESIGN.md section 9.
 TARGETS = {
-    ("W1", ALL_BOUND): "<= 1.5 s",
-    ("W1", SPREAD): "<= 0.5 s",
-    ("W2", RATE): ">= 0.8x, gated",
-    ("W3", RATE): ">= 0.8x, gated",
-    ("W4", RATE): ">= 0.8x, gated",
-    ("W4", WIDEST): "<= 0.2 s",
-    **{(name, WHOLE): str(WORKLOADS[name].gangs) for name in ("W2", "W3", "W4")},
+    ("W1 gated", ALL_BOUND): "<= 1.5 s",
+    ("W1 gated", SPREAD): "<= 0.5 s",
+    **{(f"{name} gated", RATE): ">= 0.8x" for name in ("W2", "W3", "W4")},
+    ("W4 gated", WIDEST): "<= 0.2 s",
+    **{(f"{name} gated", WHOLE): str(WORKLOADS[name].gangs) for name in ("W2", "W3", "W4")},
+    ("W2 gateless", WHOLE): str(WORKLOADS["W2"].gangs),
 }
 GATELESS_TARGET = ">= 0.4x"
-
-
-# -- what it costs ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Counters at one moment: CPU seconds, peak MiB, writes the API server took."""
-
-    cpu: dict[str, float]
-    peak_mib: dict[str, float]
-    writes: float
-
-    @classmethod
-    def now(cls, plane: ControlPlane) -> Costs:
-        cpu: dict[str, float] = {}
-        peak: dict[str, float] = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                fields = (folder / "stat").read_text().rpartition(") ")[2].split()
-                if int(fields[1]) != os.getpid():
-                    continue  # no child of ours
-                command = (folder / "cmdline").read_text().split("\0")
-                status = (folder / "status").read_text()
-            except OSError:
-                continue  # it ended meanwhile
-            is_corral = tuple(command[: len(CORRAL)]) == CORRAL
-            name = "corral" if is_corral else Path(command[0]).name
-            cpu[name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            peak[name] = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-        return cls(cpu, peak, _writes(plane))
-
-
-def _writes(plane: ControlPlane) -> float:
-    return sum(
-        value
-        for name, value in plane.apiserver_metrics().items()
-        if name.startswith("apiserver_request_total{")
-        and any(f'verb="{verb}"' in name for verb in WRITES)
-        and 'resource="leases"' not in name
-    )
-
-
-def corral_counts(url: str) -> Counter[str]:
-    """Corral's own counters by name and label, or nothing without a Corral."""
-    if not url:
-        return Counter()
-    text = httpx.get(f"{url}/metrics", timeout=10, trust_env=False).text
-    samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return Counter({name: int(float(value)) for name, value in samples})
 
 
 # -- one case --------------------------------------------------------------------------------------
 
 
-def run(workload: Workload, *, has_corral: bool, percentage: int = 0) -> Figures:
-    """One workload on a fresh control plane. `percentage` of nodes to score; 0: the default."""
+def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Figures:
+    """One workload on a fresh control plane. `settings`: Corral's own, beside the levels."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(Path(folder)))
         create(plane, NODES, (_json(one) for one in nodes(workload.nodes)))
-        extender = _corral(plane, stack) if has_corral else ""
+        has_corral = mode in ("gated", "gateless")
+        extender = _corral(plane, stack, settings or {}) if has_corral else ""
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
+        percentage = 100 if mode == "stock at 100 %" else 0
         stock = [{"schedulerName": "corral", "percentageOfNodesToScore": percentage}]
         plane.start_scheduler(
             SCHEDULER_CONFIG,
@@ -182,12 +130,24 @@ def run(workload: Workload, *, has_corral: bool, percentage: int = 0) -> Figures
         binds.start()
         _settle(plane, binds)
         costs, counts = Costs.now(plane), corral_counts(extender)
-        began, created = create(plane, PODS, workload.pod_bodies())
+        began, created = create(plane, PODS, workload.pod_bodies(is_gated=mode == "gated"))
         binds.wait(workload.pods, workload.seconds)
         counts = corral_counts(extender) - counts
         return {
             **_times(workload, binds, began, created),
             **_spent(workload, costs, Costs.now(plane), counts),
+        }
+
+
+def creation_limit(workload: Workload) -> Figures:
+    """How fast the load generator creates the same pods while nobody schedules."""
+    with (
+        tempfile.TemporaryDirectory(prefix="corral-bench-") as folder,
+        ControlPlane(Path(folder)) as plane,
+    ):
+        began, created = create(plane, PODS, workload.pod_bodies(is_gated=False))
+        return {
+            ("created per second, nobody schedules", "pods/s"): workload.pods / (created - began)
         }
 
 
@@ -200,18 +160,20 @@ def nodes(wanted: int) -> Iterator[Object]:
         yield node(f"b{block}-r{rack}-n{number}", labels=labels, gpus=8)
 
 
-def _corral(plane: ControlPlane, stack: ExitStack) -> str:
+def _corral(plane: ControlPlane, stack: ExitStack, settings: Settings) -> str:
     """Starts `corral serve` as its own process; returns where kube-scheduler reaches it."""
     (port,) = free_ports(1)
-    settings = plane.folder / "corral.yaml"
-    settings.write_text("percentage_of_nodes_to_score: 100\n", encoding="utf-8")
+    file = plane.folder / "corral.yaml"
+    file.write_text(
+        yaml.safe_dump({"percentage_of_nodes_to_score": 100, **settings}), encoding="utf-8"
+    )
     command = [
         *CORRAL,
         "serve",
         f"--kubeconfig={plane.kubeconfig('corral')}",
         f"--extender-listen=127.0.0.1:{port}",
         f"--levels={BLOCK},{RACK}",
-        f"--settings={settings}",
+        f"--settings={file}",
     ]
     process = Process(command, plane.folder / "corral.log")
     stack.callback(process.stop)
@@ -225,7 +187,8 @@ def _settle(plane: ControlPlane, binds: Binds) -> None:
     create(plane, PODS, [_json(pod("first"))])
     binds.wait(1, SETTLE_SECONDS)
     if "first" not in binds.at:
-        raise TimeoutError(f"no pod was bound in {SETTLE_SECONDS:g} s: {plane.scheduler_log}")
+        last = plane.scheduler_log[-2000:]
+        raise TimeoutError(f"no pod was bound in {SETTLE_SECONDS:g} s: {last}")
     plane.cluster().delete("Pod", "first")
     time.sleep(1.0)  # kube-scheduler and Corral hear of it; what they do beside it is over
     binds.at.clear()
@@ -243,7 +206,7 @@ def _times(workload: Workload, binds: Binds, began: float, created: float) -> Fi
     figures = {
         ALL_BOUND: last - created,
         RATE: len(at) / (last - began),
-        ("created per second", "pods/s"): workload.pods / (created - began),
+        CREATED: workload.pods / (created - began),
         ("pods left unbound", "pods"): float(workload.pods - len(at)),
         ("gangs bound in part", "gangs"): float(len(members) - len(whole)),
     }
@@ -260,9 +223,13 @@ def _spent(workload: Workload, before: Costs, after: Costs, counts: Counter[str]
         if name in after.cpu:
             figures[f"CPU of {name}", "s"] = after.cpu[name] - before.cpu[name]
             figures[f"peak RSS of {name}", "MiB"] = after.peak_mib[name]
-    figures["API writes, creation included", "per pod"] = (
-        after.writes - before.writes
-    ) / workload.pods
+    written = after.writes - before.writes
+    for said, count in (
+        ("patches of pods", written["PATCH pods"]),
+        ("bindings", written["POST pods/binding"]),
+        ("status and events", written.total() - sum(written[each] for each in _OF_PODS)),
+    ):
+        figures[said, "per pod"] = count / workload.pods
     for said, name in (
         ("/filter answers", "corral_filter_answers_total"),
         ("rejected in /filter", 'corral_filter_answers_total{answer="rejected"}'),
@@ -274,27 +241,30 @@ def _spent(workload: Workload, before: Costs, after: Costs, counts: Counter[str]
     return figures
 
 
+_OF_PODS = ("POST pods", "PATCH pods", "POST pods/binding")
+
+
 # -- the table -------------------------------------------------------------------------------------
 
 
-def rows_of(name: str, measured: list[Figures], stock: list[Figures]) -> Iterator[Row]:
-    """Medians of all runs of one workload, Corral's beside the stock scheduler's."""
+def rows_of(case: str, measured: list[Figures], stock: list[Figures]) -> Iterator[Row]:
+    """Medians of all runs of one case, the stock scheduler's beside them."""
     for key in measured[0]:
-        figure, unit = key
         value = statistics.median(run[key] for run in measured if key in run)
         known = [run[key] for run in stock if key in run]
         baseline = statistics.median(known) if known else None
         # How a scheduler that knows no gangs spreads them is no yardstick.
         if key in (SPREAD, WIDEST, WHOLE):
             baseline = None
-        yield _row(f"{name} {figure}", name, value, unit, baseline, TARGETS.get((name, key), ""))
+        yield _row(case, key, value, baseline, TARGETS.get((case, key), ""))
 
 
-def _row(case: str, name: str, value: float, unit: str, baseline: float | None, target: str) -> Row:
+def _row(case: str, key: Key, value: float, baseline: float | None, target: str = "") -> Row:
+    figure, unit = key
     return Row(
         benchmark="scheduler",
-        case=case,
-        nodes=WORKLOADS[name].nodes,
+        case=f"{case}: {figure}",
+        nodes=WORKLOADS[case.split()[0]].nodes,
         value=value,
         unit=unit,
         baseline=baseline,
@@ -303,22 +273,27 @@ def _row(case: str, name: str, value: float, unit: str, baseline: float | None, 
     )
 
 
-def measure(name: str, runs: int) -> list[Row]:
-    """All rows of one workload; Corral and the stock scheduler take turns."""
+def measure(name: str, runs: int, settings: Settings) -> Iterator[Row]:
+    """All rows of one workload; its cases take turns."""
     workload = WORKLOADS[name]
-    stock, gateless, every_node = [], [], []
+    modes: list[Mode] = ["stock", "gated"]
+    if name == "W2":
+        modes += ["gateless", "stock at 100 %"]
+    found: dict[Mode, list[Figures]] = {mode: [] for mode in modes}
     for _ in range(runs):
-        stock.append(run(workload, has_corral=False))
-        gateless.append(run(workload, has_corral=True))
-        if name == "W2":
-            every_node.append(run(workload, has_corral=False, percentage=100))
-    rows = list(rows_of(name, gateless, stock))
-    if every_node:
-        value = statistics.median(run[RATE] for run in gateless)
-        baseline = statistics.median(run[RATE] for run in every_node)
-        case = f"{name} {RATE[0]}, beside stock at 100 %"
-        rows.insert(2, _row(case, name, value, RATE[1], baseline, GATELESS_TARGET))
-    return rows
+        for mode in modes:
+            found[mode].append(run(workload, mode, settings))
+    for key, value in creation_limit(workload).items():
+        yield _row(name, key, value, None)
+    yield from rows_of(f"{name} gated", found["gated"], found["stock"])
+    if name == "W2":
+        yield from rows_of(f"{name} gateless", found["gateless"], found["stock"])
+        value, baseline = (
+            statistics.median(run[RATE] for run in found[mode])
+            for mode in ("gateless", "stock at 100 %")
+        )
+        beside = (f"{RATE[0]}, beside stock at 100 %", RATE[1])
+        yield _row(f"{name} gateless", beside, value, baseline, GATELESS_TARGET)
 
 
 def _json(thing: Object) -> bytes:
@@ -331,11 +306,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="names, with commas")
     parser.add_argument("--runs", type=int, default=1, help="runs of each case; medians are shown")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of Corral"
+    )
     arguments = parser.parse_args()
     names = arguments.workloads.split(",")
     if unknown := sorted(set(names) - WORKLOADS.keys()):
         parser.error(f"no workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
-    show([row for name in names for row in measure(name, arguments.runs)], as_json=arguments.json)
+    given = (setting.partition("=") for setting in arguments.set)
+    settings = {setting: yaml.safe_load(value) for setting, _, value in given}
+    rows = [row for name in names for row in measure(name, arguments.runs, settings)]
+    show(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

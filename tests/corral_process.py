@@ -118,6 +118,11 @@ class CorralProcess:
                 time.sleep(0.02)
         raise TimeoutError(f"corral is not ready after {READY_SECONDS:g} s: {last}; {self.log}")
 
+    @property
+    def pid(self) -> int:
+        """Of the run under way."""
+        return self._running().pid
+
     def kill(self) -> None:
         """SIGKILL: what a crash, or the end of memory, looks like."""
         self._running().signalled(signal.SIGKILL, EXIT_SECONDS)

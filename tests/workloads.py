@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
 UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
+GATE = "corral.dev/gang"
+MANAGED = "corral.dev/managed"
 
 
 def asking(
@@ -24,6 +27,34 @@ def asking(
         UNCONSTRAINED: "true" if unconstrained else None,
     }
     return {key: value for key, value in wanted.items() if value is not None}
+
+
+def is_gang(thing: Object) -> bool:
+    """Whether a pod, or the pods of a Job, belong to a gang."""
+    annotations = _pod_of(thing)["metadata"].get("annotations", {})
+    return bool(annotations.keys() & {GROUP, REQUIRED, PREFERRED, UNCONSTRAINED})
+
+
+def behind_gate(thing: Object, *foreign: str) -> Object:
+    """The pod, or the Job, as it is once the webhook has seen its pods: gated and labelled.
+
+    `foreign`: gates of others, in front of ours.
+    """
+    changed = copy.deepcopy(thing)
+    pod_of_it = _pod_of(changed)
+    pod_of_it["spec"]["schedulingGates"] = [{"name": gate} for gate in (*foreign, GATE)]
+    pod_of_it["metadata"].setdefault("labels", {})[MANAGED] = "true"
+    return changed
+
+
+def gates_of(thing: Object) -> list[str]:
+    """The names of a pod's scheduling gates."""
+    return [gate["name"] for gate in thing["spec"].get("schedulingGates", [])]
+
+
+def _pod_of(thing: Object) -> Object:
+    template: Object = thing if thing["kind"] == "Pod" else thing["spec"]["template"]
+    return template
 
 
 def member(

@@ -39,7 +39,7 @@ def play(scenario: Scenario, cluster: Cluster) -> Outcome:
     _prepare(scenario, cluster)
     for step in scenario.steps:
         match step:
-            case Create(objects):
+            case Create(_, objects):
                 for thing in objects:
                     cluster.create(thing)
             case Delete(pods):

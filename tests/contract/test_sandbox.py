@@ -1,4 +1,4 @@
-"""Every scenario file comes out as it says, in the sandbox."""
+"""Every scenario file comes out as it says, in the sandbox, with gates and without."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.play import play
-from tests.contract.scenario import SCENARIOS, load
+from tests.contract.scenario import SCENARIOS, gated, load
 from tests.contract.worlds import sandbox
 
 
@@ -16,5 +16,7 @@ from tests.contract.worlds import sandbox
 def test_scenario(path: Path, tmp_path: Path) -> None:
     scenario = load(path)
     with sandbox(tmp_path, scenario.levels) as cluster:
-        outcome = play(scenario, cluster)
-    assert outcome.placements or outcome.bound
+        gateless = play(scenario, cluster)
+    with sandbox(tmp_path, scenario.levels) as cluster:
+        assert play(gated(scenario), cluster) == gateless
+    assert gateless.placements or gateless.bound
