@@ -30,6 +30,7 @@ from app.errors import (
     ApiError,
     CorralError,
     DecodeError,
+    Forbidden,
     Gone,
     NotFound,
     TooManyRequests,
@@ -237,6 +238,13 @@ class Reflector:
         except DecodeError as error:
             self._version = ""
             self._on_problem(self.kind, error)
+        except Forbidden as error:
+            self._version = ""
+            self._on_problem(self.kind, error)
+            if self._resource.is_optional and not self.is_synced:
+                # A ClusterRole older than we are: the kinds it knows are enough to begin with.
+                self._note_absence()
+                return self._pace.absent_seconds
         except ApiError as error:
             if not _may_resume(error):
                 self._version = ""

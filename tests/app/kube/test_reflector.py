@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from app.errors import CorralError, TooManyRequests, Unreachable
+from app.errors import CorralError, Forbidden, TooManyRequests, Unreachable
 from app.kube.events import Applied, Deleted, Event, Listed
 from app.kube.reflector import Pace, Reflector, Resource, jobs, nodes, pods, topologies
 from tests.app.kube.apiserver import Server, page, refusal, reply
@@ -295,6 +295,28 @@ async def test_an_absent_crd_is_an_empty_list_and_looked_for_calmly(server, tran
     assert heard.events[0] == Listed("Topology", ())
     assert heard.pauses == [30.0, 30.0]
     assert heard.problems == []
+
+
+async def test_an_optional_kind_our_role_does_not_know_is_told_and_keeps_nobody_waiting(
+    server, transport
+):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
+    server.script = [refusal(403, "Forbidden"), page([topology], "9")]
+    async with reflecting(transport, heard, topologies()):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed", "listed t"]
+    assert [type(problem) for problem in heard.problems] == [Forbidden]
+    assert heard.pauses[0] == 30.0
+
+
+async def test_a_right_that_is_lost_later_does_not_take_the_objects_away(server, transport):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
+    server.script = [page([topology], "9"), refusal(403, "Forbidden"), refusal(403, "Forbidden")]
+    async with reflecting(transport, heard, topologies()):
+        await heard.wait_until(lambda: len(heard.problems) == 2)
+    assert heard.said == ["listed t"]
 
 
 async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport):
