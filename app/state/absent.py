@@ -21,7 +21,8 @@ from itertools import count, islice, repeat
 import msgspec
 
 from app.dialects.membership import Number, PodTemplate
-from app.state.gangs import Absent, Gang, Member
+from app.state.gangs import Absent, Gang
+from app.state.members import Member
 
 MOST_ABSENT = 100_000  # per gang; more than that is a typing error, and the dialects say so
 

@@ -1,4 +1,4 @@
-"""The books recomputed from the records, and what differs: empty unless we have a bug."""
+"""The books recomputed from the records: what differs, which is nothing unless we have a bug."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ def differences(cluster: Cluster, ledger: Ledger, others: Collection[str] = ()) 
     `others`: ordinary pods on their way to a node, for which something is held too.
     """
     return [*_books(cluster), *_gangs(cluster, ledger), *_owners(cluster, ledger, others)]
+
+
+def heal(cluster: Cluster, ledger: Ledger, others: Collection[str], now: float) -> None:
+    """Make the books what the records say; what was planned on wrong books is planned anew."""
+    cluster.recount()
+    for gang in list(ledger.gangs.values()):
+        if any(not _is_booked(cluster, uid, node) for uid, node in gang.plan.items()):
+            ledger.lose_plan(gang, "the books were wrong", now)
+    planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
+    for uid in [uid for uid in cluster.held if uid not in planned and uid not in others]:
+        cluster.release(uid)
+    for gang in list(ledger.gangs.values()):
+        ledger.review(gang, now)
+    ledger.holds.capacity_grew()
+
+
+def _is_booked(cluster: Cluster, uid: str, node: str) -> bool:
+    booking = cluster.held.get(uid) or cluster.bound.get(uid)
+    return booking is not None and booking.node == node
 
 
 def _owners(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
@@ -89,6 +108,5 @@ def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if not gang.misinformed.keys() <= gang.rejected.keys() <= gang.members.keys():
         yield f"gang {gang.key}: pods are remembered as told no that are no members"
     for uid, node in gang.plan.items():
-        booking = cluster.held.get(uid) or cluster.bound.get(uid)
-        if booking is None or booking.node != node:
+        if not _is_booked(cluster, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"

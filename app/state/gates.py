@@ -19,7 +19,8 @@ from dataclasses import replace
 
 from app.dialects import corral
 from app.state.effects import Ungate
-from app.state.gangs import Gang, Member
+from app.state.gangs import Gang
+from app.state.members import Member
 from app.state.settings import EngineSettings
 
 UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again

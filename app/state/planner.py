@@ -1,63 +1,38 @@
 """Whom to place next, and where: from a gang's members to nodes, one search per gang.
 
-    members ──roles──▶ request, masks, scores ──topology──▶ placement ──seating──▶ nodes
+    members ──roles──▶ query ──placing──▶ placement ──seating──▶ nodes
 
 Order: gangs that already run in part first, then priority, then the time of becoming complete.
 A gang that does not fit does not block smaller ones behind it. Within one pass capacity only
 shrinks, so a request that did not fit is not searched again for the next gang that asks the same.
-
-Members that run, or whose binding is under way, are never moved: they pin the others to their
-domain. For a required level that is a condition; for a preferred one it is tried first, then one
-level wider, as the search itself would.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from app.dialects.membership import GangKey
 from app.state.cluster import ALL_NODES, Cluster, Topology, is_open
-from app.state.eligibility import Eligibility, may_stay, why_not
-from app.state.gangs import Gang, Member, Spot
-from app.state.roles import (
-    Block,
-    Role,
-    Shaped,
-    blocks_of,
-    kept_slots,
-    mistake_in_groups,
-    pins,
-    roles_of,
-)
+from app.state.eligibility import Eligibility, may_stay
+from app.state.gangs import Gang, Spot
+from app.state.members import Member
+from app.state.offers import Offer, Refusals
+from app.state.placing import Placing, Query, Signature, closed_in
+from app.state.roles import Role, blocks_of, mistake_in_groups, roles_of
 from app.state.seating import Plan, place, plan_of
-from topology.answer import NoFit, Placement
+from topology.answer import Placement
 from topology.errors import InvalidRequest
-from topology.fit import NOT_ALLOWED, OUTSIDE
-from topology.groups import find
 from topology.levels import NODE_LEVEL
-from topology.replace import Kept, complete
-from topology.request import Constraint, Group, Leader, PodSet
-from topology.request import Gang as GangRequest
-from topology.resources import Counts, Mask
+from topology.resources import Counts
 from topology.room import Options
-
-__all__ = ["NoPlan", "Offer", "Plan", "Planner", "Refusals", "Role", "in_order"]
 
 OPTIONS = Options(tries=32)
 # ^ places tried in vain for a gang of several roles; few, for this runs in the loop that answers
 # kube-scheduler. Three roles that ask for more than 5,000 nodes have: 18 ms until the answer is no.
-REFUSED = "refused by kube-scheduler"
-EARMARKED = "kept for a gang that has waited longer"
-ELSEWHERE = "not among the nodes the pod was narrowed to"
 
-Signature = tuple[object, ...]
 Rank = tuple[bool, int, float, str]
-_ANYWHERE = Constraint()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,56 +45,14 @@ class NoPlan:
     """The same for verdicts that differ in numbers and reasons only: those follow the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """The nodes kube-scheduler offers to pods of one request and shape, as it says itself."""
-
-    shaped: Shaped
-    nodes: frozenset[str]
-    asked: frozenset[str] | None = None
-    """Nodes the pod was narrowed to: nothing is said of others. None: it was not."""
-
-    def leaves_out(self, node: str) -> bool:
-        """Whether it says no to a node."""
-        return node not in self.nodes and (self.asked is None or node in self.asked)
-
-
-@dataclass(slots=True)
-class Refusals:
-    """Nodes that kube-scheduler did not offer to a planned shape, remembered for a while."""
-
-    _until: dict[Shaped, dict[str, float]] = field(default_factory=dict)
-
-    def add(self, shaped: Shaped, node: str, until: float) -> None:
-        """Leave this node out of plans for this shape until then."""
-        self._until.setdefault(shaped, {})[node] = until
-
-    def of(self, shaped: Shaped) -> Collection[str]:
-        """The nodes that refuse this shape now."""
-        return self._until.get(shaped, {})
-
-    def expire(self, now: float) -> bool:
-        """Forget refusals that are over; True if there were any."""
-        over = [
-            (shaped, node)
-            for shaped, nodes in self._until.items()
-            for node, until in nodes.items()
-            if until <= now
-        ]
-        for shaped, node in over:
-            del self._until[shaped][node]
-            if not self._until[shaped]:
-                del self._until[shaped]
-        return bool(over)
-
-
 @dataclass(slots=True)
 class Planner:
-    """Places gangs on the books as they are; changes nothing itself."""
+    """Places gangs on the books as they are; changes nothing but what a gang has `asked` for."""
 
     cluster: Cluster
     eligibility: Eligibility
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
+    is_ready: bool = False  # false until every list is in: no plan from half a picture
     refusals: Refusals = field(default_factory=Refusals)
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`earmarks.py`)."""
@@ -182,15 +115,16 @@ class Planner:
             return NoPlan(
                 f"topology level not known: {unknown}; known levels: {known}", is_mistake=True
             )
-        blocks = blocks_of(roles)
-        closed = self._closed_to(gang)
-        signature = (topology.name, closed, gang.has_started, blocks, *map(_signature, roles))
+        query = Query(gang, roles, blocks_of(roles), topology, self._closed_to(gang), offer)
+        signature = query.signature
         if offer is None and who is None:
             gang.asked = signature
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
+        options = dataclasses.replace(OPTIONS, scores=self._scores(roles, topology))
+        placing = Placing(self.cluster, self.eligibility, self.refusals, options, query)
         try:
-            answer = _Search(self, gang, roles, blocks, topology, offer, closed).run()
+            answer = placing.run()
         except InvalidRequest as error:
             # Pods that were narrowed to different domains are no mistake of whoever made them.
             return NoPlan(str(error), is_mistake=not any(role.is_split for role in roles))
@@ -201,10 +135,22 @@ class Planner:
             self._unfit[signature] = verdict
         return verdict
 
+    def _scores(self, roles: tuple[Role, ...], topology: Topology) -> dict[Hashable, Counts]:
+        """What preferred node affinity says, of the roles that have any."""
+        if not self.honours_preferred:
+            return {}
+        return {
+            str(index): self.eligibility.scores(role.shaped[1], topology.tree, self.cluster.nodes)
+            for index, role in enumerate(roles)
+            if role.shaped[1].preferred
+        }
+
     def is_unfit(self, gang: Gang) -> bool:
         """Whether what this gang asked for last, and asks for still, has no place in this pass."""
         asked = gang.asked
-        return asked is not None and asked[1] == self._closed_to(gang) and asked in self._unfit
+        return (
+            asked is not None and closed_in(asked) == self._closed_to(gang) and asked in self._unfit
+        )
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""
@@ -220,181 +166,6 @@ class Planner:
         if not levels:
             return self.cluster.topologies[ALL_NODES]
         return self.cluster.topology_with(levels)
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One gang's way through the placement core."""
-
-    planner: Planner
-    gang: Gang
-    roles: tuple[Role, ...]
-    blocks: tuple[Block, ...]
-    topology: Topology
-    offer: Offer | None
-    closed: frozenset[str]
-    """Nodes that are kept for other gangs."""
-
-    def run(self) -> Placement | NoFit:
-        """Try the narrowest place around those that are settled first, then wider ones."""
-        tree, capacity = self.topology.tree, self.topology.capacity
-        kept = {
-            str(index): kept_slots(role, self.topology)
-            for index, role in enumerate(self.roles)
-            if role.slices
-        }
-        request = GangRequest(str(self.gang.key), self._root(kept), self.gang.priority)
-        options = dataclasses.replace(OPTIONS, scores=self._scores())
-        answer: Placement | NoFit | None = None
-        masks: dict[Hashable, Mask] = {}
-        for pinned in pins(self.roles, self.topology):
-            masks = {
-                str(index): self._mask(role, pin)
-                for index, (role, pin) in enumerate(zip(self.roles, pinned, strict=True))
-            }
-            if any(kept.values()):
-                answer = complete(tree, capacity, request, masks, kept, options)
-            else:
-                answer = find(tree, capacity, request, masks, options)
-            if isinstance(answer, Placement):
-                return answer
-        assert isinstance(answer, NoFit)  # `pins` yields at least once
-        role = int(answer.pod_set)
-        return self._explained(answer, self.roles[role], masks[str(role)])
-
-    # What is asked for
-
-    def _root(self, kept: Mapping[str, Kept]) -> Group:
-        has_kept = any(kept.values())
-        members: list[Group | PodSet] = []
-        for block in self.blocks:
-            constraint = self.roles[block.roles[0]].constraint
-            is_settled = any(self.roles[index].around for index in block.roles)
-            if len(block.roles) == 1 or is_settled or has_kept or constraint == _ANYWHERE:
-                # Where members are settled already, the masks keep the rest together.
-                members += [
-                    self._pod_set(index, kept, block.leader if not place else None)
-                    for place, index in enumerate(block.roles)
-                ]
-                continue
-            together = tuple(
-                dataclasses.replace(pod_set, constraint=_ANYWHERE)
-                for place, index in enumerate(block.roles)
-                for pod_set in [self._pod_set(index, kept, block.leader if not place else None)]
-            )
-            members.append(Group(f"block {block.roles[0]}", together, constraint))
-        return Group(name="gang", members=tuple(members))
-
-    def _pod_set(self, index: int, kept: Mapping[str, Kept], leader: int | None) -> PodSet:
-        """One role. Where it has slices, the settled members count too: they fill slices."""
-        role = self.roles[index]
-        return PodSet(
-            name=str(index),
-            pods=len(role.unplanned) + sum(pods for _, pods in kept.get(str(index), ())),
-            request=self._vector(role),
-            shape=str(index),
-            constraint=role.constraint,
-            slices=role.slices,
-            leader=None
-            if leader is None
-            else Leader(str(leader), self._vector(self.roles[leader]), shape=str(leader)),
-            # Of a gang that runs, members may have ended: its last slice is what is left. Of one
-            # narrowed to several places nobody knows which slices those were.
-            partial_last_slice=self.gang.has_started or role.is_split,
-        )
-
-    def _vector(self, role: Role) -> tuple[int, ...]:
-        return self.planner.cluster.vector(role.unplanned[0].pod.request)
-
-    def _scores(self) -> dict[Hashable, Counts]:
-        """What preferred node affinity says, of the roles that have any."""
-        if not self.planner.honours_preferred:
-            return {}
-        tree, nodes = self.topology.tree, self.planner.cluster.nodes
-        return {
-            str(index): self.planner.eligibility.scores(role.shaped[1], tree, nodes)
-            for index, role in enumerate(self.roles)
-            if role.shaped[1].preferred
-        }
-
-    # Where it may go
-
-    def _mask(self, role: Role, pin: slice | None) -> Mask:
-        tree = self.topology.tree
-        eligibility = self.planner.eligibility
-        # A replacement is not sent to where its predecessor has been evicted.
-        mask_of = eligibility.lasting if self.gang.roll.bound else eligibility.mask
-        mask = mask_of(role.shaped[1], tree, self.planner.cluster.nodes)
-        refused = self._refused(role)
-        if pin is None and refused is None and role.allowed is None and not self.closed:
-            return mask
-        narrowed = mask.copy() if refused is None else mask & ~refused
-        if self.closed:
-            narrowed &= ~_among(self.closed, self.topology)
-        if role.allowed is not None:
-            narrowed &= _among(role.allowed, self.topology)
-        if pin is not None:
-            narrowed[: pin.start] = False
-            narrowed[pin.stop :] = False
-        return narrowed
-
-    def _refused(self, role: Role) -> Mask | None:
-        """Nodes kube-scheduler does not offer to this role; None: it has refused none."""
-        remembered, offer = self.planner.refusals.of(role.shaped), self.offer
-        is_refused = _among(remembered, self.topology) if remembered else None
-        if offer is None or offer.shaped != role.shaped:
-            return is_refused
-        left_out = ~_among(offer.nodes, self.topology)
-        if offer.asked is not None:
-            left_out &= _among(offer.asked, self.topology)
-        return left_out if is_refused is None else left_out | is_refused
-
-    # Why not
-
-    def _explained(self, answer: NoFit, role: Role, mask: Mask) -> NoFit:
-        """The answer with the reasons why nodes are closed to the role that found no place."""
-        excluded = dict(answer.excluded)
-        reasons = self._reasons(role, mask)
-        if excluded.get(NOT_ALLOWED) == reasons.total():
-            del excluded[NOT_ALLOWED]
-            excluded = dict(Counter(excluded) + reasons)
-        # Nodes that are not in the tree at all lack a level's label.
-        unlabelled = len(self.planner.cluster.nodes) - len(self.topology.tree.nodes)
-        if unlabelled:
-            excluded["without a label of every level"] = unlabelled
-        ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
-        return dataclasses.replace(answer, excluded=tuple(ordered))
-
-    def _reasons(self, role: Role, mask: Mask) -> Counter[str]:
-        """Open nodes that the mask closes, by the first reason that holds."""
-        tree, nodes = self.topology.tree, self.planner.cluster.nodes
-        is_refused, reasons = self._refused(role), Counter[str]()
-        for slot in (self.topology.capacity.is_open & ~mask).nonzero()[0].tolist():
-            name = tree.nodes[slot]
-            why = why_not(nodes[name], role.shaped[1])
-            if not why and role.allowed is not None and name not in role.allowed:
-                why = ELSEWHERE
-            elif not why and is_refused is not None and is_refused[slot]:
-                why = REFUSED
-            elif not why and name in self.closed:
-                why = EARMARKED
-            reasons[why or OUTSIDE] += 1
-        return reasons
-
-
-def _signature(role: Role) -> Signature:
-    """What of a role decides whether it fits."""
-    return (
-        role.shaped, role.allowed, role.constraint, role.slices,
-        len(role.unplanned), role.kept, role.around,
-    )  # fmt: skip
-
-
-def _among(nodes: Collection[str], topology: Topology) -> Mask:
-    slot_of = topology.tree.slot_of
-    among = np.zeros(len(topology.tree.nodes), dtype=np.bool_)
-    among[[slot_of[node] for node in nodes if node in slot_of]] = True
-    return among
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

@@ -1,4 +1,4 @@
-"""Which nodes have failed under running members, and since when.
+"""Nodes that fail under running members: since when they have, and what is held instead.
 
     replace_failed_nodes  …on_pod_termination  a node with running members is not ready
     off                   any                   nothing is held before the replacement exists
@@ -13,9 +13,14 @@ nodes may fail at a time.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from app.kube.objects import NodeRecord
+from app.state import absent
+from app.state.cluster import Cluster
+from app.state.gangs import Gang
+from app.state.ledger import Ledger
 from app.state.settings import EngineSettings
 
 MOST_FAILED = 10_000  # nodes remembered that have gone; autoscaled clusters never stop making them
@@ -56,3 +61,47 @@ class Failures:
         ]
         self._told.update(dict.fromkeys(found))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """Other places for members on nodes that have failed."""
+
+    cluster: Cluster
+    ledger: Ledger
+
+    def lose_ending(self, node: str, now: float) -> None:
+        """A node takes no pods any more: what ends there is lost already, and may never be gone."""
+        ledger = self.ledger
+        for uid in self.cluster.bound_on.get(node, {}):
+            gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
+            if gang is not None and ledger.places.is_stranded(gang.members[uid]):
+                ledger.places.keep(gang, gang.members[uid], now)
+                ledger.unreviewed[gang.key] = None
+
+    def lose_node(self, node: str, now: float) -> None:
+        """A node has failed under members that the API server still shows: look for another."""
+        for gang in self._gangs_on(node):
+            for member in gang.roll.bound:
+                known = any(each.instead_of == member.pod.uid for each in gang.absent.values())
+                if member.pod.node == node and not known and len(gang.roll.bound) > 1:
+                    absent.use_spare(gang, absent.keep_place(gang, member, math.inf))
+            self.ledger.review(gang, now)
+
+    def return_node(self, node: str, now: float) -> None:
+        """A failed node is back: who still runs there is not lost."""
+        for gang in self._gangs_on(node):
+            for uid, place in list(gang.absent.items()):
+                lost = gang.members.get(place.instead_of)
+                if lost is not None and lost.is_live and lost.pod.node == node:
+                    del gang.absent[uid]
+            self.ledger.review(gang, now)
+
+    def _gangs_on(self, node: str) -> list[Gang]:
+        """The gangs of which a member runs on a node."""
+        ledger = self.ledger
+        uids = self.cluster.bound_on.get(node, {})
+        keys = dict.fromkeys(ledger.gang_of[uid] for uid in uids if uid in ledger.gang_of)
+        for key in keys:
+            ledger.review_now(ledger.gangs[key], ledger.gangs[key].moved_at)
+        return [ledger.gangs[key] for key in keys if key in ledger.gangs]

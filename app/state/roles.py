@@ -21,7 +21,8 @@ import numpy as np
 
 from app.kube.objects import Amounts, Shape
 from app.state.cluster import Topology
-from app.state.gangs import Gang, Member
+from app.state.gangs import Gang
+from app.state.members import Member
 from topology.request import Constraint, Slice
 
 Shaped = tuple[Amounts, Shape]  # what a node may refuse: request and shape

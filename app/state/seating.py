@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 
 from app.dialects.membership import Number
 from app.state.cluster import Topology
-from app.state.gangs import Gang, Member, Spot
+from app.state.gangs import Gang, Spot
+from app.state.members import Member
 from app.state.roles import Role, SetKey, kept_slots
 from topology import ranks
 from topology.answer import Placement, PodSetPlacement
 from topology.levels import NODE_LEVEL
 
-Places = Counter[int]  # slot -> pods
+PodsBySlot = Counter[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def plan_of(gang: Gang, placement: Placement, roles: tuple[Role, ...], topology:
     """Seat every unplanned member on the placement."""
     plan, fallback = Plan(), dict[str, str]()
     levels: dict[int, int] = {}
-    found: dict[int, Places] = {}
+    found: dict[int, PodsBySlot] = {}
     for placed in placement.pod_sets:
         index = int(placed.pod_set)
         levels[index] = placed.level
@@ -99,7 +100,7 @@ class _Seats:
     """The members of one pod set, and the places found for them."""
 
     gang: Gang
-    roles: Sequence[tuple[Role, Places]]
+    roles: Sequence[tuple[Role, PodsBySlot]]
     topology: Topology
 
     def slots(self) -> tuple[dict[str, int], str]:

@@ -32,6 +32,3 @@ class EngineSettings:
     starvation_seconds: float = 300.0  # after it a blocked gang earmarks a domain
     earmarks_per_namespace: int = 1  # 0: none
     narrow_nodes: int = 32  # nodes left to a pod when it is ungated; 0: all of them
-
-
-SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated

@@ -355,7 +355,7 @@ def relist_changes_nothing(world: World) -> None:
         Listed("Node", tuple(engine.cluster.nodes.values())),
         Listed("Pod", tuple(world.pods.values())),
         Listed("Job", tuple(engine.ledger.jobs.values())),
-        Listed("Topology", tuple(engine.topology_records.values())),
+        Listed("Topology", tuple(engine.topologies.records.values())),
     ):
         assert world.apply(listed) == []
     assert world.tick(0.0) == []

@@ -7,7 +7,8 @@ import msgspec
 from app.dialects.membership import Declared, GangKey
 from app.kube.objects import Shape, Taint, TopologyRecord
 from app.state.answers import Pinned, Rejected
-from app.state.gangs import Gang, Member, roll_call
+from app.state.gangs import Gang
+from app.state.members import Member, roll_call
 from app.state.planner import NoPlan
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (

@@ -15,8 +15,9 @@ from app.dialects import kueue
 from app.dialects.corral import NARROWED, NODES
 from app.dialects.membership import Declared
 from app.kube.objects import Requirement, Shape, Term
-from app.state.gangs import Absent, Phase, roll_call
-from app.state.planner import Plan
+from app.state.gangs import Absent, Phase
+from app.state.members import roll_call
+from app.state.seating import Plan
 from tests.app.state.world import World, four_racks
 from tests.records import (
     BLOCK,

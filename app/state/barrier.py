@@ -1,0 +1,111 @@
+"""The barrier at /bind: planned members wait there until the last one arrives, or time is up.
+
+    /bind ──▶ arrived ──last one──▶ posted: Bind for all
+                 └──────deadline──▶ Refuse for all, and the plan is lost
+
+Of a gang that has started each is bound when it arrives. Until a member has arrived, a missed wake
+or patch would keep it away: both are sent again.
+Source: DESIGN.md 5.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.dialects import corral
+from app.state import gates
+from app.state.cluster import is_open
+from app.state.effects import Bind, Refuse, UngateFailed
+from app.state.gangs import Gang
+from app.state.holds import Holds
+from app.state.ledger import Ledger
+from app.state.settings import EngineSettings
+from app.state.voice import Voice
+
+PUSH_SECONDS = 1.0  # between two looks for gates that are still there
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """How planned members get from their gates past /bind; what it remembers is in each gang."""
+
+    settings: EngineSettings
+    ledger: Ledger
+    holds: Holds
+    voice: Voice
+
+    def arrive(self, gang: Gang, uid: str, now: float) -> None:
+        """A planned member is at /bind; the last one opens the way for all."""
+        gang.moved_at = now
+        if uid not in gang.posted:
+            gang.arrived.add(uid)
+        if uid in gang.posted:
+            self._bind(gang, uid)
+        elif gang.has_started or (len(gang.arrived) == gang.awaited and not gang.unplanned()):
+            for ready in sorted(gang.arrived):
+                self._bind(gang, ready)
+            gang.asked = None
+            gang.posted |= gang.arrived
+            gang.arrived.clear()
+            gang.bind_deadline = None
+            self.ledger.move(gang, now)
+        elif gang.bind_deadline is None:
+            gang.bind_deadline = now + self.settings.gang_bind_seconds
+
+    def _bind(self, gang: Gang, uid: str) -> None:
+        pod = gang.members[uid].pod
+        annotations = ((corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid]))
+        self.voice.out.append(Bind(pod.namespace, pod.name, uid, gang.plan[uid], annotations))
+
+    def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
+        """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
+        gang.asked = None
+        gang.posted.discard(uid)
+        gang.answered.discard(uid)
+        cluster, node = self.holds.cluster, gang.plan.get(uid, "")
+        record = cluster.nodes.get(node)
+        is_lost = record is None or not is_open(record) or cluster.is_overcommitted(node)
+        if uid in gang.plan and (is_gone or is_lost):
+            self.holds.end(gang, uid, "")
+        self.ledger.review(gang, now)
+
+    def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
+        """A gate was not taken off: soon again, in another way if this one is forbidden."""
+        if failure.is_gone:
+            if not gang.has_started:
+                self.ledger.lose_plan(gang, "a member has gone", now)
+            elif uid in gang.plan:
+                self.holds.end(gang, uid, "")
+                self.ledger.review(gang, now)
+            return
+        gates.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
+        if failure.is_forbidden:
+            self.voice.ungate(gang, now)
+
+    def refuse_arrived(self, sentence: str) -> None:
+        """Answer every held /bind with an error; the plans stay."""
+        for key in self.ledger.planned:
+            gang = self.ledger.gangs[key]
+            self.voice.out.extend(Refuse(uid, sentence) for uid in sorted(gang.arrived))
+            gang.arrived.clear()
+            gang.bind_deadline = None
+
+    def expire(self, now: float) -> None:
+        """End waits and holds that took too long; push on where a call may have been missed."""
+        for key in list(self.ledger.planned):
+            gang = self.ledger.gangs[key]
+            if gang.bind_deadline is not None and now >= gang.bind_deadline:
+                self.ledger.lose_plan(gang, "not every member reached its binding in time", now)
+            elif not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
+                why = "kube-scheduler did not ask for every member in time"
+                self.ledger.lose_plan(gang, why, now)
+            else:
+                self._push(gang, now)
+
+    def _push(self, gang: Gang, now: float) -> None:
+        """Wake and ungate again where a call or a patch may have been missed."""
+        if gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
+            self.voice.wake(gang, now)
+        if now >= gang.pushed_at + PUSH_SECONDS:
+            gang.pushed_at = now
+            self.voice.ungate(gang, now)

@@ -1,0 +1,126 @@
+"""The answer to /filter for members of gangs.
+
+    it has a node, which is offered       Pinned to that node
+    it has one that is not offered        what kube-scheduler was not told yet is planned again
+    it has none, or is not known yet      Rejected, with the sentence its gang is told now
+
+What a member was told is remembered: once it holds no longer, the pod is woken.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from app.dialects.membership import Membership, Mistake
+from app.kube.objects import PodRecord
+from app.state import sentences
+from app.state.answers import Candidates, Pinned, Rejected
+from app.state.gangs import Gang, Phase
+from app.state.ledger import Ledger
+from app.state.members import Member
+from app.state.offers import Offer
+from app.state.settings import EngineSettings
+from app.state.voice import not_joining
+
+MOST_EARLY = 20_000  # pods rejected before the watch showed them
+SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
+
+
+@dataclass(slots=True)
+class Filtering:
+    """What members are told, also those the watch has not shown yet."""
+
+    settings: EngineSettings
+    ledger: Ledger
+    _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+    def answer(
+        self, pod: PodRecord, claim: Membership | Mistake, candidates: Candidates, now: float
+    ) -> Pinned | Rejected:
+        """Which of these nodes a pod may have that claims to belong to a gang."""
+        uid = pod.uid
+        gang = self.ledger.gangs.get(self.ledger.gang_of.get(uid, claim.gang))
+        if gang is None or uid not in gang.members:
+            return self._reject_early(uid, claim)
+        answer = self._answer(gang, gang.members[uid], pod, candidates, now)
+        if isinstance(answer, Pinned):
+            gang.rejected.pop(uid, None)
+            gang.misinformed.pop(uid, None)
+            if uid not in gang.answered:  # asking again is no progress
+                gang.answered.add(uid)
+                gang.moved_at = now
+        elif not _is_probe(pod, candidates):
+            gang.rejected[uid] = answer.sentence
+            gang.misinformed.pop(uid, None)
+        return answer
+
+    def _answer(
+        self, gang: Gang, member: Member, pod: PodRecord, candidates: Candidates, now: float
+    ) -> Pinned | Rejected:
+        uid = member.pod.uid
+        if uid in gang.plan or gang.phase not in (Phase.GATHERING, Phase.WAITING):
+            self.ledger.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
+        node = gang.plan.get(uid)
+        if node is None:
+            return Rejected(_why_not(gang, member))
+        if node in candidates:
+            return Pinned(node)
+        # Posted: another leader's attempt; ours is at the API server already.
+        if uid in gang.posted or _is_probe(pod, candidates):
+            return Rejected(sentences.planned_elsewhere(gang.key))
+        if self._is_sample(len(candidates)):
+            sentence = sentences.sampled(gang.key)
+            self.ledger.voice.tell(gang, "NodesSampled", sentence)
+            return Rejected(sentence)
+        shaped = (member.pod.request, member.shape)
+        offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
+        self._remember_refusals(gang, member, offer, now)
+        if self.ledger.replan(gang, member, offer, now):
+            return Pinned(gang.plan[uid])
+        return Rejected(_why_not(gang, member))
+
+    def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
+        """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
+        until = now + self.settings.refusal_seconds
+        for uid, node in gang.plan.items():
+            is_same = gang.member(uid).role == member.role and uid not in gang.answered
+            if is_same and offer.leaves_out(node):
+                self.ledger.planner.refusals.add(offer.shaped, node, until)
+
+    def _is_sample(self, offered: int) -> bool:
+        nodes = len(self.ledger.planner.cluster.nodes)
+        wanted = self.settings.percentage_of_nodes_to_score or max(50 - nodes // 125, 5)
+        sample = max(nodes * wanted // 100, SAMPLED_FROM)
+        return nodes >= SAMPLED_FROM and offered == sample < nodes
+
+    # -- pods the watch has not shown yet ------------------------------------------------------
+
+    def _reject_early(self, uid: str, claim: Membership | Mistake) -> Rejected:
+        sentence = (
+            sentences.gathering(claim.gang, claim.declared)
+            if isinstance(claim, Membership)
+            else sentences.mistaken(claim.gang, claim.sentence)
+        )
+        self._early[uid] = sentence
+        if len(self._early) > MOST_EARLY:
+            self._early.popitem(last=False)
+        return Rejected(sentence)
+
+    def forget_early(self, uid: str) -> str:
+        """Forget what a pod was told before the watch showed it; returns it, "" if nothing."""
+        return self._early.pop(uid, "")
+
+
+def _why_not(gang: Gang, member: Member) -> str:
+    if member.mistake and not gang.roll.problem:
+        return sentences.mistaken(gang.key, member.mistake)
+    outside = (*gang.roll.excess, *gang.roll.strays)
+    if any(each.pod.uid == member.pod.uid for each in outside):
+        return not_joining(gang, member)
+    return gang.sentence or sentences.gathering(gang.key, member.declared)
+
+
+def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:
+    """Whether only the nominated node is asked about, which says nothing about others."""
+    return len(candidates) == 1 and pod.nominated_node in candidates
