@@ -97,6 +97,7 @@ def _gangs(cluster: Cluster, ledger: Ledger) -> Iterator[str]:
 def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if gang.key not in ledger.unreviewed:
         wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        wanted |= gang.under_way()
         if not gang.plan.keys() <= wanted:
             yield f"gang {gang.key}: the plan covers pods that are not waiting"
         if gang.phase is not phase_of(gang):

@@ -78,8 +78,9 @@ class Barrier:
                 self.holds.end(gang, uid, "")
                 self.ledger.review(gang, now)
             return
+        was_bare = uid in gang.unnarrowed
         gates.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
-        if failure.is_forbidden:
+        if failure.is_forbidden and not was_bare:  # else it is due again with the next push
             self.voice.ungate(gang, now)
 
     def refuse_arrived(self, sentence: str) -> None:

@@ -219,7 +219,9 @@ class Engine:
 
     def _claim(self, pod: PodRecord) -> Membership | Mistake | None:
         """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""
-        is_ours = self.settings.scheduler_name in ("", pod.scheduler)
+        is_ours = dialects.is_ours(
+            pod, self.settings.scheduler_name, kueue_manages=self.settings.kueue_manages
+        )
         return dialects.read(pod) if is_ours else None
 
     # -- the verbs -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from app.dialects import corral
 from app.dialects.membership import Membership, Mistake
 from app.kube.objects import PodRecord
 from app.state import sentences
@@ -43,7 +44,12 @@ class Filtering:
         gang = self.ledger.gangs.get(self.ledger.gang_of.get(uid, claim.gang))
         if gang is None or uid not in gang.members:
             return self._reject_early(uid, claim)
-        answer = self._answer(gang, gang.members[uid], pod, candidates, now)
+        member = gang.members[uid]
+        _, allowed = corral.own_shape(pod)
+        if allowed is not None and member.allowed != allowed:
+            member.allowed = allowed  # kube-scheduler has seen our patch before our watch did
+            gang.asked = None
+        answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
             gang.rejected.pop(uid, None)
             gang.misinformed.pop(uid, None)
@@ -51,7 +57,7 @@ class Filtering:
                 gang.answered.add(uid)
                 gang.moved_at = now
         elif not _is_probe(pod, candidates):
-            gang.rejected[uid] = answer.sentence
+            gang.rejected[pod.uid] = answer.sentence
             gang.misinformed.pop(uid, None)
         return answer
 
@@ -76,7 +82,7 @@ class Filtering:
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.ledger.replan(gang, member, offer, now):
+        if self.ledger.replan(gang, member, offer, now) and gang.plan[uid] in candidates:
             return Pinned(gang.plan[uid])
         return Rejected(_why_not(gang, member))
 

@@ -142,6 +142,14 @@ class Gang:
         """The member, present or absent, of this uid."""
         return self.members[uid] if uid in self.members else self.absent[uid].member
 
+    def under_way(self) -> set[str]:
+        """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
+        return {
+            uid
+            for uid in self.posted
+            if uid in self.members and self.members[uid].is_live and not self.members[uid].pod.node
+        }
+
     @property
     def awaited(self) -> int:
         """Planned pods that can arrive at /bind, and so open the way for all."""

@@ -121,6 +121,8 @@ class Ledger:
 
     def put_job(self, job: JobRecord, now: float) -> None:
         """Learn what a Job declares now."""
+        if self.jobs.get(job.uid) == job:
+            return
         self.jobs[job.uid] = job
         for key in dialects.keys_of(job):
             self.jobs_of.setdefault(key, {})[job.uid] = job
@@ -167,6 +169,7 @@ class Ledger:
         gang.roll = roll_call(gang.members.values(), self._from_job(gang))
         self.places.review(gang, now)
         wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        wanted |= gang.under_way()
         for uid in [uid for uid in gang.plan if uid not in wanted]:
             self.holds.end(gang, uid, sentences.plan_lost(gang.key, "the pod has gone"))
         if gang.plan and not gang.has_started and (not gang.roll.is_complete or gang.unplanned()):

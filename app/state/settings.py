@@ -31,4 +31,5 @@ class EngineSettings:
     delete_excess_pods: bool = False
     starvation_seconds: float = 300.0  # after it a blocked gang earmarks a domain
     earmarks_per_namespace: int = 1  # 0: none
+    kueue_manages: bool = False  # pods that name a queue are Kueue's
     narrow_nodes: int = 32  # nodes left to a pod when it is ungated; 0: all of them

@@ -208,3 +208,18 @@ def test_a_relist_of_the_same_topologies_rebuilds_nothing():
     world.apply(Listed("Topology", records))
     after = {name: each.tree for name, each in world.engine.cluster.topologies.items()}
     assert all(after[name] is tree for name, tree in before.items())
+
+
+def test_pods_in_kueues_charge_are_ordinary_to_us():
+    world = World(four_racks())
+    kueues = members("k", 2, labels={"kueue.x-k8s.io/managed": "true"})
+    world.put(*kueues)
+    world.tick()
+    assert world.held == {}
+    assert world.filter(kueues[0]) == Passed()
+
+
+def test_a_queue_name_is_kueues_only_where_kueue_manages():
+    queued = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    assert len(World(four_racks(), members("g", 2, **queued)).held) == 2
+    assert World(four_racks(), members("g", 2, **queued), kueue_manages=True).held == {}

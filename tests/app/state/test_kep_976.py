@@ -2,12 +2,11 @@
 
 What differs by design: where Kueue has a Workload with a quota, Corral has a gang with held places;
 what Kueue writes as conditions, Corral tells in one event; and it deletes nobody's pods unless
-`delete_excess_pods` says so. `test_absent.py` has more of what becomes of places.
+`delete_excess_pods` says so. Story 3 is in `test_kep_976_driver.py`; `test_absent.py` has more of
+what becomes of places.
 """
 
 from __future__ import annotations
-
-import json
 
 import msgspec
 import pytest
@@ -16,43 +15,13 @@ from app.kube.objects import Shape
 from app.state.answers import Passed, Pinned, Rejected
 from app.state.effects import Delete, Evict, Report, Ungate
 from app.state.gangs import Phase
+from tests.app.state.stories import go, sentence, turn
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import GPU, GROUP, RACK, REQUIRED, TOTAL, UNCONSTRAINED, group, node, pod
+from tests.records import GROUP, RACK, REQUIRED, TOTAL, UNCONSTRAINED, group, node, pod
 
 PREFIX = "kueue.x-k8s.io/"
 GATED = ("corral.dev/gang",)
-SETS = PREFIX + "pod-group-sets"
-ROLE = PREFIX + "pod-group-role"
 RETRIABLE = PREFIX + "retriable-in-group"
-
-
-def go(world, *pods):
-    """Patch what is to be patched, then take these pods, or all without a node, to their nodes."""
-    world.tick()
-    world.patch([effect for effect in world.told(Ungate) if is_gated(world, effect.uid)])
-    uids = [each.uid for each in pods] or list(world.pods)
-    waiting = [world.pods[uid] for uid in uids if not world.pods[uid].node]
-    placed = world.schedule(*[each for each in waiting if each.phase == "Pending"])
-    world.tick()
-    return placed
-
-
-def is_gated(world, uid):
-    return uid in world.pods and GATED[0] in world.pods[uid].gates
-
-
-def turn(world, uid, phase):
-    world.put(msgspec.structs.replace(world.pods[uid], phase=phase))
-
-
-def gang_of(world, name="g"):
-    return next(gang for gang in world.engine.ledger.gangs.values() if gang.key.name == name)
-
-
-def sentence(world, uid):
-    answer = world.filter(world.pods[uid])
-    assert isinstance(answer, Rejected)
-    return answer.sentence
 
 
 # -- Story 1: single pods ------------------------------------------------------------------------
@@ -63,10 +32,10 @@ def test_story_1_a_single_pod_is_gated_planned_ungated_bound_and_finished():
     world.put(pod("foo", annotations={REQUIRED: RACK}, gates=GATED))
     assert world.ungated == ["foo"]
     assert set(go(world)) == {"foo"}
-    assert gang_of(world, "foo").phase is Phase.RUNNING
+    assert world.gang("foo").phase is Phase.RUNNING
     turn(world, "uid-foo", "Succeeded")
     world.tick()
-    assert gang_of(world, "foo").phase is Phase.DONE
+    assert world.gang("foo").phase is Phase.DONE
     assert world.held == {}
 
 
@@ -149,7 +118,7 @@ def test_groups_a_group_finished_when_all_its_pods_have_succeeded():
     for each in list(world.pods.values()):
         turn(world, each.uid, "Succeeded")
         world.tick()
-    assert gang_of(world, "pod-group").phase is Phase.DONE
+    assert world.gang("pod-group").phase is Phase.DONE
     assert world.held == {}
     assert world.told(Evict) == []
 
@@ -195,7 +164,7 @@ def test_groups_env_and_command_do_not_split_a_role_but_requests_and_selectors_d
     world = World(four_racks(), pods)
     assert world.held["uid-g2"] == "n12"
     assert world.held["uid-g0"][:2] == world.held["uid-g1"][:2]
-    roles = {member.role for member in gang_of(world).members.values()}
+    roles = {member.role for member in world.gang("g").members.values()}
     assert len(roles) == 2
 
 
@@ -244,207 +213,6 @@ def test_too_many_pods_an_excess_pod_joins_when_a_member_has_failed():
     lost = world.pods["uid-g1"].node
     turn(world, "uid-g1", "Failed")
     assert go(world, late) == {"late": lost}
-
-
-# -- Story 3: the driver creates its workers -------------------------------------------------------
-
-
-def shape_of(gpus):
-    requests = {"cpu": "1", **({GPU: str(gpus)} if gpus else {})}
-    return {"spec": {"containers": [{"name": "w", "resources": {"requests": requests}}]}}
-
-
-def driver(workers=3, gpus=8, name="driver", form="json", **more):
-    """Declares `workers` of that many devices; the driver itself has none."""
-    sets = [
-        {"name": "driver", "count": 1},
-        {"name": "workers", "count": workers, "template": shape_of(gpus)},
-    ]
-    requests = f"requests: {{cpu: 1, {GPU}: {gpus}}}"
-    yaml = f"""
-    - {{name: driver, count: 1}}
-    - name: workers
-      count: {workers}
-      template: {{spec: {{containers: [{{name: w, resources: {{{requests}}}}}]}}}}
-    """
-    said = {"json": json.dumps(sets), "yaml": yaml}[form]
-    annotations = {GROUP: "g", REQUIRED: RACK, SETS: said}
-    return pod(name, gpus=0, annotations=annotations, uid=f"uid-{name}", **more)
-
-
-def worker(name, gpus=8, role="workers", **more):
-    labels = {GROUP: "g", ROLE: role}
-    return pod(name, gpus=gpus, labels=labels, annotations={REQUIRED: RACK}, **more)
-
-
-def started(workers=3, **settings):
-    """The driver and all its workers run."""
-    world = World(four_racks(), [driver(workers)], **settings)
-    go(world)
-    for index in range(workers):
-        world.put(worker(f"w{index}"))
-        go(world)
-    assert all(each.node for each in world.pods.values())
-    assert world.held == {}
-    return world
-
-
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_story_3_places_are_held_for_declared_workers_and_taken_over_one_by_one(form):
-    world = World(four_racks(), [driver(form=form, gates=GATED)])
-    assert len(world.held) == 4
-    placed = go(world)
-    (rack,) = racks(placed)
-    for left, name in zip((2, 1, 0), ("w0", "w1", "w2"), strict=True):
-        world.put(worker(name, gates=GATED))
-        placed |= go(world)
-        assert len(world.held) == left
-    assert racks(placed) == {rack}
-    assert gang_of(world).phase is Phase.RUNNING
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(20)
-def test_story_3_a_driver_that_declares_far_too_many_workers_keeps_nobody_else_waiting():
-    world = World(four_racks(), [driver(workers=50_000)])
-    for _ in range(3):
-        world.put(world.pods["uid-driver"])
-        world.tick()
-    assert world.held == {}
-    assert "of 50000 pods fit" in sentence(world, "uid-driver")
-    world.put(*members("h", 2))
-    assert len(world.held) == 2
-
-
-def test_story_3_a_template_left_empty_means_pods_like_the_driver():
-    sets = json.dumps([{"name": "all", "count": 4}])
-    world = World(
-        four_racks(), [pod("driver", annotations={GROUP: "g", REQUIRED: RACK, SETS: sets})]
-    )
-    assert len(set(world.held.values())) == 4  # 8 devices each, one node each
-    go(world)
-    world.put(worker("w0", role="all"))
-    assert set(go(world)) == {"w0"}
-    assert len(world.held) == 2
-
-
-def test_story_3_no_other_gang_gets_the_places_of_workers_that_are_still_to_come():
-    world = World([node(f"b0/r0/n{i}") for i in range(4)], [driver(workers=3)])
-    go(world)
-    world.put(*members("h", 2))
-    world.tick()
-    assert set(world.held) & {"uid-h0", "uid-h1"} == set()
-    assert "cannot be placed" in sentence(world, "uid-h0")
-
-
-def test_story_3_a_worker_of_another_shape_than_declared_takes_up_a_declared_place():
-    world = World(four_racks(), [driver(workers=3)])
-    placed = go(world)
-    world.put(worker("w0", gpus=4))
-    placed |= go(world)
-    assert len(racks(placed)) == 1
-    assert len(world.held) == 2
-    world.put(worker("w1"), worker("w2"))
-    placed |= go(world)
-    assert len(placed) == 4
-    assert world.held == {}
-
-
-def test_story_3_a_worker_of_a_set_nobody_declared_takes_up_a_declared_place():
-    # The KEP's own manifest: the set is called workers, and the pod's label says worker.
-    world = World(four_racks(), [driver(workers=1)])
-    placed = go(world)
-    world.put(worker("job-worker-1", role="worker"))
-    placed |= go(world)
-    assert len(placed) == 2
-    assert len(racks(placed)) == 1
-    assert world.held == {}
-
-
-def test_story_3_worker_pods_beyond_the_count_are_rejected_and_deleted_where_that_is_allowed():
-    world = started(workers=2, delete_excess_pods=True)
-    world.put(worker("w9"))
-    world.tick()
-    assert "is one more than the 3 pods" in sentence(world, "uid-w9")
-    assert [effect.name for effect in world.told(Delete)] == ["w9"]
-
-
-def test_story_3_workers_that_are_all_deleted_have_their_places_held_once():
-    world = started()
-    nodes = sorted(world.pods[f"uid-w{i}"].node for i in range(3))
-    for index in range(3):
-        world.delete(world.pods[f"uid-w{index}"])
-    world.tick()
-    assert sorted(world.held.values()) == nodes
-    world.put(*[worker(f"v{i}") for i in range(3)])
-    placed = go(world)
-    assert sorted(placed.values()) == nodes
-    assert world.held == {}
-
-
-def test_story_3_a_worker_that_comes_before_its_driver_waits_and_is_told_for_whom():
-    world = World(four_racks(), [worker("w0", gates=GATED)])
-    world.tick()
-    assert world.ungated == []
-    assert "Job" not in sentence(world, "uid-w0")
-    world.put(driver(workers=1, gates=GATED))
-    assert len(go(world)) == 2
-
-
-def test_story_3_a_failed_driver_is_replaced_beside_its_workers():
-    world = started(workers=2)
-    rack = racks({each.name: each.node for each in world.pods.values()})
-    turn(world, "uid-driver", "Failed")
-    world.tick()
-    assert len(world.held) == 1
-    world.put(driver(workers=2, name="driver-2"))
-    assert racks(go(world)) == rack
-    assert world.held == {}
-    assert gang_of(world).phase is Phase.RUNNING
-
-
-def test_story_3_the_places_of_workers_to_come_outlive_a_failed_driver():
-    world = World(four_racks(), [driver(workers=3)])
-    go(world)
-    world.put(worker("w0"))
-    go(world)
-    turn(world, "uid-driver", "Failed")
-    world.tick()
-    assert len(world.held) == 3  # two workers to come, and the driver
-    world.put(driver(workers=3, name="driver-2"), worker("w1"), worker("w2"))
-    placed = go(world)
-    assert len(placed) == 3
-    assert racks(placed) == {world.pods["uid-w0"].node[:2]}
-
-
-def test_story_3_a_deleted_driver_is_replaced_beside_its_workers():
-    world = started(workers=2)
-    node_of_driver = world.pods["uid-driver"].node
-    world.delete(world.pods["uid-driver"])
-    world.tick()
-    assert list(world.held.values()) == [node_of_driver]
-    world.put(driver(workers=2, name="driver-2"))
-    assert go(world) == {"driver-2": node_of_driver}
-
-
-def test_story_3_a_driver_that_is_done_leaves_no_place_for_workers_that_never_came():
-    world = World(four_racks(), [driver(workers=3)])
-    go(world)
-    world.put(worker("w0"))
-    go(world)
-    assert len(world.held) == 2
-    turn(world, "uid-driver", "Succeeded")
-    world.tick()
-    assert world.held == {}
-
-
-def test_story_3_the_group_has_finished_when_all_its_pods_have():
-    world = started()
-    for uid in ("uid-w0", "uid-w1", "uid-w2", "uid-driver"):
-        turn(world, uid, "Succeeded")
-        world.tick()
-    assert gang_of(world).phase is Phase.DONE
-    assert world.held == {}
 
 
 # -- Pods replaced on failure, retrying failed pods ------------------------------------------------
@@ -498,7 +266,7 @@ def test_retrying_ends_when_no_pod_runs_and_one_that_ended_may_not_be_retried(ph
     turn(world, "uid-g1", "Failed")
     world.tick()
     assert world.held == {}
-    assert gang_of(world).phase is Phase.DONE
+    assert world.gang("g").phase is Phase.DONE
     world.put(pod("g9", annotations=group("g", 2, RACK)))
     world.tick()
     assert "comes after the end of gang default/g" in sentence(world, "uid-g9")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kube.events import Deleted
-from app.state.answers import Rejected
-from app.state.effects import Bind, BindFailed, Bound
-from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, job, job_pods, node, pod
+from app.kube.events import Applied, Deleted
+from app.state.answers import Pinned, Rejected
+from app.state.effects import Bind, BindFailed, Bound, Ungate, UngateFailed
+from tests.app.state.world import World, four_racks, members, racks, ungated
+from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
 
 FAILED = BindFailed("500")
 
@@ -145,3 +145,43 @@ def test_the_rest_of_a_gang_is_planned_again_when_the_node_of_its_members_comes_
     for _ in range(15):
         world.tick()
     assert world.held[second][:2] == on[:2]
+
+
+def test_what_is_being_bound_stays_held_when_its_job_goes():
+    world = World(four_racks(), jobs=[job("j", 2)])
+    pods = job_pods("j", 2, **{UNCONSTRAINED: "true"})
+    world.put(*pods)
+    for each in pods:
+        world.bind(each, world.filter(each).node)
+    world.delete(job("j", 2))
+    world.tick()
+    assert world.held.keys() == {each.uid for each in pods}
+
+
+def test_hearing_of_a_job_again_changes_nothing():
+    world = World(four_racks(), jobs=[job("j", 2)])
+    world.put(*job_pods("j", 2, **{UNCONSTRAINED: "true"}))
+    held = dict(world.held)
+    assert world.apply(Applied(job("j", 2))) == []
+    assert world.held == held
+
+
+def test_a_pod_is_never_pinned_to_a_node_that_was_not_offered():
+    world = World(four_racks(), members("g", 2, gates=("corral.dev/gang",)))
+    patches = {effect.uid: effect for effect in world.told(Ungate)}
+    first = ungated(world.pods["uid-g0"], patches["uid-g0"])  # our watch shows it gated still
+    on = world.held["uid-g0"]
+    others = [name for name in patches["uid-g0"].nodes if name != on]
+    answer = world.filter(first, others[:1])
+    assert not isinstance(answer, Pinned) or answer.node in others[:1]
+
+
+def test_a_gate_that_may_not_be_taken_off_at_all_is_not_asked_for_in_a_loop():
+    world = World(four_racks(), members("g", 1, gates=("corral.dev/gang",)))
+    refused = UngateFailed("403", is_forbidden=True)
+    for _ in range(5):
+        world._take(world.engine.ungate_finished("uid-g0", refused, world.now))
+    assert len(world.told(Ungate)) <= 3
+    world.tick(1.1)
+    world.tick(1.1)
+    assert 2 <= len(world.told(Ungate)) <= 5

@@ -23,6 +23,7 @@ from app.kube.objects import (
 from app.state.answers import FilterAnswer, Pinned
 from app.state.effects import Bind, Bound, Effect, Refuse, Report, Ungate, Ungated, Wake
 from app.state.engine import Engine
+from app.state.gangs import Gang
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, group, node, pod
 from topology import invariants
@@ -135,6 +136,12 @@ class World:
             for each in pods
             if each.uid in self.pods and self.pods[each.uid].node
         }
+
+    def gang(self, name: str = "") -> Gang:
+        """The gang of this name; "": the only one there is."""
+        gangs = self.engine.ledger.gangs.values()
+        (found,) = [gang for gang in gangs if name in ("", gang.key.name)]
+        return found
 
     def told(self, kind: type[Effect]) -> list[Effect]:
         return [effect for effect in self.effects if isinstance(effect, kind)]
