@@ -55,6 +55,8 @@ check 'mypy' "$bin/mypy"
 check 'lint-imports' "$bin/lint-imports"
 # A file's tests stay together and in order on one of the two workers.
 run_pytest tests -m 'not e2e' -n 2 --dist loadfile
+# The same histories with two string hashes: about four minutes.
+check simulator "$bin/python" -m tests.sim --seeds 500 --twice --jobs 2
 
 not_run=
 if [ "${1:-}" = fast ]; then

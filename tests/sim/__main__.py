@@ -1,0 +1,29 @@
+"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice]   or   --seed N --trace"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.sim.runs import play, play_twice, show_one
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=500, help="how many histories to play")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=2, help="processes to play them in")
+    parser.add_argument("--seed", type=int, help="play this one history")
+    parser.add_argument("--trace", action="store_true", help="print the whole of it")
+    parser.add_argument("--stop", action="store_true", help="stop at the first violation")
+    parser.add_argument("--twice", action="store_true", help="again, with other string hashes")
+    asked = parser.parse_args()
+    if asked.seed is not None:
+        return show_one(asked.seed, trace=asked.trace)
+    if asked.twice:
+        return play_twice(asked.first, asked.seeds, jobs=asked.jobs)
+    return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

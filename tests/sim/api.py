@@ -1,0 +1,192 @@
+"""The API server's truth: objects with resource versions, and who wants to hear of changes.
+
+Only what the world needs: nodes, pods, Jobs and Topologies as the slim records of `app.kube`,
+bindings, evictions and patches with their preconditions. What may go wrong on the way here is
+`calls.py`; what is heard late, twice or not at all is `watch.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.kube.events import Kind
+from app.kube.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
+from tests.sim.clock import Clock, History
+
+KINDS: tuple[Kind, ...] = ("Topology", "Job", "Node", "Pod")
+
+
+class Refused(Exception):
+    """The API server answered, and not with a success."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"{status} {reason}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write: the object as it is now, or as it was last."""
+
+    record: Record
+    is_deleted: bool
+    version: int
+
+
+class ApiServer:
+    """All objects by kind and name (there is one namespace), and every change ever made."""
+
+    def __init__(self, clock: Clock, history: History) -> None:
+        self.version = 1
+        self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self.changes: dict[Kind, list[Change]] = {kind: [] for kind in KINDS}
+        self._history = history
+        self._clock = clock
+        self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in KINDS}
+        self._uids = 0
+
+    @property
+    def pods(self) -> dict[str, PodRecord]:
+        return self.objects["Pod"]
+
+    @property
+    def nodes(self) -> dict[str, NodeRecord]:
+        return self.objects["Node"]
+
+    def new_uid(self) -> str:
+        """A uid that no object has had."""
+        self._uids += 1
+        return f"u{self._uids}"
+
+    def subscribe(self, kind: Kind, listener: Callable[[], None]) -> None:
+        """Have this called after every change of the kind."""
+        self._listeners[kind].append(listener)
+
+    def list(self, kind: Kind) -> tuple[Any, ...]:
+        """All objects of a kind, by name."""
+        return tuple(record for _, record in sorted(self.objects[kind].items()))
+
+    # -- writes --------------------------------------------------------------------------------
+
+    def create(self, kind: Kind, record: Any) -> Any:
+        """Add an object.
+
+        Raises: Refused (409) where the name is taken.
+        """
+        if record.name in self.objects[kind]:
+            raise Refused(409, "AlreadyExists")
+        return self._write(kind, record)
+
+    def change(self, kind: Kind, name: str, **fields: object) -> Any:
+        """Change some fields of an object that exists."""
+        return self._write(kind, msgspec.structs.replace(self.objects[kind][name], **fields))
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Delete at once and for good."""
+        self.version += 1
+        record = self.objects[kind].pop(name)
+        gone = msgspec.structs.replace(record, version=str(self.version))
+        self._history.say(f"api: {kind} {name} gone")
+        self._note(kind, Change(gone, is_deleted=True, version=self.version))
+
+    def _write(self, kind: Kind, record: Any) -> Any:
+        self.version += 1
+        record = msgspec.structs.replace(record, version=str(self.version))
+        self.objects[kind][record.name] = record
+        self._note(kind, Change(record, is_deleted=False, version=self.version))
+        return record
+
+    def _note(self, kind: Kind, change: Change) -> None:
+        self.changes[kind].append(change)
+        for listener in self._listeners[kind]:
+            listener()
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def get_pod(self, name: str, uid: str) -> PodRecord:
+        """The pod of this name if it still is the one of this uid.
+
+        Raises: Refused (404, or 409 where another pod has the name now).
+        """
+        pod = self.pods.get(name)
+        if pod is None:
+            raise Refused(404, "NotFound")
+        if pod.uid != uid:
+            raise Refused(409, "Conflict")
+        return pod
+
+    def delete_pod(self, name: str, uid: str, grace: float) -> None:
+        """Delete as the API server does: a pod on a node is terminating until its kubelet is done.
+
+        Raises: Refused.
+        """
+        pod = self.get_pod(name, uid)
+        if not pod.node or pod.is_finished:
+            self.remove("Pod", name)
+        elif not pod.is_terminating:
+            self._history.say(f"api: Pod {name} terminating")
+            self.change("Pod", name, is_terminating=True)
+            self._clock.after(grace, lambda: self._killed(name, uid))
+
+    def _killed(self, name: str, uid: str) -> None:
+        pod = self.pods.get(name)
+        if pod is not None and pod.uid == uid:
+            self.remove("Pod", name)
+
+    def bind(self, name: str, uid: str, node: str, annotations: Iterable[tuple[str, str]]) -> None:
+        """POST pods/binding with the uid as its precondition.
+
+        Raises: Refused.
+        """
+        pod = self.get_pod(name, uid)
+        if pod.node or pod.gates or pod.is_terminating or pod.is_finished:
+            raise Refused(409, "Conflict")
+        self._history.say(f"api: Pod {name} ({uid}) bound to {node}")
+        merged = {**pod.annotations, **dict(annotations)}
+        self.change("Pod", name, node=node, annotations=merged)
+
+    def annotate(self, name: str, uid: str, annotations: Mapping[str, str]) -> None:
+        """Merge annotations into a pod.
+
+        Raises: Refused.
+        """
+        pod = self.get_pod(name, uid)
+        self.change("Pod", name, annotations={**pod.annotations, **annotations})
+
+    def ungate(
+        self,
+        name: str,
+        uid: str,
+        gate: str,
+        nodes: tuple[str, ...],
+        selector: tuple[tuple[str, str], ...],
+        annotations: Iterable[tuple[str, str]],
+    ) -> None:
+        """Take one gate off and narrow the pod, which the API allows while it is gated only.
+
+        Terms of its own may not be replaced. Saying again what holds already is no change.
+        Raises: Refused (422 for a change that is not allowed).
+        """
+        pod = self.get_pod(name, uid)
+        terms = tuple(Term(fields=(Requirement("metadata.name", "In", (node,)),)) for node in nodes)
+        shape = Shape(
+            tuple(sorted({**dict(pod.shape.selector), **dict(selector)}.items())),
+            terms or pod.shape.terms,
+            pod.shape.tolerations,
+        )
+        replaces_terms = pod.shape.terms and shape.terms != pod.shape.terms
+        if replaces_terms or (shape != pod.shape and not pod.gates):
+            raise Refused(422, "Invalid")
+        gates = tuple(each for each in pod.gates if each != gate)
+        self._history.say(f"api: Pod {name} ({uid}) ungated, {len(nodes)} nodes allowed")
+        self.change(
+            "Pod",
+            name,
+            gates=gates,
+            shape=shape,
+            annotations={**pod.annotations, **dict(annotations)},
+        )

@@ -1,0 +1,373 @@
+"""What must hold after every step: I1 to I12 of reference/reliability.md 3.
+
+Judged by what the API server has, and by what it has told this very Corral (its streams' mirrors),
+which is all a Corral can know; the engine's own view is looked at only for what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from app import dialects
+from app.dialects import corral as own
+from app.dialects.membership import GangKey, Membership
+from app.kube.events import Event, Listed
+from app.kube.objects import NodeRecord, PodRecord
+from app.state.answers import FilterAnswer, Pinned, Rejected
+from app.state.effects import Bind, BindFailed, BindOutcome, Effect, Refuse, Ungate
+from app.state.gangs import Gang
+from tests.records import REQUIRED
+from tests.sim.api import ApiServer
+from tests.sim.clock import Clock
+from tests.sim.corral import Corral
+from tests.sim.faults import Hits
+from tests.sim.life import Life
+from tests.sim.node_filters import counts, totals_by_node
+from tests.sim.shadow import shadow, state_of
+from tests.sim.told import (
+    amounts_of,
+    declared_by,
+    domain,
+    has_started,
+    is_waiting,
+    key_of,
+    life_of,
+    members_of,
+    named,
+    pods_of,
+    roles_of,
+)
+from tests.sim.violation import require
+from topology import invariants
+
+HEAVY_EVERY = 6  # inputs
+SHADOW_EVERY = 45
+SLACK = 0.5  # seconds a deadline may be seen late, beside the tick
+LATE = 1.0  # seconds of lag that count as a fault
+
+
+@dataclass(slots=True)
+class Asked:
+    """The last /filter: asking the same again at once must give the same."""
+
+    corral: Corral
+    inputs: int
+    uid: str
+    names: frozenset[str]
+    answer: FilterAnswer
+
+
+@dataclass(slots=True)
+class Checks:
+    """Looks on while a world runs; `again` and `dies` are shares of the inputs."""
+
+    clock: Clock
+    api: ApiServer
+    rng: Random
+    hits: Hits
+    named: dict[tuple[str, str], str]
+    again: float = 0.03
+    dies: float = 0.0
+    restart: Any = None
+    _asked: Asked | None = None
+    _inputs: int = 0
+    _split: dict[GangKey, None] = field(default_factory=dict)
+    """Gangs that run in several domains of their level, because nodes moved under them."""
+    _versions: dict[tuple[str, int, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.api.subscribe("Node", self._note_split)
+        self.api.subscribe("Pod", self._note_split)
+
+    def _note_split(self) -> None:
+        """Remember for good which gangs are split: where the rest belongs is nobody's fault."""
+        domains: dict[tuple[GangKey, str, object], str] = {}
+        for pod in self.api.pods.values():
+            level = pod.annotations.get(REQUIRED, "")
+            if not (level and pod.node in self.api.nodes and counts(pod)):
+                continue
+            claim = dialects.read(pod)
+            assert claim is not None
+            role = (claim.gang, level, pod.request)
+            here = domain(self.api.nodes[pod.node], level)
+            if domains.setdefault(role, here) != here:
+                self._split[claim.gang] = None
+
+    # -- /filter -------------------------------------------------------------------------------
+
+    def answered(
+        self, corral: Corral, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
+    ) -> None:
+        life = life_of(corral)
+        self._count_lag(life)
+        if isinstance(answer, Pinned):
+            require(answer.node in names, f"I6: {pod.name} is sent to {answer.node}, not offered")
+            self._whole_when_pinned(life, pod)
+        if isinstance(answer, Rejected):
+            require(len(answer.sentence.encode()) <= 512, f"the sentence is long: {answer}")
+        asked, offered = self._asked, frozenset(names)
+        if (
+            asked is not None
+            and asked.corral is corral
+            and (asked.inputs, asked.uid, asked.names) == (life.inputs - 1, pod.uid, offered)
+        ):
+            same = type(answer) is type(asked.answer) and answer == asked.answer
+            require(same, f"I9: asked again, {pod.name} hears {answer}, not {asked.answer}")
+        self._asked = Asked(corral, life.inputs, pod.uid, offered, answer)
+
+    def _count_lag(self, life: Life) -> None:
+        for stream, fault in (
+            (life.streams["Pod"], "F3 pods lag"),
+            (life.streams["Node"], "F3 nodes lag"),
+        ):
+            if stream.pending and stream.lag[1] > LATE:
+                self.hits.hit(fault)
+
+    def _whole_when_pinned(self, life: Life, pod: PodRecord) -> None:
+        """I2: no member is let through before all that are declared are there."""
+        claim = dialects.read(pod)
+        if not isinstance(claim, Membership):
+            return
+        members = members_of(life, claim.gang)
+        if has_started(life, members) or claim.gang in life.engine.ledger.unreviewed:
+            return  # the next tick, or the barrier at /bind, knows better
+        needed = declared_by(life, claim.gang, members)
+        ready = [each for each in members if is_waiting(each)]
+        require(
+            len(ready) >= needed,
+            f"I2: {pod.name} passes /filter, {len(ready)} of {needed} members are there",
+        )
+
+    # -- effects -------------------------------------------------------------------------------
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        life = life_of(corral)
+        binds = [effect for effect in effects if isinstance(effect, Bind)]
+        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
+            if key is not None:
+                self._starts_whole(life, key, [b for b in binds if key_of(life, b.uid) == key])
+        for effect in effects:
+            if isinstance(effect, Bind):
+                self._only_ours((name for name, _ in effect.annotations), effect)
+            elif isinstance(effect, Ungate):
+                require(effect.gate == own.GATE, f"I12: a foreign gate: {effect}")
+                self._only_ours((name for name, _ in effect.annotations), effect)
+            elif isinstance(effect, Refuse) and "in time" in effect.sentence:
+                self._not_early(corral, effect)
+
+    def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
+        foreign = [name for name in names if not name.startswith(own.PREFIX)]
+        require(not foreign, f"I12: {effect} writes {foreign}")
+
+    def _starts_whole(self, life: Life, key: GangKey, binds: list[Bind]) -> None:
+        members = members_of(life, key)
+        if has_started(life, members):
+            return
+        needed = declared_by(life, key, members)
+        bound = {bind.uid for bind in binds}
+        require(
+            len(bound) >= needed,
+            f"I2: gang {key} starts with {len(bound)} of {needed} members",
+        )
+
+    def _not_early(self, corral: Corral, refuse: Refuse) -> None:
+        """F9: no deadline passes before its time."""
+        life = life_of(corral)
+        key = key_of(life, refuse.uid)
+        since = [
+            held.since
+            for uid, held in life.desk.items()
+            if key is not None and key_of(life, uid) == key
+        ]
+        if "reached its binding" in refuse.sentence and since:
+            age = self.clock.now - min(since)
+            require(
+                age >= corral.settings.gang_bind_seconds - 1e-6,
+                f"F9: {refuse.uid} is refused after {age:.1f} s: {refuse.sentence}",
+            )
+
+    def crash_after(self, corral: Corral, effects: Sequence[Effect]) -> int | None:
+        if not self.dies or self.rng.random() >= self.dies:
+            return None
+        index = self.rng.randrange(len(effects))
+        self.hits.hit("F5 between effects" if index else "F5 before effects")
+        self.restart(corral)
+        return index
+
+    def posting(self, corral: Corral, bind: Bind) -> None:
+        """I5: only to the node kube-scheduler named."""
+        require(
+            (bind.uid, bind.node) in self.named,
+            f"I5: {bind.name} is bound to {bind.node}, which kube-scheduler never named",
+        )
+
+    def bind_ended(self, corral: Corral, bind: Bind, outcome: BindOutcome) -> None:
+        life = life_of(corral)
+        key = key_of(life, bind.uid)
+        if isinstance(outcome, BindFailed) and key is not None:
+            others = [each for each in members_of(life, key) if each.uid != bind.uid]
+            if any(counts(each) or each.uid in life.posted for each in others):
+                self.hits.hit("F7 partial")
+
+    # -- inputs --------------------------------------------------------------------------------
+
+    def heard(self, corral: Corral, event: Event) -> None:
+        """I9: hearing it again changes nothing."""
+        self._count_order(corral, event)
+        if self.rng.random() >= self.again or corral.life is None:
+            return
+        engine = corral.engine
+        before = state_of(engine)
+        effects = engine.apply(event, corral.now)
+        after = state_of(engine)
+        changed = [name for name in before if before[name] != after[name]]
+        require(not changed, f"I9: a repeated {named(event)} changes {changed}")
+        corral.carry_out(effects)
+
+    def _count_order(self, corral: Corral, event: Event) -> None:
+        if isinstance(event, Listed):
+            return
+        name, number = corral.name, corral.incarnation
+        kind, version = type(event.record).__name__, int(event.record.version)
+        if self._versions.get((name, number, kind)) == version:
+            self.hits.hit("F4 repeated")
+        others = (
+            seen
+            for (of, at, which), seen in self._versions.items()
+            if (of, at) == (name, number) and which != kind
+        )
+        if max(others, default=0) > version:
+            self.hits.hit("F4 reordered")
+        self._versions[name, number, kind] = version
+
+    def took(self, corral: Corral, text: str) -> None:
+        self._inputs += 1
+        life = life_of(corral)
+        self._answers_in_time(corral, life)
+        if not life.engine.is_synced:
+            return
+        self._binding_is_booked(life)
+        self._held_too_long(corral, life)
+        self._plans(life)
+        if self._inputs % HEAVY_EVERY == 0:
+            self._books(life)
+        if self._inputs % SHADOW_EVERY == 0:
+            shadow(life, corral.now)
+
+    def _answers_in_time(self, corral: Corral, life: Life) -> None:
+        """I3, F9: a held /bind is answered by its gang's deadline, or its binding is under way."""
+        most = corral.settings.gang_bind_seconds + corral.tick_seconds + SLACK
+        if self.clock.now < life.slept_until + most:
+            return
+        for uid, held in life.desk.items():
+            age = self.clock.now - held.since
+            require(
+                age <= most or uid in life.binding,
+                f"I3: /bind of {uid} is held for {age:.1f} s",
+            )
+
+    def _binding_is_booked(self, life: Life) -> None:
+        """I1: whatever is being bound for a gang is on the books there."""
+        cluster = life.engine.cluster
+        waiting = {pod.uid for pod in pods_of(life) if is_waiting(pod)} if life.binding else ()
+        for uid in life.binding:
+            if uid in waiting and key_of(life, uid) is not None and uid in life.posted:
+                booking = cluster.held.get(uid)
+                require(
+                    booking is not None and booking.node == life.posted[uid],
+                    f"I1: {uid} is being bound to {life.posted[uid]}, where nothing is held",
+                )
+
+    def _held_too_long(self, corral: Corral, life: Life) -> None:
+        """I3: a plan that does not become a start is given up."""
+        most = corral.settings.hold_seconds + corral.tick_seconds + SLACK
+        if self.clock.now < life.slept_until + most:
+            return
+        for key in life.engine.ledger.planned:
+            gang = life.engine.ledger.gangs[key]
+            age = corral.now - gang.moved_at
+            require(
+                age <= most or gang.has_started, f"I3: gang {key} holds its plan for {age:.0f} s"
+            )
+
+    def _plans(self, life: Life) -> None:
+        """I1, I4: what is held fits beside what runs, on nodes that are there and together."""
+        engine = life.engine
+        if not engine.cluster.held:
+            return
+        nodes: dict[str, Any] = life.streams["Node"].mirror
+        pods: dict[str, Any] = life.streams["Pod"].mirror
+        waiting = [
+            (uid, booking, gang)
+            for uid, booking in engine.cluster.held.items()
+            if (key := engine.ledger.gang_of.get(uid)) is not None
+            and uid not in (gang := engine.ledger.gangs[key]).posted
+        ]
+        taken = totals_by_node(
+            [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
+            + [
+                (booking.node, amounts_of(engine, booking.request))
+                for booking in engine.cluster.held.values()
+            ]
+        )
+        for uid, booking, gang in waiting:
+            node: NodeRecord | None = nodes.get(booking.node)
+            require(node is not None, f"I1: {uid} is planned on {booking.node}, which is gone")
+            assert node is not None
+            is_open = node.is_ready and not node.is_unschedulable
+            require(is_open, f"I1: {uid} is planned on {node.name}, which is closed")
+            has = dict(node.allocatable)
+            for resource, amount in amounts_of(engine, booking.request):
+                asked = taken[node.name][resource]
+                require(
+                    not amount or asked <= has.get(resource, 0),
+                    f"I1: {asked} of {resource} are booked on {node.name} of gang {gang.key},"
+                    f" it has {has.get(resource, 0)}",
+                )
+        for key in dict.fromkeys(gang.key for _, _, gang in waiting):
+            self._together(life, engine.ledger.gangs[key], nodes)
+
+    def _together(self, life: Life, gang: Gang, nodes: dict[str, Any]) -> None:
+        """I4: a required level's planned members are in one domain, with those that run."""
+        for role in roles_of(life, gang):
+            level = role[0].annotations.get(REQUIRED, "")
+            if not level:
+                continue
+            # A node that is gone tells no domain; what ran there is about to go as well.
+            bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
+            planned = {
+                domain(nodes[gang.plan[each.uid]], level)
+                for each in role
+                if not each.node and gang.plan.get(each.uid) in nodes
+            }
+            if len(bound) > 1 or gang.key in self._split:
+                continue
+            require(
+                len(planned | bound) <= 1,
+                f"I4: gang {gang.key} requires one {level}: planned in {sorted(planned)},"
+                f" bound in {sorted(bound)}",
+            )
+
+    def _books(self, life: Life) -> None:
+        engine = life.engine
+        engine.cluster.refresh()
+        differences = engine.differences()
+        require(not differences, f"books: {differences}")
+        for topology in engine.cluster.topologies.values():
+            invariants.check(topology.tree, topology.capacity)
+        self._bounds(life)
+
+    def _bounds(self, life: Life) -> None:
+        """I11: nothing is remembered of what is gone."""
+        engine, ledger = life.engine, life.engine.ledger
+        pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
+        require(ledger.gang_of.keys() <= pods, "I11: members are remembered that are gone")
+        require(engine.cluster.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
+        for name in ("plannable", "planned", "misinformed"):
+            keys = getattr(ledger, name, {}).keys()
+            if name == "misinformed":
+                continue  # cleared when their turn comes
+            require(keys <= ledger.gangs.keys(), f"I11: {name} names gangs that are gone")

@@ -1,0 +1,376 @@
+"""One Corral process: the real engine, and a model of what `app/main.py` wires around it.
+
+    streams ──Event──▶ Engine ──Effects──▶ wakes, binds, ungates, evictions ──▶ API server
+                         ▲  ▲        └──Refuse──▶ desk ──▶ kube-scheduler
+          /filter, /bind ┘  └ ticks                 ▲ outcomes
+
+A crash leaves nothing but the calls that had been sent. `incarnation` tells the engine of today
+from that of before: what an earlier one had begun must not be told to a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from app.kube.events import Event
+from app.kube.objects import PodRecord
+from app.state.answers import FilterAnswer
+from app.state.effects import (
+    Bind,
+    BindFailed,
+    BindOutcome,
+    Delete,
+    Effect,
+    Evict,
+    Refuse,
+    Report,
+    Ungate,
+    UngateFailed,
+    UngateOutcome,
+    Wake,
+)
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
+from tests.app.state.world import Names
+from tests.sim.api import KINDS, ApiServer
+from tests.sim.calls import Network, Work
+from tests.sim.clock import Clock, History
+from tests.sim.faults import Hits
+from tests.sim.kube_scheduler import Unavailable
+from tests.sim.life import Held, Life
+from tests.sim.watch import Stream
+from tests.sim.writes import Writes
+
+BIND_SECONDS = 8.0  # one binding with its retries
+CALL_SECONDS = BIND_SECONDS / 3
+ANSWER_SECONDS = 30.0  # the desk's own bound: gang_bind_seconds + BIND_SECONDS + a margin
+WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
+
+
+class Observer(Protocol):
+    """Who looks on: `checks.py`."""
+
+    def answered(
+        self, corral: Corral, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
+    ) -> None:
+        """/filter is about to be answered like this."""
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """These effects are about to be carried out."""
+
+    def crash_after(self, corral: Corral, effects: Sequence[Effect]) -> int | None:
+        """After how many of these effects the process dies; None: it does not."""
+
+    def took(self, corral: Corral, text: str) -> None:
+        """One input is done with; `text` says what it was."""
+
+    def heard(self, corral: Corral, event: Event) -> None:
+        """A watch event has been taken."""
+
+    def posting(self, corral: Corral, bind: Bind) -> None:
+        """This binding has reached the API server."""
+
+    def bind_ended(self, corral: Corral, bind: Bind, outcome: BindOutcome) -> None:
+        """The engine is about to hear of this."""
+
+
+class Corral:
+    """`observer` sees every input and every effect, and may end the process in between."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        api: ApiServer,
+        rng: Random,
+        history: History,
+        hits: Hits,
+        network: Network,
+        *,
+        name: str,
+        observer: Observer,
+        settings: EngineSettings,
+        tick_seconds: float,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.tick_seconds = tick_seconds
+        self.paused_until = 0.0
+        self.is_leading = True
+        self.incarnation = 0
+        self.life: Life | None = None
+        self._observer = observer
+        self._writes = Writes(
+            clock, api, rng, history, hits, name, lambda bind: observer.posting(self, bind)
+        )
+        self._clock, self._api, self._rng = clock, api, rng
+        self._history, self._hits, self._network = history, hits, network
+
+    # -- life and death ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin with empty hands and read the cluster."""
+        self.incarnation += 1
+        self.paused_until = 0.0
+        streams = {
+            kind: Stream(
+                self._clock, self._api, self._rng, kind, self._hear, lambda: self.paused_until
+            )
+            for kind in KINDS
+        }
+        began = self._rng.uniform(0.0, 1e6)
+        self.life = Life(Engine(self.settings), streams, self._clock.now, began)
+        self._history.say(f"{self.name}: starts")
+        for stream in self._rng.sample(list(streams.values()), len(streams)):
+            stream.start(self._rng.uniform(0.01, 1.5))
+        self._plan_tick()
+
+    def crash(self, why: str) -> None:
+        """Die at once; whoever waits for an answer sees a closed connection."""
+        life = self._end(why)
+        for held in life.desk.values():
+            held.answer("connection closed")
+
+    def stop(self) -> None:
+        """Die as SIGTERM has it: refuse what is held, let bindings under way finish first."""
+        life = self.life
+        if life is None or life.is_drained:
+            return
+        life.is_drained = True
+        self._feed(life.engine.drain(self.now), "drain")
+        self._clock.after(BIND_SECONDS, self._alive(lambda: self.crash("stopped")))
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing for a while; the monotonic clock goes on."""
+        assert self.life is not None
+        self.paused_until = self.life.slept_until = self._clock.now + seconds
+        self._history.say(f"{self.name}: sleeps for {seconds} s")
+
+    def _end(self, why: str) -> Life:
+        life = self.life
+        assert life is not None, "the dead cannot die"
+        self._history.say(f"{self.name}: ends: {why}")
+        for stream in life.streams.values():
+            stream.close()
+        self.life = None
+        return life
+
+    def _alive(self, action: Callable[[], None]) -> Callable[[], None]:
+        """The action, if this very process still lives by then; once it is awake again."""
+        incarnation = self.incarnation
+
+        def act() -> None:
+            if self.life is None or self.incarnation != incarnation:
+                return
+            if self.paused_until > self._clock.now:
+                self._clock.at(self.paused_until, act)
+            else:
+                action()
+
+        return act
+
+    @property
+    def now(self) -> float:
+        """What this process's monotonic clock says."""
+        assert self.life is not None
+        return self.life.clock_began + self._clock.now - self.life.began
+
+    @property
+    def engine(self) -> Engine:
+        assert self.life is not None
+        return self.life.engine
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answers."""
+        return self.life is not None and not self.life.is_drained
+
+    # -- inputs --------------------------------------------------------------------------------
+
+    def _plan_tick(self) -> None:
+        self._clock.after(self.tick_seconds, self._alive(self._tick))
+
+    def _tick(self) -> None:
+        self._feed(self.engine.tick(self.now), "")
+        if self.life is not None:
+            self._plan_tick()
+
+    def _hear(self, event: Event) -> None:
+        incarnation = self.incarnation
+        self._feed(self.engine.apply(event, self.now), type(event).__name__)
+        if self.life is not None and self.incarnation == incarnation:
+            self._observer.heard(self, event)
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what an input asked for that somebody else gave to the engine."""
+        self._feed(effects, "again")
+
+    def filter(self, pod: PodRecord, names: Sequence[str]) -> FilterAnswer:
+        """Raises: Unavailable."""
+        life = self._up()
+        answer, effects = life.engine.filter(pod, Names(names), self.now)
+        self._history.say(f"{self.name}: filter {pod.name} of {len(names)}: {_told(answer)}")
+        self._observer.answered(self, pod, names, answer)
+        self._feed(effects, "filter")
+        self._up()  # or the answer is lost with us
+        return answer
+
+    def prioritize(self, pod: PodRecord, names: Sequence[str]) -> Sequence[int]:
+        """Raises: Unavailable."""
+        life = self._up()
+        if not life.engine.is_synced:
+            return [0] * len(names)
+        return life.engine.prioritize(pod, Names(names), self.now)
+
+    def bind(
+        self, namespace: str, name: str, uid: str, node: str, answer: Callable[[str], None]
+    ) -> None:
+        """Raises: Unavailable."""
+        if self.paused_until > self._clock.now and self.life is not None:
+
+            def later() -> None:
+                try:
+                    self.bind(namespace, name, uid, node, answer)
+                except Unavailable:
+                    answer("connection refused")
+
+            self._clock.at(self.paused_until, self._alive(later))
+            return
+        life = self._up()
+        if not self.is_leading:
+            self._hits.hit("F6 both act")
+        held = life.desk.get(uid)
+        self._history.say(f"{self.name}: bind {name} to {node} arrives")
+        if held is not None and held.node == node:
+            before = held.answer
+
+            def both(sentence: str) -> None:
+                before(sentence)
+                answer(sentence)
+
+            held.answer = both
+            return
+        if held is not None:
+            self._answer(uid, f"the pod was sent to node {node} meanwhile")
+        held = life.desk[uid] = Held(node, answer, self._clock.now)
+        self._clock.after(ANSWER_SECONDS, self._alive(lambda: self._give_up(uid, held)))
+        self._feed(life.engine.bind_arrived(namespace, name, uid, node, self.now), "bind")
+
+    def _up(self) -> Life:
+        if self.life is None or self.life.is_drained:
+            raise Unavailable
+        return self.life
+
+    def _give_up(self, uid: str, held: Held) -> None:
+        assert self.life is not None
+        if self.life.desk.get(uid) is held:
+            self._history.say(f"{self.name}: gives up on /bind of {uid}")
+            self._answer(uid, "the gang did not start in time")
+
+    def _answer(self, uid: str, sentence: str) -> None:
+        assert self.life is not None
+        held = self.life.desk.pop(uid, None)
+        if held is not None:
+            self._clock.after(self._rng.uniform(0.001, 0.02), lambda: held.answer(sentence))
+
+    # -- effects -------------------------------------------------------------------------------
+
+    def _feed(self, effects: Sequence[Effect], text: str) -> None:
+        life = self.life
+        assert life is not None
+        life.inputs += 1
+        assert self.now >= life.last_now, "monotonic time went back"
+        life.last_now = self.now
+        if effects:
+            self._observer.decided(self, effects)
+        if text or effects:
+            self._observer.took(self, text)
+        crash_after = self._observer.crash_after(self, effects) if effects else None
+        for index, effect in enumerate(effects):
+            if crash_after == index:
+                self.crash(f"after {index} of {len(effects)} effects")
+                return
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        life = self.life
+        assert life is not None
+        match effect:
+            case Bind():
+                life.posted[effect.uid] = effect.node
+                life.binding[effect.uid] = life.binding.get(effect.uid, 0) + 1
+                self._work(self._binding(effect))
+            case Refuse():
+                self._history.say(f"{self.name}: refuses {effect.uid}: {effect.sentence}")
+                self._answer(effect.uid, effect.sentence)
+            case Report():
+                self._history.say(f"{self.name}: reports {effect.reason}: {effect.sentence}")
+            case Wake() if self.is_leading:
+                if effect.uid not in life.wakes:
+                    life.wakes[effect.uid] = effect
+                    pause = WAKE_EVERY * len(life.wakes)
+                    self._clock.after(pause, self._alive(self._next_wake))
+            case Ungate():
+                self._work(self._ungating(effect))
+            case Evict() | Delete() if self.is_leading:
+                self._work(self._writes.remove(effect))
+
+    def _work(self, work: Work) -> None:
+        life = self.life
+        self._network.run(work, lambda: self.life is life, CALL_SECONDS)
+
+    def _next_wake(self) -> None:
+        assert self.life is not None
+        if self.life.wakes:
+            uid = next(iter(self.life.wakes))
+            self._work(self._writes.wake(self.life.wakes.pop(uid)))
+
+    def _binding(self, bind: Bind) -> Work:
+        outcome = yield from self._writes.bind(bind)
+        self._alive(lambda: self._bind_finished(bind, outcome))()
+
+    def _ungating(self, effect: Ungate) -> Work:
+        outcome: UngateOutcome = UngateFailed("another replica leads")
+        if self.is_leading:
+            outcome = yield from self._writes.ungate(effect)
+        else:
+            yield 0.0  # never from inside the call that asked for it
+
+        def finished() -> None:
+            engine = self.engine
+            self._feed(engine.ungate_finished(effect.uid, outcome, self.now), "ungate finished")
+
+        self._alive(finished)()
+
+    def _bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
+        life = self.life
+        assert life is not None
+        self._history.say(f"{self.name}: bind of {bind.name} ended: {outcome}")
+        life.binding[bind.uid] -= 1
+        if not life.binding[bind.uid]:
+            del life.binding[bind.uid]
+        if isinstance(outcome, BindFailed):
+            life.posted.pop(bind.uid, None)
+        elif _is_bound(life.streams["Pod"].mirror.get(bind.name), bind.uid):
+            self._hits.hit("F4 bound early")
+        self._observer.bind_ended(self, bind, outcome)
+        held = life.desk.get(bind.uid)
+        if held is not None:
+            if isinstance(outcome, BindFailed):
+                self._answer(bind.uid, outcome.sentence)
+            elif held.node != bind.node:
+                self._answer(bind.uid, f"the pod is already bound to node {bind.node}")
+            else:
+                self._answer(bind.uid, "")
+        self._feed(life.engine.bind_finished(bind.uid, outcome, self.now), "bind finished")
+
+
+def _is_bound(pod: Any, uid: str) -> bool:
+    return pod is not None and pod.uid == uid and bool(pod.node)
+
+
+def _told(answer: FilterAnswer) -> str:
+    text = str(getattr(answer, "node", "") or getattr(answer, "sentence", ""))
+    without = getattr(answer, "without", None)
+    return f"{type(answer).__name__} {text}" + (f" without {len(without)}" if without else "")

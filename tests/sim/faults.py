@@ -1,0 +1,77 @@
+"""What can go wrong, by the rows of reference/reliability.md 4, and how often it did.
+
+A fault counts when it hits something: a repeated event that was delivered, a call that failed, a
+crash that lost a process. `FLOOR` of each in 500 seeds is what makes a clean run worth something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+FLOOR = 50  # hits of each fault per 500 seeds
+
+FAULTS: dict[str, str] = {
+    "F3 pods lag": "the pod watch is seconds late while a verb is answered",
+    "F3 nodes lag": "the node watch is seconds late while a verb is answered",
+    "F3 scheduler lags": "kube-scheduler's own cache is seconds late",
+    "F4 repeated": "a watch event is heard twice",
+    "F4 reordered": "an event of one kind is heard before an older one of another kind",
+    "F4 relisted": "events are lost and a list takes their place (410)",
+    "F4 same name": "a pod is deleted and created again under its name",
+    "F4 bound early": "the watch shows a binding before its own answer does",
+    "F5 before effects": "we crash between a decision and its first effect",
+    "F5 between effects": "we crash after some effects of one decision",
+    "F5 binding": "we crash with bindings under way",
+    "F5 holding": "we crash while /bind requests are held",
+    "F5 rebuilding": "we crash before the first lists are all in",
+    "F5 any time": "we crash between two inputs",
+    "F5 drained": "we are stopped in an orderly way",
+    "F6 both act": "one Corral answers while another still holds bindings",
+    "F7 403": "a call is forbidden",
+    "F7 404": "a call is about a pod that is gone",
+    "F7 409": "a call conflicts",
+    "F7 429": "a call is put off",
+    "F7 500": "a call fails",
+    "F7 lost": "a call never arrives",
+    "F7 unanswered": "a call succeeds and its answer is lost",
+    "F7 partial": "a gang has members bound while a binding of another one fails",
+    "F9 pause": "our process sleeps for up to 30 s",
+    "F9 wall clock": "the API server's wall clock jumps up to an hour either way",
+    "F10 restart": "kube-scheduler restarts and lists anew",
+    "F10 unasked": "a member has no node for kube-scheduler itself, which never asks",
+    "F10 stalled": "kube-scheduler's loop hangs for up to 70 s while pods wait",
+    "F10 old binds": "a binding of the former leader arrives after the new one began",
+    "F10 asked twice": "/filter is asked twice for one attempt",
+    "F10 unheard": "kube-scheduler gives up on a /filter that was answered",
+    "F10 unscored": "/prioritize is skipped",
+    "F10 probe": "/filter is asked about the nominated node alone",
+    "F11 not ready": "a node is not ready for a while",
+    "F11 flap": "a node goes and comes back within seconds",
+    "F11 cordon": "a node is cordoned",
+    "F11 taint": "a node is tainted",
+    "F11 deleted": "a node is deleted and comes back",
+    "F11 shrink": "a node loses capacity",
+    "F11 label": "a node moves to another rack",
+    "F12 deleted": "a member is deleted",
+    "F12 failed": "a running member fails",
+    "F12 completed": "a gang runs to its end",
+    "F12 resized": "a Job's parallelism changes",
+    "F12 same gang": "a gang is deleted and created again under its name",
+    "F12 excess": "a group has more pods than it declares",
+    "F12 foreign": "another scheduler takes a node's capacity",
+    "F7 ungate failed": "a pod is not ungated at the first try",
+    "F12 gated deleted": "a gated member is deleted",
+}
+
+
+class Hits:
+    """Counts faults; an unknown name is a typing error of the simulator."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def hit(self, fault: str) -> None:
+        """One more of this fault."""
+        if fault not in FAULTS:
+            raise KeyError(fault)
+        self.counts[fault] += 1

@@ -1,0 +1,309 @@
+"""A model of kube-scheduler towards its extender: one pod at a time, bindings beside it.
+
+    watch ─▶ cache + queue ─▶ pop ─▶ own filters ─▶ /filter ─▶ (/prioritize) ─▶ assume ─▶ /bind
+                                ▲                      │ rejected, error             │ error, 30 s
+                                └──────────────────────┴─────────────────────────────┘
+
+It sees the cluster through streams of its own, late by its own lag, and counts assumed pods until
+their bindings fail: an assumed pod never expires. Nodes are never sampled. Source: extender.md 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+
+from app.kube.events import Applied, Event, Listed
+from app.kube.objects import PodRecord
+from app.state.answers import Failed, FilterAnswer, Passed, Pinned
+from tests.sim.api import ApiServer
+from tests.sim.clock import Clock, History
+from tests.sim.faults import Hits
+from tests.sim.node_filters import Totals, lacks, may_be_on
+from tests.sim.queue import Queue, Queued
+from tests.sim.watch import Stream
+
+HTTP_TIMEOUT = 30.0
+SCHEDULER = "corral"
+
+
+class Unavailable(Exception):
+    """Nobody listens at the extender's port."""
+
+
+class Extender(Protocol):
+    """The far end of the wire, as `corral.py` offers it."""
+
+    paused_until: float
+
+    def filter(self, pod: PodRecord, names: Sequence[str]) -> FilterAnswer: ...
+
+    def prioritize(self, pod: PodRecord, names: Sequence[str]) -> Sequence[int]: ...
+
+    def bind(
+        self, namespace: str, name: str, uid: str, node: str, answer: Callable[[str], None]
+    ) -> None: ...
+
+
+class KubeScheduler:
+    """One process that leads. Ended by `end`; its bindings may outlive it."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        api: ApiServer,
+        rng: Random,
+        history: History,
+        hits: Hits,
+        extender: Extender,
+        *,
+        name: str,
+        rest_seconds: float,
+        pops_from_backoff: bool,
+        oddities: float,
+        named: dict[tuple[str, str], str],
+        lacks_volume: Callable[[PodRecord], bool],
+    ) -> None:
+        self.is_ended = False
+        self.stalled_until = 0.0  # another extender, or a plugin, takes its time
+        self.extender = extender
+        self.name = name
+        self.oddities = oddities  # share of attempts in which something unusual happens
+        self.named = named  # (uid, node) of every /bind of any leader -> who
+        self._clock, self._api, self._rng = clock, api, rng
+        self._history, self._hits = history, hits
+        self._lacks_volume = lacks_volume
+        self._queue = Queue(rest_seconds, pops_from_backoff=pops_from_backoff)
+        self._bound: dict[str, PodRecord] = {}  # that take room, by uid
+        self._assumed: dict[str, tuple[PodRecord, str]] = {}
+        self._told: dict[str, str] = {}  # uid -> the text of its PodScheduled condition
+        self._cycle_at = math.inf
+        self.streams = [
+            Stream(clock, api, rng, kind, self._hear, lambda: 0.0) for kind in ("Node", "Pod")
+        ]
+        for stream in self.streams:
+            stream.start(rng.uniform(0.05, 1.0))
+
+    def end(self) -> None:
+        """Stop scheduling; bindings that are on their way still arrive."""
+        self.is_ended = True
+        for stream in self.streams:
+            stream.close()
+
+    @property
+    def pods_waiting(self) -> int:
+        """How many pods have no node yet."""
+        return len(self._queue.pods)
+
+    # -- what the watch says -------------------------------------------------------------------
+
+    def _hear(self, event: Event) -> None:
+        now = self._clock.now
+        if isinstance(event, Listed):
+            if event.kind == "Pod":
+                self._relist(event)
+            self._queue.happened(now, helps_filters=True)
+        elif isinstance(event.record, PodRecord):
+            if isinstance(event, Applied):
+                self._pod_is(event.record)
+            else:
+                self._pod_went(event.record.uid)
+        else:
+            self._queue.happened(now, helps_filters=True)
+        self._plan_cycle(now)
+
+    def _relist(self, event: Listed) -> None:
+        listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
+        known = [*self._bound, *self._queue.pods, *self._assumed]
+        for uid in [uid for uid in dict.fromkeys(known) if uid not in listed]:
+            self._pod_went(uid)
+        for record in event.records:
+            assert isinstance(record, PodRecord)
+            self._pod_is(record)
+
+    def _pod_is(self, pod: PodRecord) -> None:
+        now = self._clock.now
+        if pod.is_finished:
+            self._pod_went(pod.uid)
+        elif pod.node:
+            self._queue.remove(pod.uid)
+            self._assumed.pop(pod.uid, None)
+            self._bound[pod.uid] = pod
+            self._queue.happened(now, helps_filters=False)
+        elif pod.scheduler == SCHEDULER and pod.uid not in self._assumed:
+            self._queue.put(pod, now)
+
+    def _pod_went(self, uid: str) -> None:
+        self._queue.remove(uid)
+        was_assumed = self._assumed.pop(uid, None)
+        if self._bound.pop(uid, None) or was_assumed:
+            self._queue.happened(self._clock.now, helps_filters=True)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    def _plan_cycle(self, when: float) -> None:
+        if when < self._cycle_at:
+            self._cycle_at = when
+            self._clock.at(when, self._cycle)
+
+    def _cycle(self) -> None:
+        now = self._clock.now
+        if self.is_ended or now < self._cycle_at:
+            return
+        self._cycle_at = math.inf
+        if not all(stream.is_synced for stream in self.streams):
+            self._plan_cycle(now + 0.1)
+            return
+        hangs_until = max(self.extender.paused_until, self.stalled_until)
+        if hangs_until > now:  # one call hangs, and with it the one loop
+            self._plan_cycle(hangs_until)
+            return
+        queued = self._queue.pop(now)
+        if queued is None:
+            self._plan_cycle(self._queue.next_at(now) + 0.001)
+            return
+        if queued.pod.is_terminating or queued.pod.uid in self._assumed:
+            self._queue.remove(queued.pod.uid)
+        else:
+            self._attempt(queued)
+        self._plan_cycle(self._clock.now + self._rng.uniform(0.002, 0.008))
+
+    def _attempt(self, queued: Queued) -> None:
+        pod = queued.pod
+        if any(stream.pending and stream.lag[1] >= 1.0 for stream in self.streams):
+            self._hits.hit("F3 scheduler lags")
+        names = self._fitting(pod)
+        if not names:
+            self._queue.failed(queued, self._clock.now, is_error=False, by_extender=False)
+            self._tell(pod, "0 nodes are available")
+            return
+        try:
+            left, why = self._ask(pod, names)
+        except Unavailable:
+            self._queue.failed(queued, self._clock.now, is_error=True, by_extender=False)
+            return
+        if left:
+            self._assume(queued, self._best(pod, left))
+        else:
+            self._queue.failed(queued, self._clock.now, is_error=False, by_extender=True)
+            self._tell(pod, why)
+
+    def _fitting(self, pod: PodRecord) -> list[str]:
+        """The nodes that pass its own filters, in no order."""
+        if self._lacks_volume(pod):
+            self._hits.hit("F10 unasked")
+            return []
+        taken: dict[str, Totals] = {}
+        for other in self._bound.values():
+            _add(taken, other.node, other)
+        for other, node in self._assumed.values():
+            _add(taken, node, other)
+        nodes: dict[str, Any] = self.streams[0].mirror
+        names = [
+            name
+            for name, node in nodes.items()
+            if may_be_on(node, pod.shape) and not lacks(node, taken.get(name, {}), pod.request)
+        ]
+        self._rng.shuffle(names)
+        return names
+
+    def _ask(self, pod: PodRecord, names: list[str]) -> tuple[list[str], str]:
+        """What the extender leaves of these names, and why if nothing."""
+        odd = self._rng.random() < self.oddities
+        kind = self._rng.choice(("probe", "twice", "unheard")) if odd else ""
+        if kind == "probe":
+            self._hits.hit("F10 probe")
+            probe = names[:1]
+            pod = msgspec.structs.replace(pod, nominated_node=probe[0])
+            left, _ = _left_of(probe, self.extender.filter(pod, probe))
+            if left:
+                return left, ""
+        answer = self.extender.filter(pod, names)
+        if kind == "twice":
+            self._hits.hit("F10 asked twice")
+            answer = self.extender.filter(pod, names[::-1])
+        if kind == "unheard":
+            self._hits.hit("F10 unheard")
+            raise Unavailable
+        return _left_of(names, answer)
+
+    def _best(self, pod: PodRecord, names: list[str]) -> str:
+        if len(names) == 1:
+            return names[0]
+        if self._rng.random() < self.oddities:
+            self._hits.hit("F10 unscored")
+            return self._rng.choice(names)
+        scores = self.extender.prioritize(pod, names)
+        return max(zip(scores, names, strict=True))[1]
+
+    def _tell(self, pod: PodRecord, text: str) -> None:
+        """Patch the pod's condition, which is an update of the pod, where its text is new."""
+        if self._told.get(pod.uid) == text:
+            return
+        self._told[pod.uid] = text
+        live = self._api.pods.get(pod.name)
+        if live is not None and live.uid == pod.uid:
+            self._api.change("Pod", pod.name)
+
+    # -- binding -------------------------------------------------------------------------------
+
+    def _assume(self, queued: Queued, node: str) -> None:
+        pod = queued.pod
+        self._assumed[pod.uid] = (pod, node)
+        self.named[pod.uid, node] = self.name
+        is_answered = False
+
+        def answered(sentence: str) -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                self._binding_ended(queued, node, sentence)
+
+        def post() -> None:
+            if self.is_ended:
+                self._hits.hit("F10 old binds")
+            try:
+                self.extender.bind(pod.namespace, pod.name, pod.uid, node, answered)
+            except Unavailable:
+                answered("connection refused")
+
+        slow = self._rng.random() < self.oddities
+        self._clock.after(self._rng.uniform(1.0, 8.0) if slow else self._quick(), post)
+        self._clock.after(HTTP_TIMEOUT, lambda: answered("context deadline exceeded"))
+
+    def _quick(self) -> float:
+        return self._rng.uniform(0.001, 0.02)
+
+    def _binding_ended(self, queued: Queued, node: str, sentence: str) -> None:
+        pod, now = queued.pod, self._clock.now
+        if self.is_ended or not sentence or self._assumed.get(pod.uid, (pod, ""))[1] != node:
+            return
+        self._history.say(f"{self.name}: bind {pod.name}: {sentence}")
+        if self._assumed.pop(pod.uid, None) is None:
+            return
+        self._queue.happened(now, helps_filters=True)
+        self._queue.failed(queued, now, is_error=True, by_extender=False)
+        self._tell(pod, sentence)
+        self._plan_cycle(now)
+
+
+def _add(taken: dict[str, Totals], node: str, pod: PodRecord) -> None:
+    totals = taken.setdefault(node, {})
+    for resource, amount in pod.request:
+        totals[resource] = totals.get(resource, 0) + amount
+
+
+def _left_of(names: Sequence[str], answer: FilterAnswer) -> tuple[list[str], str]:
+    match answer:
+        case Pinned(node):
+            return [node], ""
+        case Passed(without):
+            return [name for name in names if name not in without], "held for gangs"
+        case Failed():
+            raise Unavailable
+        case _:
+            return [], answer.sentence

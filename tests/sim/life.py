@@ -1,0 +1,38 @@
+"""What dies with a Corral process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.kube.events import Kind
+from app.state.effects import Wake
+from app.state.engine import Engine
+from tests.sim.watch import Stream
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One pod's unanswered /bind."""
+
+    node: str
+    answer: Callable[[str], None]
+    since: float
+
+
+@dataclass(slots=True)
+class Life:
+    """What dies with the process."""
+
+    engine: Engine
+    streams: dict[Kind, Stream]
+    began: float
+    clock_began: float  # what its monotonic clock said then; any number
+    desk: dict[str, Held] = field(default_factory=dict)
+    posted: dict[str, str] = field(default_factory=dict)  # uid -> node: bindings begun or done
+    binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
+    wakes: dict[str, Wake] = field(default_factory=dict)
+    inputs: int = 0
+    last_now: float = 0.0
+    slept_until: float = 0.0
+    is_drained: bool = False

@@ -1,0 +1,82 @@
+"""The engine's state, compared: with itself a moment ago, and with a fresh start (I8, I9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.kube.events import Listed
+from app.state.engine import Engine
+from app.state.gangs import Gang
+from tests.sim.api import KINDS
+from tests.sim.life import Life
+from tests.sim.told import amounts_of
+from tests.sim.violation import require
+
+
+def state_of(engine: Engine) -> dict[str, Any]:
+    """What must not change by hearing something again."""
+    ledger = engine.ledger
+    return {
+        "nodes": dict(engine.cluster.nodes),
+        "bound": dict(engine.cluster.bound),
+        "held": dict(engine.cluster.held),
+        "members": dict(ledger.gang_of),
+        "gangs": {
+            str(key) + key.epoch: (
+                gang.phase,
+                dict(gang.plan),
+                sorted(gang.arrived),
+                sorted(gang.posted),
+                sorted(gang.answered),
+                sorted(gang.rejected.items()),
+                gang.complete_at,
+                gang.not_before,
+                gang.bind_deadline,
+            )
+            for key, gang in ledger.gangs.items()
+        },
+    }
+
+
+def shadow(life: Life, now: float) -> None:
+    """I8: an engine that reads the same from lists comes to the same books."""
+    engine = life.engine
+    fresh = Engine(engine.settings)
+    for kind in KINDS:
+        records = tuple(record for _, record in sorted(life.streams[kind].mirror.items()))
+        fresh.apply(Listed(kind, records), now)
+    fresh.tick(now)
+    pairs = (
+        ("nodes", engine.cluster.nodes, fresh.cluster.nodes),
+        ("bound", _bookings(engine), _bookings(fresh)),
+        ("members", engine.ledger.gang_of, fresh.ledger.gang_of),
+        ("jobs", engine.ledger.jobs, fresh.ledger.jobs),
+    )
+    for name, ours, theirs in pairs:
+        require(ours == theirs, f"I8: {name} differ from a fresh start: {_unequal(ours, theirs)}")
+    for key, gang in engine.ledger.gangs.items():
+        if key in engine.ledger.unreviewed:
+            continue
+        ours, theirs = _roll(gang), _roll(fresh.ledger.gangs[key])
+        require(ours == theirs, f"I8: roll call of {key}: {ours}, a fresh start has {theirs}")
+
+
+def _bookings(engine: Engine) -> dict[str, Any]:
+    bound = engine.cluster.bound.items()
+    return {uid: (each.node, amounts_of(engine, each.request)) for uid, each in bound}
+
+
+def _unequal(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+    return ", ".join(f"{key}: {ours.get(key)} / {theirs.get(key)}" for key in keys[:3])
+
+
+def _roll(gang: Gang) -> dict[str, Any]:
+    roll = gang.roll
+    return {
+        "bound": sorted(member.pod.uid for member in roll.bound),
+        "unbound": [member.pod.uid for member in roll.unbound],
+        "excess": [member.pod.uid for member in roll.excess],
+        "complete": roll.is_complete,
+        "problem": roll.problem,
+    }

@@ -1,0 +1,353 @@
+"""One history: a cluster, its workloads, kube-scheduler, one or two Corrals, and what goes wrong.
+
+    workloads, kubelets ──▶ API server ◀── chaos (nodes, pods, watches, processes)
+                              │  ▲
+          streams, each late ─┘  └─ bindings, wakes, ungatings over a bad network
+                              ▼
+    kube-scheduler ──/filter, /prioritize, /bind──▶ Corral (the real Engine) ──▶ checks
+
+    0 s ── chaos ── heal ── settle: L1 to L4 ── thaw: gangs end, others follow ── empty: I7
+
+One thread, one heap, one `Random(seed)`: the same seed is the same history, byte for byte.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from app.state.settings import EngineSettings
+from tests.records import BLOCK, RACK, node
+from tests.sim.api import ApiServer
+from tests.sim.calls import Network
+from tests.sim.chaos import KINDS, Chaos
+from tests.sim.checks import Checks
+from tests.sim.clock import Clock, History
+from tests.sim.corral import Corral
+from tests.sim.faults import Hits
+from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
+from tests.sim.liveness import check_books, check_empty, check_nobody_is_forgotten
+from tests.sim.violation import Violation
+from tests.sim.watch import QUICK, Stream
+from tests.sim.workloads import POOL, Workloads
+
+SETTLE_SECONDS = 200.0  # after healing: back-offs of up to 60 s, a hold of 60 s, a barrier of 20 s
+QUIET_SECONDS = 150.0  # after gangs have ended in a quiet cluster: what is owed is so for 120
+EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a seed draws before anything happens."""
+
+    racks: tuple[int, ...]  # nodes of each rack
+    gpus: int
+    corrals: int
+    chaos_seconds: float
+    workloads_per_minute: float
+    most_pods: int
+    kinds: tuple[str, ...]
+    intensity: float
+    failures: float
+    dies: float
+    oddities: float
+    rest_seconds: float
+    pops_from_backoff: bool
+    tick_seconds: float
+    gated_share: float
+    quick_lag: tuple[float, float]
+    settings: tuple[tuple[str, Any], ...]
+
+
+def profile_of(rng: Random) -> Profile:
+    """One of many kinds of world."""
+    share = rng.choice((0.15, 0.35, 0.6))
+    return Profile(
+        racks=tuple(rng.randint(1, 4) for _ in range(rng.randint(2, 4))),
+        gpus=rng.choice((2, 4, 8)),
+        corrals=rng.choice((1, 1, 2)),
+        chaos_seconds=rng.uniform(30.0, 110.0),
+        workloads_per_minute=rng.choice((4.0, 8.0, 12.0)),
+        most_pods=rng.choice((2, 4, 8)),
+        kinds=tuple(kind for kind in KINDS if rng.random() < share),
+        intensity=rng.choice((0.5, 1.0, 2.0)),
+        failures=rng.choice((0.0, 0.05, 0.3)),
+        dies=rng.choice((0.0, 0.0, 0.02, 0.06)),
+        oddities=rng.choice((0.0, 0.05, 0.2)),
+        rest_seconds=rng.choice((math.inf, math.inf, 300.0)),
+        pops_from_backoff=rng.random() < 0.5,
+        tick_seconds=rng.choice((0.1, 0.1, 0.5)),
+        gated_share=rng.choice((0.0, 0.5, 1.0)),
+        quick_lag=rng.choice((QUICK, QUICK, (0.01, 0.3))),
+        settings=_settings(rng),
+    )
+
+
+def _settings(rng: Random) -> tuple[tuple[str, Any], ...]:
+    """The engine's knobs that change what it does, not only when."""
+    return (
+        ("owed_seconds", rng.choice((0.0, 20.0, 120.0))),
+        ("node_failure_seconds", rng.choice((2.0, 30.0))),
+        ("replace_failed_nodes", rng.random() < 0.7),
+        ("replace_on_pod_termination", rng.random() < 0.5),
+        ("fail_fast", rng.random() < 0.2),
+        ("delete_excess_pods", rng.random() < 0.2),
+        ("starvation_seconds", rng.choice((10.0, 300.0))),
+        ("narrow_nodes", rng.choice((0, 2, 128))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one seed."""
+
+    seed: int
+    digest: str
+    hits: Mapping[str, int]
+    steps: int
+    virtual_seconds: float
+    violation: str = ""  # the sentence, "" if all held
+    step: int = 0
+    at: float = 0.0
+    last_lines: tuple[str, ...] = ()
+    trace: str = ""  # of the exception, where it was one of ours
+
+
+class World:
+    """Everything of one seed; `run` plays it to the end."""
+
+    def __init__(self, seed: int, *, on_line: Callable[[str], None] | None = None) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.clock = Clock()
+        self.history = History(self.clock, on_line=on_line)
+        self.hits = Hits()
+        self.profile = profile_of(self.rng)
+        self.history.say(f"seed {seed}: {self.profile}")
+        self.api = ApiServer(self.clock, self.history)
+        self.network = Network(self.clock, self.rng, self.hits)
+        self.named: dict[tuple[str, str], str] = {}
+        self.checks = Checks(self.clock, self.api, self.rng, self.hits, self.named)
+        self.checks.restart = self._restart_later
+        self.quick_lag = self.profile.quick_lag
+        self._create_nodes()
+        self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
+        self.workloads.gated_share = self.profile.gated_share
+        self.chaos = Chaos(
+            self, self.clock, self.api, self.rng, self.history, self.hits, self.workloads
+        )
+        settings = dataclasses.replace(
+            EngineSettings(),
+            levels=(BLOCK, RACK),
+            scheduler_name=SCHEDULER,
+            **dict(self.profile.settings),
+        )
+        self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
+        self._leaders = 0
+        self.scheduler = self._lead(self.corrals[0])
+
+    # -- setting up ----------------------------------------------------------------------------
+
+    def _create_nodes(self) -> None:
+        for rack, nodes in enumerate(self.profile.racks):
+            for index in range(nodes):
+                labels = {POOL: "a" if index % 2 == 0 else "b"}
+                path = f"b{rack // 2}/r{rack}/n{rack}{index}"
+                self.api.create("Node", node(path, gpus=self.profile.gpus, labels=labels))
+
+    def _corral(self, name: str, settings: EngineSettings) -> Corral:
+        corral = Corral(
+            self.clock,
+            self.api,
+            self.rng,
+            self.history,
+            self.hits,
+            self.network,
+            name=name,
+            observer=self.checks,
+            settings=settings,
+            tick_seconds=self.profile.tick_seconds,
+        )
+        corral.start()
+        corral.is_leading = name.endswith("-0")
+        return corral
+
+    def _lead(self, corral: Corral) -> KubeScheduler:
+        self._leaders += 1
+        self.history.say(f"scheduler-{self._leaders} leads, beside {corral.name}")
+        return KubeScheduler(
+            self.clock,
+            self.api,
+            self.rng,
+            self.history,
+            self.hits,
+            corral,
+            name=f"scheduler-{self._leaders}",
+            rest_seconds=self.profile.rest_seconds,
+            pops_from_backoff=self.profile.pops_from_backoff,
+            oddities=self.profile.oddities,
+            named=self.named,
+            lacks_volume=self.workloads.lacks_volume,
+        )
+
+    # -- what chaos asks for -------------------------------------------------------------------
+
+    def all_streams(self) -> list[Stream]:
+        """Every stream that somebody listens to."""
+        streams = [
+            stream
+            for corral in self.corrals
+            if corral.life is not None
+            for stream in corral.life.streams.values()
+        ]
+        return streams + self.scheduler.streams
+
+    def owner_of(self, stream: Stream) -> str:
+        """Who listens."""
+        for corral in self.corrals:
+            if corral.life is not None and stream in corral.life.streams.values():
+                return corral.name
+        return self.scheduler.name
+
+    def new_leader(self) -> None:
+        """kube-scheduler restarts, or its other replica takes over."""
+        self.hits.hit("F10 restart")
+        self.scheduler.end()
+        index = self.rng.randrange(len(self.corrals))
+        self.scheduler = self._lead(self.corrals[index])
+        for corral in self.corrals:
+            self.clock.after(self.rng.uniform(0.0, 2.0), partial(self._poll, corral))
+
+    def _poll(self, corral: Corral) -> None:
+        """The Corral reads whose neighbour holds the Lease."""
+        corral.is_leading = self.scheduler.extender is corral
+
+    def crash(self, corral: Corral, fault: str, *, again_while_rebuilding: bool = False) -> None:
+        """Kill a Corral; it comes back."""
+        self.hits.hit(fault)
+        corral.crash(fault)
+        self._restart_later(corral)
+        if again_while_rebuilding:
+            self._kill_rebuilding(corral)
+
+    def _kill_rebuilding(self, corral: Corral) -> None:
+        def kill() -> None:
+            if self.chaos.is_healed:
+                return
+            if corral.life is None:
+                self.clock.after(0.05, kill)
+            elif not corral.engine.is_synced:
+                if self.rng.random() < 0.2:
+                    self.crash(corral, "F5 rebuilding")
+                else:
+                    self.clock.after(0.1, kill)
+
+        kill()
+
+    def stop(self, corral: Corral) -> None:
+        """Stop a Corral in order; it comes back."""
+        corral.stop()
+        self._restart_later(corral)
+
+    def _restart_later(self, corral: Corral) -> None:
+        incarnation = corral.incarnation
+
+        def restart() -> None:
+            if corral.incarnation != incarnation:
+                return
+            if corral.life is None:
+                corral.start()
+            else:
+                self.clock.after(1.0, restart)
+
+        self.clock.after(self.rng.uniform(0.5, 6.0), restart)
+
+    # -- playing it ----------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """The whole history, or as far as the first violation."""
+        violation = trace = ""
+        try:
+            self._play()
+        except Violation as error:
+            violation = str(error)
+        except Exception as error:  # a bug is a violation too, whatever it raises
+            violation = f"{type(error).__name__}: {error}"
+            trace = traceback.format_exc()
+        if violation:
+            self.history.say(f"VIOLATION: {violation}")
+        return Outcome(
+            self.seed,
+            self.history.digest(),
+            dict(self.hits.counts),
+            self.clock.steps,
+            self.clock.now,
+            violation,
+            self.clock.steps,
+            self.clock.now,
+            tuple(self.history.last),
+            trace,
+        )
+
+    def _play(self) -> None:
+        profile = self.profile
+        for stream in self.all_streams():
+            stream.lag = profile.quick_lag
+        self._plan_workloads()
+        self.network.failures = profile.failures
+        self.checks.dies = profile.dies
+        kinds = {kind: KINDS[kind] for kind in profile.kinds}
+        self.chaos.begin(kinds, profile.intensity)
+        self.clock.run_until(profile.chaos_seconds)
+        self._heal()
+        self.clock.run_until(self.clock.now + SETTLE_SECONDS)
+        self._judge()
+        self.workloads.kubelets.thaw()
+        for _ in range(2):
+            self.clock.run_until(self.clock.now + 40.0)
+            self.workloads.kubelets.is_frozen = True
+            self.clock.run_until(self.clock.now + QUIET_SECONDS)
+            self._judge()
+            self.workloads.kubelets.thaw()
+        self._empty()
+
+    def _plan_workloads(self) -> None:
+        def create() -> None:
+            if not self.chaos.is_healed:
+                if len(self.workloads.all) < 8:
+                    self.workloads.create(self.profile.most_pods, self.profile.gpus)
+                pause = self.rng.expovariate(self.profile.workloads_per_minute / 60.0)
+                self.clock.after(pause, create)
+
+        self.clock.after(self.rng.uniform(0.0, 5.0), create)
+
+    def _heal(self) -> None:
+        self.chaos.heal()
+        self.network.failures = 0.0
+        self.checks.dies = 0.0
+        self.scheduler.oddities = 0.0
+        self.workloads.kubelets.is_frozen = True
+        for stream in self.all_streams():
+            stream.lag = QUICK
+
+    def _judge(self) -> None:
+        self.history.say("judged")
+        check_books(self.api, self.corrals)
+        check_nobody_is_forgotten(self.api, self.corrals, self.workloads.lacks_volume)
+
+    def _empty(self) -> None:
+        self.history.say("everything is deleted")
+        for workload in list(self.workloads.all.values()):
+            self.workloads.delete(workload)
+        for name in sorted(self.api.pods):
+            if name in self.api.pods:
+                found = self.api.pods[name]
+                self.api.delete_pod(name, found.uid, 1.0)
+        self.clock.run_until(self.clock.now + EMPTY_SECONDS)
+        check_empty(self.corrals)
