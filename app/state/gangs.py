@@ -108,8 +108,8 @@ class Gang:
 
     @property
     def priority(self) -> int:
-        """The highest priority among the live members."""
-        return max((member.pod.priority for member in self.roll.unbound), default=0)
+        """The highest priority among the members that wait."""
+        return self.roll.priority
 
     @property
     def has_parts(self) -> bool:

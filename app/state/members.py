@@ -90,6 +90,7 @@ class RollCall:
     life: Life = ORDINARY_LIFE
     is_over: bool = False  # nobody joins any more: a member that may not be retried has ended
     is_complete: bool = False
+    priority: int = 0  # the highest among those that wait
     problem: str = ""  # why the gang as a whole can't be meant
 
 
@@ -163,6 +164,7 @@ def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
         life=life,
         is_over=is_over,
         is_complete=not problem and len(unbound) >= needed > 0,
+        priority=max((member.pod.priority for member in unbound), default=0),
         problem=problem,
     )
 
