@@ -81,7 +81,7 @@ class Repairs:
 
     def lose_node(self, node: str, now: float) -> None:
         """A node has failed under members that the API server still shows: look for another."""
-        for gang in self._gangs_on(node):
+        for gang in self._gangs_on(node, now):
             for member in gang.roll.bound:
                 known = any(each.instead_of == member.pod.uid for each in gang.absent.values())
                 if member.pod.node == node and not known and len(gang.roll.bound) > 1:
@@ -90,18 +90,18 @@ class Repairs:
 
     def return_node(self, node: str, now: float) -> None:
         """A failed node is back: who still runs there is not lost."""
-        for gang in self._gangs_on(node):
+        for gang in self._gangs_on(node, now):
             for uid, place in list(gang.absent.items()):
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
                     del gang.absent[uid]
             self.ledger.review(gang, now)
 
-    def _gangs_on(self, node: str) -> list[Gang]:
+    def _gangs_on(self, node: str, now: float) -> list[Gang]:
         """The gangs of which a member runs on a node."""
         ledger = self.ledger
         uids = self.cluster.bound_on.get(node, {})
         keys = dict.fromkeys(ledger.gang_of[uid] for uid in uids if uid in ledger.gang_of)
         for key in keys:
-            ledger.review_now(ledger.gangs[key], ledger.gangs[key].moved_at)
+            ledger.review_now(ledger.gangs[key], now)
         return [ledger.gangs[key] for key in keys if key in ledger.gangs]

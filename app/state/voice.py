@@ -36,7 +36,9 @@ class Voice:
     settings: EngineSettings
     out: list[Effect] = field(default_factory=list)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
-    _unsaid: dict[GangKey, float] = field(default_factory=dict)  # verdicts, and when to report them
+    _unsaid: dict[GangKey, tuple[float, str]] = field(
+        default_factory=dict
+    )  # verdicts, and when to report them
     _misinformed: dict[GangKey, None] = field(default_factory=dict)  # gangs with such members
 
     def taken(self) -> list[Effect]:
@@ -160,7 +162,9 @@ class Voice:
 
     def tell_no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Say why there is no plan; with `fail_fast` a gang that runs in part has to go."""
-        kind = f"{len(gang.unplanned()) if gang.roll.bound else ''} {verdict.kind}"
+        kind = (
+            f"{len(gang.unplanned()) if gang.roll.bound else ''} {verdict.kind or verdict.sentence}"
+        )
         # The numbers in a verdict follow the cluster; a text that changed would wake every member.
         is_known = gang.sentence_at is not None and kind == gang.verdict
         if not is_known or not self.knows_verdict(gang, now):
@@ -169,19 +173,21 @@ class Voice:
         if not is_known:  # other numbers are no news, another verdict is
             self._note_misinformed(gang, gang.roll.unbound, gang.sentence)
             gang.verdict = kind
-            self._unsaid[gang.key] = now + (SETTLE_SECONDS if gang.roll.bound else 0.0)
+            due = now + (SETTLE_SECONDS if gang.roll.bound else 0.0)
+            reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
+            self._unsaid[gang.key] = (due, reason)
         self._tell_verdict(gang, now)
         if self.settings.fail_fast and gang.roll.bound and not verdict.is_mistake:
             self._give_up(gang, verdict.sentence, now)
 
     def _tell_verdict(self, gang: Gang, now: float) -> None:
         """Report the last verdict; on a gang that runs only when no more members are being lost."""
-        if now < self._unsaid.get(gang.key, math.inf):
+        due, reason = self._unsaid.get(gang.key, (math.inf, ""))
+        if now < due:
             return
         del self._unsaid[gang.key]
         if gang.phase in PLANNABLE:
-            is_mistake = gang.sentence.startswith(sentences.mistaken(gang.key, ""))
-            self.tell(gang, "GangMistaken" if is_mistake else "GangNotPlaced", gang.sentence)
+            self.tell(gang, reason, gang.sentence)
 
     def _give_up(self, gang: Gang, why: str, now: float) -> None:
         """Have what runs of a gang evicted, so that its owner can start it again as a whole."""
