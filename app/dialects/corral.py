@@ -6,6 +6,8 @@ pod's own, so `own_shape` takes it away again.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from app.kube.objects import PodRecord, Shape
 
 PREFIX = "corral.dev/"
@@ -21,7 +23,12 @@ KEPT = (NARROWED, MANAGED)
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
     """The pod's shape without what we narrowed, and the nodes we narrowed it to, None: to none."""
-    shape, how = pod.shape, pod.annotations.get(NARROWED, "")
+    how = pod.annotations.get(NARROWED, "")
+    return _without(pod.shape, how) if how else (pod.shape, None)
+
+
+@lru_cache(maxsize=4_096)  # the pods of a gang are narrowed alike
+def _without(shape: Shape, how: str) -> tuple[Shape, frozenset[str] | None]:
     if how == NODES:
         nodes = frozenset(
             node
@@ -31,8 +38,6 @@ def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
             for node in field.values
         )
         return Shape(shape.selector, (), shape.tolerations, shape.preferred), nodes
-    if how:
-        keys = frozenset(how.split(","))
-        selector = tuple(pair for pair in shape.selector if pair[0] not in keys)
-        return Shape(selector, shape.terms, shape.tolerations, shape.preferred), None
-    return shape, None
+    keys = frozenset(how.split(","))
+    selector = tuple(pair for pair in shape.selector if pair[0] not in keys)
+    return Shape(selector, shape.terms, shape.tolerations, shape.preferred), None

@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
 _NO_METADATA = wire.Metadata()
 _POD = msgspec.json.Decoder(wire.Pod)
+_AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
 _NODE = msgspec.json.Decoder(wire.Node)
 _JOB = msgspec.json.Decoder(wire.Job)
 _TOPOLOGY = msgspec.json.Decoder(wire.Topology)
@@ -70,7 +71,7 @@ def decode_pod(raw: Json, keep: Keep) -> PodRecord:
         scheduler=intern(spec.scheduler_name or ""),
         priority=spec.priority or 0,
         request=request,
-        shape=_shape(spec),
+        shape=_shape(spec, raw),
         gates=_gates(spec),
         is_terminating=metadata.deletion_timestamp is not None,
         created=intern(metadata.creation_timestamp or ""),
@@ -222,12 +223,17 @@ def has_condition(conditions: list[wire.Condition | None] | None, *types: str) -
     )
 
 
-def _shape(spec: wire.PodSpec) -> Shape:
+def _shape(spec: wire.PodSpec, raw: Json) -> Shape:
     selector = spec.node_selector
     tolerations = spec.tolerations
+    try:
+        terms, preferred = _affinity(bytes(spec.affinity))
+    except (ValueError, RecursionError) as error:
+        where = str(error).replace("`$", "`$.spec.affinity")
+        raise DecodeError(f"Pod {_name_in(raw)}: {where}") from error
     return _interned_shape(
         tuple(sorted((key, value or "") for key, value in selector.items())) if selector else (),
-        _terms(spec.affinity) if spec.affinity is not None else (),
+        terms,
         tuple(
             _toleration(
                 t.key or "",
@@ -241,7 +247,7 @@ def _shape(spec: wire.PodSpec) -> Shape:
         )
         if tolerations
         else (),
-        _preferred(spec.affinity) if spec.affinity is not None else (),
+        preferred,
     )
 
 
@@ -260,6 +266,12 @@ def _toleration(
     key: str, operator: str, value: str, effect: str, *, is_for_a_while: bool
 ) -> Toleration:
     return Toleration(key, operator, value, effect, is_for_a_while)
+
+
+@lru_cache(maxsize=4_096)  # narrowed pods carry dozens of terms, and a gang's pods the same ones
+def _affinity(raw: bytes) -> tuple[tuple[Term, ...], tuple[tuple[int, Term], ...]]:
+    affinity = _AFFINITY.decode(raw)
+    return ((), ()) if affinity is None else (_terms(affinity), _preferred(affinity))
 
 
 def _terms(affinity: wire.Affinity) -> tuple[Term, ...]:

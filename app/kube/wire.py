@@ -102,7 +102,7 @@ class PodSpec(_Wire):
     scheduler_name: Text = None
     priority: Int32 | None = None
     node_selector: Strings = None
-    affinity: Affinity | None = None
+    affinity: msgspec.Raw = msgspec.Raw(b"null")  # `Affinity`, the same for a whole gang
     tolerations: list[PodToleration | None] | None = None
     scheduling_gates: list[SchedulingGate | None] | None = None
     containers: list[Container | None] | None = None
