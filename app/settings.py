@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
     gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
     bind_seconds: Seconds = 8.0  # one binding with its retries; httpTimeout 30 is what bounds both
-    refusal_seconds: Seconds = 30.0  # how long a node that refused a shape is left out
+    refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
     rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
     retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row …
     retry_seconds_most: Seconds = 60.0  # … up to this

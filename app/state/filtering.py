@@ -88,11 +88,11 @@ class Filtering:
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
         """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
-        until = now + self.settings.refusal_seconds
+        longest = self.settings.refusal_seconds
         for uid, node in gang.plan.items():
             is_same = gang.member(uid).role == member.role and uid not in gang.answered
             if is_same and offer.leaves_out(node):
-                self.ledger.planner.refusals.add(offer.shaped, node, until)
+                self.ledger.planner.refusals.add(offer.shaped, node, now, longest)
 
     def _is_sample(self, offered: int) -> bool:
         nodes = len(self.ledger.planner.cluster.nodes)

@@ -15,7 +15,7 @@ class EngineSettings:
     scheduler_name: str = "corral"  # "" plans for any scheduler's pods
     hold_seconds: float = 60.0
     gang_bind_seconds: float = 20.0
-    refusal_seconds: float = 30.0
+    refusal_seconds: float = 30.0  # at most; a first refusal counts for a second
     rewake_seconds: float = 10.0
     retry_seconds: float = 1.0  # after a lost plan, doubled each time in a row
     retry_seconds_most: float = 60.0

@@ -9,6 +9,7 @@ from app.kube.objects import Shape, Taint, TopologyRecord
 from app.state.answers import Pinned, Rejected
 from app.state.gangs import Gang
 from app.state.members import Member, roll_call
+from app.state.offers import Refusals
 from app.state.planner import NoPlan
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (
@@ -132,17 +133,31 @@ def test_a_smaller_gang_passes_one_that_does_not_fit():
     assert {uid[:9] for uid in world.held} == {"uid-small"}
 
 
-def test_a_refused_node_is_planned_again_only_after_a_while():
-    world = World([node("b0/r0/n00"), node("b0/r1/n10")], refusal_seconds=30.0)
-    gang = members("g", 1)
-    world.put(*gang)
-    world.filter(gang[0], ["n10", "n11"])
-    world.put(pod("f", on="n10"))
-    world.tick(5.0)
-    assert world.held == {}
-    world.tick(30.0)
-    world.tick(5.0)
-    assert world.held == {"uid-g0": "n00"}
+def test_a_refused_node_is_planned_again_after_a_second_and_twice_as_long_each_time_after():
+    world = World([node("b0/r0/n00"), node("b0/r1/n10")], refusal_seconds=8.0)
+    (member,) = members("g", 1)
+    world.put(pod("f", on="n10"), member)
+    left_out = []
+    for _ in range(6):
+        refused_at = world.now
+        assert world.held == {"uid-g0": "n00"}
+        world.filter(member, ["n10", "n11"])  # kube-scheduler has n00 full, say
+        for _ in range(200):
+            world.engine.ledger.gangs[next(iter(world.engine.ledger.gangs))].not_before = 0.0
+            world.tick()
+            if world.held:
+                break
+        left_out.append(round(world.now - refused_at))
+    assert left_out == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_refusal_of_long_ago_is_not_counted_on():
+    refusals = Refusals()
+    refusals.add("shape", "n0", 100.0, 8.0)
+    refusals.expire(101.0)
+    refusals.add("shape", "n0", 101.0 + 8.0, 8.0)
+    refusals.expire(110.0)
+    assert "n0" not in refusals.of("shape")
 
 
 def test_gangs_that_ask_the_same_in_vain_share_one_search():

@@ -105,12 +105,12 @@ def test_a_taint_without_a_value_is_named_by_key_and_effect(tolerations, is_told
 
 
 def test_nodes_kube_scheduler_does_not_offer_are_told_as_refused():
-    world = World([node(f"b0/r0/n{i}") for i in range(3)])
+    world = World([node(f"b0/r0/n{i}") for i in range(3)], retry_seconds=0.1)
     gang = members("g", 2)
     world.put(*gang)
     answer = world.filter(gang[0], ["n2", "other"])
     assert isinstance(answer, Rejected)
-    world.tick(5.0)
+    world.tick(0.5)
     assert "refused by kube-scheduler 2" in world.filter(gang[0]).sentence
 
 
