@@ -10,6 +10,7 @@ Source: DESIGN.md 5.5.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from app.dialects import corral
@@ -38,19 +39,16 @@ class Barrier:
         """A planned member is at /bind; the last one opens the way for all."""
         gang.moved_at = now
         if uid not in gang.posted:
-            gang.arrived.add(uid)
+            gang.arrived.setdefault(uid, now)
         if uid in gang.posted:
             self._bind(gang, uid)
         elif gang.has_started or (len(gang.arrived) == gang.awaited and not gang.unplanned()):
             for ready in sorted(gang.arrived):
                 self._bind(gang, ready)
             gang.asked = None
-            gang.posted |= gang.arrived
+            gang.posted |= gang.arrived.keys()
             gang.arrived.clear()
-            gang.bind_deadline = None
             self.ledger.move(gang, now)
-        elif gang.bind_deadline is None:
-            gang.bind_deadline = now + self.settings.gang_bind_seconds
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
@@ -89,13 +87,13 @@ class Barrier:
             gang = self.ledger.gangs[key]
             self.voice.out.extend(Refuse(uid, sentence) for uid in sorted(gang.arrived))
             gang.arrived.clear()
-            gang.bind_deadline = None
 
     def expire(self, now: float) -> None:
         """End waits and holds that took too long; push on where a call may have been missed."""
         for key in list(self.ledger.planned):
             gang = self.ledger.gangs[key]
-            if gang.bind_deadline is not None and now >= gang.bind_deadline:
+            first = min(gang.arrived.values(), default=math.inf)
+            if now >= first + self.settings.gang_bind_seconds:
                 self.ledger.lose_plan(gang, "not every member reached its binding in time", now)
             elif not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
                 why = "kube-scheduler did not ask for every member in time"

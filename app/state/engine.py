@@ -170,7 +170,7 @@ class Engine:
         )
         if is_same:
             return  # a heartbeat
-        self.holds.capacity_grew()
+        self.holds.capacity_grew([node.name])
         if node.name in self.cluster.held_on:
             if not is_open(node):
                 self.upsets.lose_plans_on(
@@ -214,8 +214,11 @@ class Engine:
 
     def _unbook(self, uid: str) -> None:
         self.turned_away.forget(uid)
-        if self.reservations.end(uid) or self.cluster.unbind(uid) is not None:
-            self.holds.capacity_grew()
+        held = self.cluster.held.get(uid)
+        booking = self.cluster.unbind(uid) or (held if self.reservations.end(uid) else None)
+        if booking is not None:
+            # kube-scheduler may have heard of it before we turned its next pod away.
+            self.holds.capacity_grew([booking.node])
 
     def _claim(self, pod: PodRecord) -> Membership | Mistake | None:
         """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""

@@ -81,7 +81,7 @@ class Gang:
     ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     answered: set[str] = field(default_factory=set)  # pinned in /filter
-    arrived: set[str] = field(default_factory=set)  # held at /bind
+    arrived: dict[str, float] = field(default_factory=dict)  # held at /bind, since when
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
     rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
     misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
@@ -97,7 +97,6 @@ class Gang:
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
     given_up_at: float = -math.inf  # when it was last sent for eviction
     woken_at: float = 0.0  # when its rejected members were last woken
-    bind_deadline: float | None = None  # until when arrived members wait for the others
     not_before: float = 0.0  # no new plan before this
     plans_lost: int = 0  # in a row, for the back-off
 
@@ -168,7 +167,8 @@ class Gang:
         self.plan.pop(uid, None)
         self.domains.pop(uid, None)
         self.spots.pop(uid, None)
-        for some in (self.answered, self.arrived, self.posted):
+        self.arrived.pop(uid, None)
+        for some in (self.answered, self.posted):
             some.discard(uid)
 
 

@@ -246,7 +246,6 @@ class Ledger:
         sentence = sentences.plan_lost(gang.key, why)
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
             self.holds.end(gang, uid, sentence)
-        gang.bind_deadline = None
         gang.sentence, gang.sentence_at = sentence, None
         backoff = self.settings.retry_seconds * 2.0**gang.plans_lost
         gang.not_before = now + min(backoff, self.settings.retry_seconds_most)

@@ -57,8 +57,8 @@ PLANTED = (
     ),
     Planted(
         "engine.py",
-        "if self.reservations.end(uid) or self.cluster.unbind(uid) is not None:",
-        "if self.reservations.end(uid) or self.cluster.unbind(uid) is None:",
+        "self.holds.capacity_grew([booking.node])",
+        "self.holds.freed_nodes[booking.node] = None",
         "gangs do not hear of room that pods leave behind",
     ),
     Planted(
@@ -88,14 +88,14 @@ PLANTED = (
     ),
     Planted(
         "barrier.py",
-        "if gang.bind_deadline is not None and now >= gang.bind_deadline:",
+        "if now >= first + self.settings.gang_bind_seconds:",
         "if False:",
         "held /bind requests wait for ever",
     ),
     Planted(
         "barrier.py",
-        "gang.bind_deadline = now + self.settings.gang_bind_seconds",
-        "gang.bind_deadline = now + self.settings.gang_bind_seconds / 4",
+        "first = min(gang.arrived.values(), default=math.inf)",
+        "first = min(gang.arrived.values(), default=math.inf) - self.settings.hold_seconds",
         "held /bind requests are refused too early",
     ),
     Planted(

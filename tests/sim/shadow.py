@@ -25,13 +25,12 @@ def state_of(engine: Engine) -> dict[str, Any]:
             str(key) + key.epoch: (
                 gang.phase,
                 dict(gang.plan),
-                sorted(gang.arrived),
+                sorted(gang.arrived.items()),
                 sorted(gang.posted),
                 sorted(gang.answered),
                 sorted(gang.rejected.items()),
                 gang.complete_at,
                 gang.not_before,
-                gang.bind_deadline,
             )
             for key, gang in ledger.gangs.items()
         },

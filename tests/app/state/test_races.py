@@ -185,3 +185,37 @@ def test_a_gate_that_may_not_be_taken_off_at_all_is_not_asked_for_in_a_loop():
     world.tick(1.1)
     world.tick(1.1)
     assert 2 <= len(world.told(Ungate)) <= 5
+
+
+def test_a_pod_turned_away_because_our_books_were_late_is_woken_when_they_catch_up():
+    leaving = pod("leaving", on="n0", gpus=4, phase="Running")
+    world = World([node("b0/r0/n0")], [leaving, *members("g", 1, gpus=4)])
+    assert world.held == {"uid-g0": "n0"}
+    world.filter(pod("stranger", gpus=4), ["n0"])  # kube-scheduler knows that `leaving` is gone
+    world.put(bound(world, "uid-g0", "n0"))
+    world.tick()
+    assert "stranger" not in world.woken
+    world.delete(leaving)
+    world.tick()
+    assert "stranger" in world.woken
+
+
+def test_a_deadline_counts_from_the_first_member_that_still_waits():
+    world = World(four_racks(), members("g", 3), gang_bind_seconds=20.0)
+    first, second, _ = sorted(world.held)
+    world.bind(world.pods[first], world.held[first])
+    world.tick(15.0)
+    world.bind(world.pods[second], world.held[second])
+    gone = world.pods[first]
+    again = msgspec.structs.replace(gone, uid="uid-again")
+    world.delete(gone)
+    world.put(again)
+    for _ in range(30):
+        world.tick()
+    uid = next(iter(world.held))
+    world.bind(world.pods[uid], world.held[uid])
+    before = len(world.refused)
+    world.tick(15.0)
+    assert len(world.refused) == before
+    world.tick(6.0)
+    assert len(world.refused) == before + 1
