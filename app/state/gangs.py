@@ -137,6 +137,10 @@ class Gang:
             member for member in (*self.roll.unbound, *absent) if member.pod.uid in self.plan
         )
 
+    def has(self, uid: str) -> bool:
+        """Whether a member, present or absent, has this uid."""
+        return uid in self.members or uid in self.absent
+
     def member(self, uid: str) -> Member:
         """The member, present or absent, of this uid."""
         return self.members[uid] if uid in self.members else self.absent[uid].member

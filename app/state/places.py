@@ -80,6 +80,8 @@ class Places:
             if gang.absent and member.pod.uid not in gang.plan and self._take(gang, member)
         ]
         absent.review(gang, now)
+        for uid in [uid for uid in gang.plan if not gang.has(uid)]:
+            self.holds.end(gang, uid, "")
         if gang.absent:
             self.expecting[gang.key] = None
         else:

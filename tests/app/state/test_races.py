@@ -219,3 +219,18 @@ def test_a_deadline_counts_from_the_first_member_that_still_waits():
     assert len(world.refused) == before
     world.tick(6.0)
     assert len(world.refused) == before + 1
+
+
+def test_a_place_that_is_dropped_when_another_is_taken_leaves_no_trace():
+    pods = members("g", 4, gates=("corral.dev/gang",))
+    world = World(four_racks(), pods)
+    world.patch(world.effects)
+    world.schedule(*(world.pods[each.uid] for each in pods))
+    world.tick()
+    for uid in ("uid-g2", "uid-g3"):
+        world.delete(world.pods[uid])
+    same = msgspec.structs.replace(pods[2], uid="uid-h0", name="h0")
+    other = pod("h1", gpus=4, annotations=pods[3].annotations, gates=pods[3].gates, uid="uid-h1")
+    world.put(same, other)
+    world.tick()
+    assert sorted(world.held) == ["uid-h0", "uid-h1"]
