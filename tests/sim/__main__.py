@@ -1,10 +1,15 @@
-"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice]   or   --seed N --trace"""
+"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice]
+
+or --seed N [--trace] [--journal FILE], or --replay FILE
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
+from tests.sim.journal import show_replay
 from tests.sim.runs import play, play_twice, show_one
 
 
@@ -17,9 +22,15 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print the whole of it")
     parser.add_argument("--stop", action="store_true", help="stop at the first violation")
     parser.add_argument("--twice", action="store_true", help="again, with other string hashes")
+    parser.add_argument("--journal", type=Path, help="keep the inputs of --seed's engines here")
+    parser.add_argument("--replay", type=Path, help="play the engines of such a journal again")
     asked = parser.parse_args()
+    if asked.replay is not None:
+        return show_replay(asked.replay)
+    if asked.journal is not None and asked.seed is None:
+        parser.error("--journal needs --seed")
     if asked.seed is not None:
-        return show_one(asked.seed, trace=asked.trace)
+        return show_one(asked.seed, trace=asked.trace, journal=asked.journal)
     if asked.twice:
         return play_twice(asked.first, asked.seeds, jobs=asked.jobs)
     return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop)

@@ -32,6 +32,7 @@ from app.state.effects import (
     Wake,
 )
 from app.state.engine import Engine
+from app.state.journal import Recorder
 from app.state.settings import EngineSettings
 from tests.app.state.world import Names
 from tests.sim.api import KINDS, ApiServer
@@ -47,6 +48,9 @@ BIND_SECONDS = 8.0  # one binding with its retries
 CALL_SECONDS = BIND_SECONDS / 3
 ANSWER_SECONDS = 30.0  # the desk's own bound: gang_bind_seconds + BIND_SECONDS + a margin
 WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
+
+OpenJournal = Callable[[str, int], Callable[[bytes], None]]
+"""Where the journal of this Corral, in this incarnation, is written."""
 
 
 class Observer(Protocol):
@@ -100,6 +104,7 @@ class Corral:
         self.is_leading = True
         self.incarnation = 0
         self.life: Life | None = None
+        self._open_journal: OpenJournal | None = None
         self._observer = observer
         self._writes = Writes(
             clock, api, rng, history, hits, name, lambda bind: observer.posting(self, bind)
@@ -121,10 +126,23 @@ class Corral:
         }
         began = self._rng.uniform(0.0, 1e6)
         self.life = Life(Engine(self.settings), streams, self._clock.now, began)
+        self._begin_journal()
         self._history.say(f"{self.name}: starts")
         for stream in self._rng.sample(list(streams.values()), len(streams)):
             stream.start(self._rng.uniform(0.01, 1.5))
         self._plan_tick()
+
+    def keep_journals(self, open_journal: OpenJournal) -> None:
+        """Record this life, which has not heard anything yet, and every later one."""
+        assert self.life is not None
+        assert self.life.inputs == 0, "a journal begins with a fresh engine"
+        self._open_journal = open_journal
+        self._begin_journal()
+
+    def _begin_journal(self) -> None:
+        if self._open_journal is not None and self.life is not None:
+            write = self._open_journal(self.name, self.incarnation)
+            self.life.engine = Recorder(self.life.engine, write)
 
     def crash(self, why: str) -> None:
         """Die at once; whoever waits for an answer sees a closed connection."""

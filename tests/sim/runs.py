@@ -10,8 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from tests.sim.faults import FAULTS, FLOOR
+from tests.sim.journal import record
 from tests.sim.world import Outcome, World
 
 HASH_SEEDS = ("1", "2")  # of two runs that must not differ
@@ -107,9 +109,13 @@ def show_hits(hits: Counter[str], seeds: int) -> list[str]:
     return missed
 
 
-def show_one(seed: int, *, trace: bool) -> int:
-    """Play one seed and print its history."""
-    outcome = World(seed, on_line=print if trace else None).run()
+def show_one(seed: int, *, trace: bool, journal: Path | None = None) -> int:
+    """Play one seed and print its history; `journal` is where the inputs of its engines go."""
+    on_line = print if trace else None
+    if journal is None:
+        outcome = World(seed, on_line=on_line).run()
+    else:
+        outcome = record(seed, journal, on_line=on_line)
     if outcome.violation:
         show(outcome, in_full=not trace)
         if trace:
