@@ -5,14 +5,79 @@ Frozen values, data first. Their `__str__` is the only prose of this package tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
+
+import numpy as np
+
+from topology.resources import Counts, Rows
 
 SENTENCE_MAX = 300  # characters; kube-scheduler repeats the sentence for every pod of the gang
 _NAME_MAX = 100  # of those, for one level key; a label key may have 317
 _REASONS_MAX = 4
 _NAMES_MAX = 3  # of those that change; the rest are counted
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pairs(Sequence[tuple[int, int]]):
+    """(index, pods) of slots or domains, equal to the tuple of them and printed like it.
+
+    A gang may take most nodes of a cluster, and a tuple for each of them takes longer to make than
+    their place to find. So whoever reads the pairs one by one makes them.
+    Shapes: (pairs,). The arrays given belong to the pairs, which close them to writing.
+    """
+
+    indices: Rows
+    pods: Counts
+
+    def __post_init__(self) -> None:
+        self.indices.flags.writeable = False
+        self.pods.flags.writeable = False
+
+    @classmethod
+    def of(cls, pairs: Collection[tuple[int, int]]) -> Pairs:
+        """The same pairs in the same order."""
+        return cls(
+            np.array([index for index, _ in pairs], dtype=np.intp),
+            np.array([pods for _, pods in pairs], dtype=np.int64),
+        )
+
+    def moved(self, by: int) -> Pairs:
+        """The same pods at indices that many further on."""
+        return Pairs(self.indices + by, self.pods)
+
+    def __len__(self) -> int:
+        return self.indices.size
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.indices.tolist(), self.pods.tolist(), strict=True)
+
+    @overload
+    def __getitem__(self, position: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, position: slice) -> Pairs: ...
+    def __getitem__(self, position: int | slice) -> tuple[int, int] | Pairs:
+        if isinstance(position, slice):
+            return Pairs(self.indices[position], self.pods[position])
+        return int(self.indices[position]), int(self.pods[position])
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Pairs):
+            return np.array_equal(self.indices, other.indices) and np.array_equal(
+                self.pods, other.pods
+            )
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[type[Pairs], tuple[Rows, Counts]]:
+        # Arrays come back from pickle writeable: only the constructor closes them.
+        return Pairs, (self.indices, self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +87,15 @@ class PodSetPlacement:
     pod_set: str
     level: int
     """Index of the level the domains were chosen at; as narrow as the constraint allowed."""
-    domains: tuple[tuple[int, int], ...]
+    domains: Pairs
     """(domain at `level`, pods in it), in domain order; pods >= 1."""
-    slots: tuple[tuple[int, int], ...]
+    slots: Pairs
     """(slot, pods on it), in slot order; pods >= 1."""
 
     @property
     def pods(self) -> int:
         """How many pods are placed."""
-        return sum(pods for _, pods in self.slots)
+        return int(self.slots.pods.sum())
 
 
 @dataclass(frozen=True, slots=True)

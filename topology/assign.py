@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.answer import PodSetPlacement
+from topology.answer import Pairs, PodSetPlacement
 from topology.fit import LevelFit
 from topology.order import ranked
 from topology.request import PODS_MAX
@@ -121,46 +121,40 @@ def placements(tree: Tree, unit: Unit, level: int, share: Share) -> tuple[PodSet
     Source: kueue.md 2.7, result split.
     """
     is_used = share.pods > 0
-    slots, pods = _in_slot_order(share.domains[is_used], share.pods[is_used])
-    workers = _placement(tree, unit.workers.name, level, slots, pods)
+    slots = _in_slot_order(share.domains[is_used], share.pods[is_used])
+    workers = placement(tree, unit.workers.name, level, slots)
     if unit.leader is None:
         return (workers,)
     assert share.leader is not None, "a share of a unit with a leader has a place for it"
-    slot = np.array([share.leader], dtype=np.intp)
-    leader = _placement(tree, unit.leader.name, level, slot, np.ones(1, dtype=np.int64))
+    leader = placement(tree, unit.leader.name, level, Pairs.of([(share.leader, 1)]))
     return (leader, workers) if unit.is_leader_first else (workers, leader)
 
 
-def _in_slot_order(slots: Rows, pods: Counts) -> tuple[Rows, Counts]:
+def _in_slot_order(slots: Rows, pods: Counts) -> Pairs:
     """The same pods by slot: both in one integer, which sorts several times faster."""
     if slots.size < 2:
-        return slots, pods
+        return Pairs(slots, pods)
     pods_bits = PODS_MAX.bit_length()
     key = (slots.astype(np.int64) << pods_bits) + pods
     key.sort()
-    return (key >> pods_bits).astype(np.intp, copy=False), key & PODS_MAX
+    return Pairs((key >> pods_bits).astype(np.intp, copy=False), key & PODS_MAX)
 
 
-def _placement(tree: Tree, name: str, level: int, slots: Rows, pods: Counts) -> PodSetPlacement:
-    """One pod set, with what each domain of the chosen level holds in the end."""
-    by_slot = by_domain = _pairs(slots, pods)
-    if level < tree.node_level and slots.size:
-        domain_of = tree.domain_of[level][slots]  # ascending, since the slots are
+def placement(tree: Tree, name: str, level: int, slots: Pairs) -> PodSetPlacement:
+    """One pod set on slots in order, with what each domain of a level holds in the end."""
+    domains = slots
+    if level < tree.node_level and slots:
+        domain_of = tree.domain_of[level][slots.indices]  # ascending, since the slots are
         changes = (domain_of[1:] != domain_of[:-1]).nonzero()[0]
         first = np.zeros(changes.size + 1, dtype=np.intp)
         np.add(changes, 1, out=first[1:])
-        by_domain = _pairs(domain_of[first], np.add.reduceat(pods, first))
-    return PodSetPlacement(pod_set=name, level=level, domains=by_domain, slots=by_slot)
+        domains = Pairs(domain_of[first], np.add.reduceat(slots.pods, first))
+    return PodSetPlacement(pod_set=name, level=level, domains=domains, slots=slots)
 
 
-def _pairs(indices: Rows, pods: Counts) -> tuple[tuple[int, int], ...]:
-    return tuple(zip(indices.tolist(), pods.tolist(), strict=True))
-
-
-def assignment(placement: PodSetPlacement) -> Rows:
+def assignment(placed: PodSetPlacement) -> Rows:
     """The slot of each rank: ranks fill the slots in slot order, so neighbours stay together.
 
     Shapes: (pods,).
     """
-    slots = np.array([slot for slot, _ in placement.slots], dtype=np.intp)
-    return np.repeat(slots, [pods for _, pods in placement.slots])
+    return np.repeat(placed.slots.indices, placed.slots.pods)

@@ -87,12 +87,12 @@ class Board:
     def drop(self, part: Part) -> None:
         self._assume(self.held.pop(id(part)), -1)
 
-    def _assume(self, held: Held, sign: int) -> None:
+    def _assume(self, held: Held, times: int) -> None:
         requests = {one.name: one.request for one in held.unit.pod_sets}
         for placed in held.placed:
-            slots = [(slot, sign * pods) for slot, pods in added(placed, self.kept)]
-            self.room.assume(requests[placed.pod_set], slots)
-            self.headroom.renew([slot for slot, _ in slots])
+            slots = added(placed, self.kept)
+            self.room.assume(requests[placed.pod_set], slots, times)
+            self.headroom.renew(slots.indices)
 
     def candidates(self, part: Part, scope: Scope, level: int) -> list[int]:
         """Domains of a level inside the scope that may take a part, best first."""

@@ -31,7 +31,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from topology import search
-from topology.answer import NoFit, Placement, PodSetPlacement
+from topology.answer import NoFit, Pairs, Placement, PodSetPlacement
 from topology.board import Board, Held, over_nodes
 from topology.capacity import Capacity
 from topology.missing import Kept
@@ -141,7 +141,7 @@ class Walk:
         placed = {one.pod_set: one for held in self.board.held.values() for one in held.placed}
         for name in gang.names():
             if name not in placed:
-                stays = tuple(sorted(self.stay.get(name, ())))
+                stays = Pairs.of(sorted(self.stay.get(name, ())))
                 placed[name] = PodSetPlacement(name, tree.node_level, stays, stays)
         return Placement(
             gang=gang.key,

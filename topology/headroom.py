@@ -7,7 +7,7 @@ certainly does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -37,14 +37,13 @@ class Headroom:
         """What each domain of a level takes of one kind. Shapes: (D,)."""
         return self._by_kind[kind][level]
 
-    def renew(self, slots: Sequence[int]) -> None:
+    def renew(self, slots: Rows) -> None:
         """Counts some nodes anew, after what the room assumes there has changed."""
-        rows = np.array(slots, dtype=np.intp)
         for kind, by_level in self._by_kind.items():
-            change = self._pods(kind, rows) - by_level[-1][rows]
+            change = self._pods(kind, slots) - by_level[-1][slots]
             if change.any():
                 for domain_of, pods in zip(self._room.tree.domain_of, by_level, strict=True):
-                    np.add.at(pods, domain_of[rows], change)
+                    np.add.at(pods, domain_of[slots], change)
 
     def _pods(self, kind: Kind, slots: Rows | None) -> Counts:
         """What nodes take of one kind. Shapes: (N,) or (len(slots),)."""

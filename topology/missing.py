@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from topology import search
-from topology.answer import NoFit, PodSetPlacement
+from topology import assign, search
+from topology.answer import NoFit, Pairs, PodSetPlacement
 from topology.errors import InvalidRequest
 from topology.request import PodSet, Slice
 from topology.room import Room
@@ -63,7 +63,7 @@ def completed(
     finally:
         room.confine(None)
         for pod_set in assumed:
-            room.assume(requests[pod_set.pod_set], [(slot, -pods) for slot, pods in pod_set.slots])
+            room.assume(requests[pod_set.pod_set], pod_set.slots, -1)
     placed = [_merged(room.tree, unit, name, stays[name], found[name]) for name in stays]
     return tuple(reversed(placed) if unit.is_leader_first else placed)
 
@@ -73,12 +73,15 @@ def staying(unit: Unit, kept: Mapping[str, Kept]) -> dict[str, list[tuple[int, i
     return {one.name: _first(kept.get(one.name, ()), one.pods) for one in unit.pod_sets}
 
 
-def added(placed: PodSetPlacement, kept: Mapping[str, Kept]) -> list[tuple[int, int]]:
+def added(placed: PodSetPlacement, kept: Mapping[str, Kept]) -> Pairs:
     """(slot, pods) of a placement that are not kept there: those that are not on the books."""
+    stays = kept.get(placed.pod_set)
+    if not stays:
+        return placed.slots
     pods_on = Counter(dict(placed.slots))
-    for slot, pods in kept.get(placed.pod_set, ()):
+    for slot, pods in stays:
         pods_on[slot] -= pods
-    return [(slot, pods) for slot, pods in pods_on.items() if pods > 0]
+    return Pairs.of([(slot, pods) for slot, pods in pods_on.items() if pods > 0])
 
 
 def _both(one: slice | None, other: slice | None) -> slice | None:
@@ -230,7 +233,4 @@ def _merged(
     for placed in found:
         for slot, pods in placed.slots:
             slots[slot] += pods
-    domains = by_domain(tree, level, list(slots.items()))
-    return PodSetPlacement(
-        name, level, tuple(sorted(domains.items())), tuple(sorted(slots.items()))
-    )
+    return assign.placement(tree, name, level, Pairs.of(sorted(slots.items())))

@@ -88,6 +88,6 @@ def _one_by_one(
         answer = completed(room, unit, kept)
         if isinstance(answer, NoFit):
             return placed, replace(answer, is_proven=False)
-        search.assume(room, unit, [replace(one, slots=tuple(added(one, kept))) for one in answer])
+        search.assume(room, unit, [replace(one, slots=added(one, kept)) for one in answer])
         placed += answer
     return placed, None

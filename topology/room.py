@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topology import fit
+from topology.answer import Pairs
 from topology.capacity import Capacity
 from topology.fit import LevelFit
 from topology.request import DomainOrder, Strategy
@@ -71,14 +72,12 @@ class Room:
             self._inside = np.zeros(len(self.tree.nodes), dtype=np.bool_)
             self._inside[slots] = True
 
-    def assume(self, request: Sequence[int], placed: Sequence[tuple[int, int]]) -> None:
-        """Counts (slot, pods) of this search as being there already."""
-        slots = np.array([slot for slot, _ in placed], dtype=np.intp)
-        pods = np.array([pods for _, pods in placed], dtype=np.int64)
+    def assume(self, request: Sequence[int], placed: Pairs, times: int = 1) -> None:
+        """Counts (slot, pods) of this search as being there already; -1 times: not any more."""
         for row in _asked(request):
             if row not in self._assumed:
                 self._assumed[row] = np.zeros(len(self.tree.nodes), dtype=np.int64)
-            self._assumed[row][slots] += pods * request[row]
+            self._assumed[row][placed.indices] += placed.pods * (times * request[row])
 
     def expect(self, requests: Iterable[Sequence[int]]) -> None:
         """Makes what will be assumed of these requests seen by rooms that share it."""

@@ -64,8 +64,8 @@ class Cut:
         first = self.first_domains[placed.level]
         return replace(
             placed,
-            domains=tuple((domain + first, pods) for domain, pods in placed.domains),
-            slots=tuple((slot + self.start, pods) for slot, pods in placed.slots),
+            domains=placed.domains.moved(first),
+            slots=placed.slots.moved(self.start),
         )
 
 

@@ -21,7 +21,7 @@ from app.state.gangs import Gang, Spot
 from app.state.members import Member
 from app.state.roles import Role, SetKey, kept_slots
 from topology import ranks
-from topology.answer import Placement, PodSetPlacement
+from topology.answer import Pairs, Placement, PodSetPlacement
 from topology.levels import NODE_LEVEL
 
 PodsBySlot = Counter[int]
@@ -143,7 +143,7 @@ class _Seats:
         places = Counter(slot for _, slot in settled)
         for _, found in self.roles:
             places.update(found)
-        return PodSetPlacement("", 0, (), tuple(sorted((+places).items())))
+        return PodSetPlacement("", 0, Pairs.of([]), Pairs.of(sorted((+places).items())))
 
     def _in_order(self) -> Iterator[tuple[str, int]]:
         """The places of each role in slot order to its members in order of seniority."""

@@ -8,6 +8,7 @@ from topology import (
     Gang,
     Group,
     Leader,
+    Pairs,
     PodSet,
     PodSetPlacement,
     Slice,
@@ -44,7 +45,9 @@ def workers(pods: int, **fields: object) -> PodSet:
 
 
 def test_ranks_fill_the_slots_in_slot_order() -> None:
-    placement = PodSetPlacement("w", 1, domains=((0, 5),), slots=((2, 3), (4, 2)))
+    placement = PodSetPlacement(
+        "w", 1, domains=Pairs.of([(0, 5)]), slots=Pairs.of([(2, 3), (4, 2)])
+    )
     assert assignment(placement).tolist() == [2, 2, 2, 4, 4]
 
 

@@ -16,6 +16,7 @@ from topology import (
     Gang,
     Group,
     Leader,
+    Pairs,
     Placement,
     PodSet,
     PodSetPlacement,
@@ -206,11 +207,11 @@ def test_every_level_has_the_same_total() -> None:
 @pytest.mark.parametrize(
     "breakage",
     [
-        pytest.param({"slots": ((0, 8), (1, 3))}, id="a_pod_is_missing"),
-        pytest.param({"slots": ((0, 12), (1, 0))}, id="a_slot_for_no_pods"),
-        pytest.param({"slots": ((1, 4), (0, 8))}, id="slots_out_of_order"),
-        pytest.param({"slots": ((0, 8), (0, 4))}, id="a_slot_twice"),
-        pytest.param({"domains": ((1, 12),)}, id="another_domain"),
+        pytest.param({"slots": Pairs.of([(0, 8), (1, 3)])}, id="a_pod_is_missing"),
+        pytest.param({"slots": Pairs.of([(0, 12), (1, 0)])}, id="a_slot_for_no_pods"),
+        pytest.param({"slots": Pairs.of([(1, 4), (0, 8)])}, id="slots_out_of_order"),
+        pytest.param({"slots": Pairs.of([(0, 8), (0, 4)])}, id="a_slot_twice"),
+        pytest.param({"domains": Pairs.of([(1, 12)])}, id="another_domain"),
         pytest.param({"pod_set": "other"}, id="another_pod_set"),
     ],
 )
@@ -231,12 +232,14 @@ def test_placement_belongs_to_its_gang_and_tree(fields: dict[str, object]) -> No
 @pytest.mark.parametrize(
     ("slots", "names"),
     [
-        pytest.param(((0, 9), (1, 3)), "n1: 9 of nvidia.com/gpu placed, 8 free", id="too_many"),
-        pytest.param(((0, 8), (3, 4)), "n4 is closed", id="closed"),
-        pytest.param(((0, 8), (2, 4)), "n3 may not host w", id="not_allowed"),
+        pytest.param(
+            Pairs.of([(0, 9), (1, 3)]), "n1: 9 of nvidia.com/gpu placed, 8 free", id="too_many"
+        ),
+        pytest.param(Pairs.of([(0, 8), (3, 4)]), "n4 is closed", id="closed"),
+        pytest.param(Pairs.of([(0, 8), (2, 4)]), "n3 may not host w", id="not_allowed"),
     ],
 )
-def test_placement_fits(slots: tuple[tuple[int, int], ...], names: str) -> None:
+def test_placement_fits(slots: Pairs, names: str) -> None:
     _, capacity, gang, placement = placed()
     masks = {"": np.array([True, True, False, True])}
     invariants.check_placement_fits(capacity, gang, placement, masks)
@@ -247,7 +250,7 @@ def test_placement_fits(slots: tuple[tuple[int, int], ...], names: str) -> None:
 def test_required_level_is_one_domain() -> None:
     tree, _, gang, placement = placed()
     invariants.check_required_level_is_one_domain(tree, gang, placement)
-    split = broken(placement, slots=((0, 8), (2, 4)))
+    split = broken(placement, slots=Pairs.of([(0, 8), (2, 4)]))
     with pytest.raises(BrokenInvariant, match=f"2 domains of {RACK}"):
         invariants.check_required_level_is_one_domain(tree, gang, split)
 
@@ -256,11 +259,11 @@ def test_a_leader_shares_the_required_level_of_its_workers() -> None:
     tree, _ = cluster(CLUSTER)
     led = PodSet("w", 2, (1,), constraint=Constraint(required=RACK), leader=Leader("boss", (1,)))
     gang = Gang("ns/gang", Group("root", (led,)))
-    workers = PodSetPlacement("w", 1, domains=((0, 2),), slots=((0, 2),))
-    boss = PodSetPlacement("boss", 1, domains=((0, 1),), slots=((1, 1),))
+    workers = PodSetPlacement("w", 1, domains=Pairs.of([(0, 2)]), slots=Pairs.of([(0, 2)]))
+    boss = PodSetPlacement("boss", 1, domains=Pairs.of([(0, 1)]), slots=Pairs.of([(1, 1)]))
     together = Placement("ns/gang", tree.generation, (workers, boss))
     invariants.check_required_level_is_one_domain(tree, gang, together)
-    apart = replace(together, pod_sets=(workers, replace(boss, slots=((2, 1),))))
+    apart = replace(together, pod_sets=(workers, replace(boss, slots=Pairs.of([(2, 1)]))))
     with pytest.raises(BrokenInvariant, match=f"2 domains of {RACK}"):
         invariants.check_required_level_is_one_domain(tree, gang, apart)
 
@@ -269,7 +272,9 @@ def test_slices_are_whole() -> None:
     tree, _ = cluster(CLUSTER)
     sliced = PodSet("w", 5, (1,), slices=(Slice(2, RACK),), partial_last_slice=True)
     gang = Gang("ns/gang", Group("root", (sliced,)))
-    whole = PodSetPlacement("w", 0, domains=((0, 5),), slots=((0, 3), (1, 1), (2, 1)))
+    whole = PodSetPlacement(
+        "w", 0, domains=Pairs.of([(0, 5)]), slots=Pairs.of([(0, 3), (1, 1), (2, 1)])
+    )
     placement = Placement("ns/gang", tree.generation, (whole,))
     invariants.check_slices_are_whole(tree, gang, placement)
     exact = Gang("ns/gang", Group("root", (PodSet("w", 4, (1,), slices=(Slice(2, RACK),)),)))
@@ -279,7 +284,7 @@ def test_slices_are_whole() -> None:
 
 def test_ranks_are_dense() -> None:
     tree, _ = cluster(CLUSTER)
-    whole = PodSetPlacement("w", 1, domains=((0, 3),), slots=((0, 2), (1, 1)))
+    whole = PodSetPlacement("w", 1, domains=Pairs.of([(0, 3)]), slots=Pairs.of([(0, 2), (1, 1)]))
     invariants.check_ranks_are_dense(tree, whole)
     with pytest.raises(BrokenInvariant, match="rank 2"):
-        invariants.check_ranks_are_dense(tree, replace(whole, slots=((0, 2), (2, 1))))
+        invariants.check_ranks_are_dense(tree, replace(whole, slots=Pairs.of([(0, 2), (2, 1)])))

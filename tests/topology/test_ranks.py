@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology import PodSetPlacement
+from topology import Pairs, PodSetPlacement
 from topology.ranks import NO_SLOT, Member, Numbering, by_rank, rank_of
 
-PLACEMENT = PodSetPlacement("w", 1, domains=((0, 4),), slots=((2, 2), (5, 1), (6, 1)))
+PLACEMENT = PodSetPlacement(
+    "w", 1, domains=Pairs.of([(0, 4)]), slots=Pairs.of([(2, 2), (5, 1), (6, 1)])
+)
 
 
 def seats(*members: Member) -> list[int]:
