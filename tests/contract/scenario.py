@@ -18,15 +18,16 @@
 
 A key that is not known here is an error. `gated` is the same file with every gang behind the gate
 that the webhook would have added: who waits is then never asked for, so kube-scheduler tells its
-pods nothing but that they are gated, and the events say why.
+pods nothing but that they are gated, and the events say why. `behind_webhook` expects the same of
+the file as it is, for a world where a real webhook adds that gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
@@ -130,6 +131,17 @@ class Scenario:
             for one in self.nodes
         ]
 
+    @property
+    def pods_in_gangs(self) -> int:
+        """How many pods of gangs its steps create, those of Jobs among them."""
+        return sum(
+            thing["spec"]["parallelism"] if thing["kind"] == "Job" else 1
+            for step in self.steps
+            if isinstance(step, Create)
+            for thing in step.objects
+            if is_gang(thing)
+        )
+
     def domain_of(self, level: str) -> dict[str, str]:
         """Node name -> the path of its domain at the level called that; only labelled nodes."""
         depth = (*self.level_names, "hostname").index(level) + 1
@@ -148,13 +160,19 @@ def load(path: Path) -> Scenario:
 
 def gated(scenario: Scenario) -> Scenario:
     """The same with every gang behind our gate; all is expected but what its waiting pods read."""
-    gangs: set[str] = set()
-    steps: list[Step] = []
-    for step in scenario.steps:
-        if isinstance(step, Create) and is_gang(step.objects[0]):
-            step = Create(step.gang, tuple(behind_gate(thing) for thing in step.objects))
-            gangs.add(step.gang)
-        steps.append(step)
+    expected = behind_webhook(scenario)
+    steps = tuple(
+        Create(step.gang, tuple(behind_gate(thing) for thing in step.objects))
+        if _is_of_gang(step)
+        else step
+        for step in expected.steps
+    )
+    return replace(expected, steps=steps)
+
+
+def behind_webhook(scenario: Scenario) -> Scenario:
+    """The same manifests, where whoever lets them in puts every gang behind our gate."""
+    gangs = {step.gang for step in scenario.steps if _is_of_gang(step)}
 
     def as_gated(wanted: Expectation) -> Expectation:
         is_told = wanted.told is not None and wanted.name in gangs
@@ -163,9 +181,31 @@ def gated(scenario: Scenario) -> Scenario:
     return replace(
         scenario,
         title=f"{scenario.title} (gated)",
-        steps=tuple(as_gated(one) if isinstance(one, Expectation) else one for one in steps),
+        steps=tuple(
+            as_gated(one) if isinstance(one, Expectation) else one for one in scenario.steps
+        ),
         expect=tuple(as_gated(one) for one in scenario.expect),
     )
+
+
+def without(scenario: Scenario, names: Collection[str]) -> Scenario:
+    """The same as if these workloads were never created, nor anything expected of them."""
+
+    def is_other(one: Step) -> bool:
+        match one:
+            case Create(name) | Expectation(name):
+                return name not in names
+        return True
+
+    return replace(
+        scenario,
+        steps=tuple(step for step in scenario.steps if is_other(step)),
+        expect=tuple(wanted for wanted in scenario.expect if is_other(wanted)),
+    )
+
+
+def _is_of_gang(step: Step) -> TypeGuard[Create]:
+    return isinstance(step, Create) and is_gang(step.objects[0])
 
 
 def _scenario(

@@ -2,104 +2,44 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.app.admission.certificates import pair
-from tests.cluster import BLOCK, RACK, Cluster, Object, Refused, collection, grid, job, pod
-from tests.controlplane.plane import ROOT, ControlPlane, free_ports
+from tests.cluster import GPU, RACK, Cluster, Object, Objects, collection, grid, job, pod
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, racks_of
-from tests.corral_process import CorralProcess
+from tests.controlplane.webhook import (
+    BROKEN,
+    GATED,
+    MUTATING,
+    SHIPPED,
+    VALIDATING,
+    Webhook,
+    installed,
+    path_of,
+)
 from tests.workloads import GATE, GROUP, MANAGED, REQUIRED, asking, gates_of, member, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-SHIPPED = ROOT / "deploy" / "webhook.yaml"
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/"
-EFFECTIVE_SECONDS = 20.0  # until an API server calls a webhook it was told of; 1 s as a rule
 IN_RACK = asking(required=RACK)
-BROKEN = {REQUIRED: "my rack"}
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
-
-
-@dataclass
-class Webhook:
-    """A Corral whose webhook the API server calls."""
-
-    corral: CorralProcess
-    cluster: Cluster
-
-    def is_effective(self) -> bool:
-        """Whether all three of its webhooks are called by now."""
-        return (
-            GATE in gates_of(self.tried(member("probe", 0, 2)))
-            and self.is_refused(pod("probe", annotations=BROKEN))
-            and self.is_refused(job("probe", pods=1, annotations=BROKEN))
-        )
-
-    def is_refused(self, thing: Object) -> bool:
-        """Whether the object would not be let in."""
-        try:
-            self.tried(thing)
-        except Refused:
-            return True
-        return False
-
-    def tried(self, thing: Object) -> Object:
-        """The object as it would be stored."""
-        path = collection(thing["kind"], thing["metadata"]["namespace"])
-        answer = self.cluster.request("POST", path, body=thing, params={"dryRun": "All"})
-        tried: Object = answer.json()
-        return tried
-
-    def refusal(self, ask: Callable[[], object]) -> Refused:
-        """How a request is refused; it must be."""
-        with pytest.raises(Refused) as refused:
-            ask()
-        return refused.value
+SETS = "kueue.x-k8s.io/pod-group-sets"
+ROLE = "kueue.x-k8s.io/pod-group-role"
+FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+SERVING = "kueue.x-k8s.io/pod-group-serving"
 
 
 @pytest.fixture
 def webhook(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
-    certificate, key = pair("apiserver").write(tmp_path)
-    (port,) = free_ports(1)
-    settings = {
-        "admission_listen": f"127.0.0.1:{port}",
-        "admission_cert": str(certificate),
-        "admission_key": str(key),
-    }
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, **settings) as corral:
-        installed: list[str] = []
-        try:
-            for configuration in _configurations(f"https://127.0.0.1:{port}"):
-                path = f"{CONFIGURATIONS}{configuration['kind'].lower()}s"
-                cluster.request("POST", path, body=configuration)
-                installed.append(f"{path}/{configuration['metadata']['name']}")
-            running = Webhook(corral, cluster)
-            cluster.wait(running.is_effective, EFFECTIVE_SECONDS, "the webhook's first call")
-            yield running
-        finally:
-            for path in installed:
-                cluster.request("DELETE", path)
-
-
-def _configurations(url: str) -> Iterator[Object]:
-    """Those that are shipped; only where Corral is, and whom to trust there, is replaced."""
-    for document in yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")):
-        for each in document.get("webhooks", []):
-            each["clientConfig"] = {
-                "url": url + each["clientConfig"]["service"]["path"],
-                "caBundle": base64.b64encode(pair("apiserver").certificate).decode(),
-            }
-        if "webhooks" in document:
-            yield document
+    with installed(plane, tmp_path) as webhook:
+        yield webhook
 
 
 def test_the_shipped_service_and_configurations_are_accepted_as_written(cluster: Cluster) -> None:
@@ -109,6 +49,19 @@ def test_the_shipped_service_and_configurations_are_accepted_as_written(cluster:
         params = {"dryRun": "All", "fieldValidation": "Strict"}
         answer = cluster.request("POST", path, body=document, params=params)
         assert answer.json()["metadata"]["name"] == document["metadata"]["name"]
+
+
+def test_a_test_that_fails_leaves_no_configuration_behind(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    def fail() -> None:
+        with installed(plane, tmp_path):
+            assert len(configurations(cluster)) == 2
+            raise AssertionError("something fails meanwhile")
+
+    with pytest.raises(AssertionError, match="meanwhile"):
+        fail()
+    assert configurations(cluster) == []
 
 
 def test_the_pods_of_a_group_are_created_gated_and_labelled(webhook: Webhook) -> None:
@@ -121,7 +74,7 @@ def test_the_pods_of_a_group_are_created_gated_and_labelled(webhook: Webhook) ->
         assert created["metadata"]["labels"][MANAGED] == "true"
         assert created["metadata"]["labels"][INDEX] == str(number)
         assert len(created["metadata"]["annotations"][ROLE_HASH]) == 8
-    assert webhook.corral.metric("corral_pods_gated_total") == 2
+    assert webhook.corral.metric(GATED) == 2
 
 
 def test_foreign_gates_stay_in_front_of_ours(webhook: Webhook) -> None:
@@ -195,7 +148,7 @@ def test_a_pod_that_was_let_in_broken_can_still_lose_its_finalizer(webhook: Webh
     thing["metadata"]["finalizers"] = ["example.com/keep"]
     webhook.cluster.create(thing)
     webhook.corral.start()
-    webhook.cluster.wait(webhook.is_effective, EFFECTIVE_SECONDS, "the webhook's first call")
+    webhook.wait_effective()
     # With another annotation beside it, so that the webhook is asked.
     change = {"metadata": {"finalizers": None, "annotations": {ROLE_HASH: "x"}}}
     changed = webhook.cluster.patch("Pod", "p", change)
@@ -221,13 +174,120 @@ def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, webhook: Web
     assert len(racks_of(cluster)) == 1
 
 
-def test_the_pods_of_a_job_are_gated_and_start(plane: ControlPlane, webhook: Webhook) -> None:
+def test_a_job_of_64_pods_is_gated_and_starts_whole_in_one_rack(
+    plane: ControlPlane, webhook: Webhook
+) -> None:
     cluster = webhook.cluster
-    plane.nodes(grid(blocks=1, racks=1, nodes=2, gpus=8))
+    plane.nodes(grid(racks=3, nodes=16, gpus=8))  # 64 pods of 2 GPUs fill a rack
     plane.start_scheduler(extender=webhook.corral.url)
-    cluster.create(job("train", pods=2, annotations=asking(required=BLOCK)))
-    cluster.wait(lambda: len(cluster.bound()) == 2, START_SECONDS, "two bindings")
-    assert webhook.corral.metric("corral_pods_gated_total") == 2
-    assert all(
-        one["metadata"]["labels"][MANAGED] == "true" for one in cluster.list("Pod", "default")
+    cluster.create(job("train", pods=64, requests={GPU: 2}, annotations=IN_RACK))
+    cluster.wait(lambda: len(cluster.bound()) == 64, START_SECONDS, "64 bindings")
+    assert len(racks_of(cluster)) == 1
+    assert webhook.corral.metric(GATED) == 64
+    assert are_managed(cluster)
+
+
+def test_workers_that_a_driver_declares_join_it_in_its_rack_when_they_come(
+    plane: ControlPlane, webhook: Webhook
+) -> None:
+    cluster = webhook.cluster
+    plane.nodes(grid(racks=2, nodes=4, gpus=8))
+    plane.start_scheduler(extender=webhook.corral.url)
+    workers = [worker(number) for number in range(4)]
+    declaring = driver(workers)
+    assert gates_of(cluster.create(declaring)) == [GATE]
+    wait_bound(cluster, declaring)
+    create_rivals(cluster, besides=1)
+
+    cluster.create_all(workers)
+    cluster.wait(lambda: len(cluster.bound()) == 1 + 4 + 4, START_SECONDS, "the workers' bindings")
+    assert len(racks_of_gang(cluster, "driver", "worker")) == 1
+    assert webhook.corral.metric(GATED) == 1 + 4 + 8
+    assert are_managed(cluster)
+
+
+def test_a_serving_group_that_is_admitted_fast_starts_pod_by_pod_in_one_rack(
+    plane: ControlPlane, webhook: Webhook
+) -> None:
+    cluster = webhook.cluster
+    plane.nodes(grid(racks=2, nodes=4, gpus=8))
+    plane.start_scheduler(extender=webhook.corral.url)
+    said = {**IN_RACK, FAST: "true", SERVING: "true"}
+    first, *others = members("web", 4, annotations=said)
+    assert gates_of(cluster.create(first)) == [GATE]
+    wait_bound(cluster, first)
+    create_rivals(cluster, besides=1)
+    for one in others:
+        cluster.create(one)
+        wait_bound(cluster, one)
+
+    # A pod that serves is never done: the fifth takes the place of the one that has ended.
+    cluster.patch("Pod", "web-1/status", {"status": {"phase": "Succeeded"}})
+    fifth = member("web", 4, 4, annotations=said)
+    cluster.create(fifth)
+    wait_bound(cluster, fifth)
+    assert len(racks_of_gang(cluster, "web")) == 1
+    assert webhook.corral.metric(GATED) == 5 + 8
+    assert are_managed(cluster)
+
+
+def configurations(cluster: Cluster) -> Objects:
+    """The webhook configurations of both kinds that the API server has."""
+    answers = (cluster.request("GET", path_of(kind)) for kind in (MUTATING, VALIDATING))
+    return [one for answer in answers for one in answer.json()["items"]]
+
+
+def worker(number: int) -> Object:
+    """One of the pods that the driver declares; only the driver says how many there are."""
+    said = {GROUP: "story", **IN_RACK}
+    return pod(f"worker-{number}", requests={GPU: 8}, labels={ROLE: "workers"}, annotations=said)
+
+
+def driver(workers: Objects) -> Object:
+    """A pod without GPUs that declares these pods beside itself, before they exist."""
+    template = {"spec": workers[0]["spec"]}
+    sets = [
+        {"name": "driver", "count": 1},
+        {"name": "workers", "count": len(workers), "template": template},
+    ]
+    said = {GROUP: "story", SETS: json.dumps(sets), **IN_RACK}
+    return pod("driver", requests={"cpu": "1"}, annotations=said)
+
+
+def create_rivals(cluster: Cluster, *, besides: int) -> None:
+    """Two gangs of a rack each, where one rack is free: the other is that of pods still to come.
+
+    `besides`: pods of others that are bound by now.
+    """
+    for name in ("red", "blue"):
+        cluster.create_all(members(name, 4, annotations=IN_RACK))
+    bound = besides + 4
+    cluster.wait(lambda: len(cluster.bound()) >= bound, START_SECONDS, "the first rival's start")
+    cluster.wait(lambda: told_by_event(cluster, "cannot be placed"), START_SECONDS, "a refusal")
+    assert len(cluster.bound()) == bound
+
+
+def wait_bound(cluster: Cluster, thing: Object) -> None:
+    name = thing["metadata"]["name"]
+    cluster.wait(lambda: name in cluster.bound(), START_SECONDS, f"the binding of {name}")
+
+
+def told_by_event(cluster: Cluster, text: str) -> bool:
+    return any(text in event["message"] for event in cluster.list("Event", "default"))
+
+
+def racks_of_gang(cluster: Cluster, *prefixes: str) -> set[str]:
+    """The racks of the bound pods whose names begin so, where `grid` has named the nodes."""
+    return {
+        node.rsplit("-", 1)[0]
+        for name, node in cluster.bound().items()
+        if name.startswith(prefixes)
+    }
+
+
+def are_managed(cluster: Cluster) -> bool:
+    """Whether the webhook has taken every pod in; nobody else writes that label here."""
+    return all(
+        one["metadata"].get("labels", {}).get(MANAGED) == "true"
+        for one in cluster.list("Pod", "default")
     )

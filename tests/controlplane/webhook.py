@@ -1,0 +1,125 @@
+"""Corral behind the webhook that deploy/webhook.yaml installs, on the real control plane.
+
+    with installed(plane, tmp_path) as webhook:          # the API server calls it from here on
+        cluster.create(member("red", 0, 2))              # … and stores the pod gated
+        plane.start_scheduler(extender=webhook.corral.url)
+
+Only where Corral is, and whom to trust there, differs from what is shipped. Installing costs as
+long as Corral takes to start; the API server notices within a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.app.admission.certificates import pair
+from tests.cluster import Cluster, Object, Refused, collection, job, pod
+from tests.controlplane.plane import ROOT, ControlPlane, free_ports
+from tests.corral_process import CorralProcess
+from tests.workloads import GATE, REQUIRED, gates_of, member
+
+SHIPPED = ROOT / "deploy" / "webhook.yaml"
+MUTATING = "MutatingWebhookConfiguration"
+VALIDATING = "ValidatingWebhookConfiguration"
+EFFECTIVE_SECONDS = 20.0  # until an API server calls a webhook it was told of; 0.1 s as a rule
+GATED = "corral_pods_gated_total"
+BROKEN = {REQUIRED: "my rack"}  # no topology level is called that, in any cluster
+
+
+@dataclass
+class Webhook:
+    """A Corral whose webhook the API server calls."""
+
+    corral: CorralProcess
+    cluster: Cluster
+    validates: bool = True
+
+    def wait_effective(self) -> None:
+        """Returns when the API server calls all that is installed. Raises: TimeoutError."""
+        self.cluster.wait(self._is_effective, EFFECTIVE_SECONDS, "the webhook's first call")
+
+    def is_refused(self, thing: Object) -> bool:
+        """Whether the object would not be let in."""
+        try:
+            self.tried(thing)
+        except Refused:
+            return True
+        return False
+
+    def tried(self, thing: Object) -> Object:
+        """The object as it would be stored."""
+        path = collection(thing["kind"], thing["metadata"]["namespace"])
+        answer = self.cluster.request("POST", path, body=thing, params={"dryRun": "All"})
+        tried: Object = answer.json()
+        return tried
+
+    def refusal(self, ask: Callable[[], object]) -> Refused:
+        """How a request is refused; it must be."""
+        with pytest.raises(Refused) as refused:
+            ask()
+        return refused.value
+
+    def _is_effective(self) -> bool:
+        gates = GATE in gates_of(self.tried(member("probe", 0, 2)))
+        pods = self.is_refused(pod("probe", annotations=BROKEN))
+        jobs = self.is_refused(job("probe", pods=1, annotations=BROKEN))
+        return gates and pods == jobs == self.validates
+
+
+@contextmanager
+def installed(
+    plane: ControlPlane, folder: Path, *, validates: bool = True, **settings: Any
+) -> Iterator[Webhook]:
+    """A Corral with its webhook in effect; afterwards neither, whatever happens meanwhile.
+
+    validates: whether mistakes are refused; without it pods are gated and nothing else. settings:
+    Corral's own, beside those of the webhook.
+    """
+    cluster = plane.cluster()
+    certificate, key = pair("apiserver").write(folder)
+    (port,) = free_ports(1)
+    settings |= {
+        "admission_listen": f"127.0.0.1:{port}",
+        "admission_cert": str(certificate),
+        "admission_key": str(key),
+    }
+    with (
+        CorralProcess(plane.kubeconfig("corral"), folder, **settings) as corral,
+        ExitStack() as removals,
+    ):
+        for configuration in _configurations(f"https://127.0.0.1:{port}"):
+            if configuration["kind"] == VALIDATING and not validates:
+                continue
+            path = path_of(configuration["kind"])
+            cluster.request("POST", path, body=configuration)
+            one = f"{path}/{configuration['metadata']['name']}"
+            removals.callback(partial(cluster.request, "DELETE", one))
+        webhook = Webhook(corral, cluster, validates)
+        webhook.wait_effective()
+        yield webhook
+
+
+def path_of(kind: str) -> str:
+    """Where the API server has its MUTATING or VALIDATING configurations."""
+    return collection(kind, None, "admissionregistration.k8s.io/v1")
+
+
+def _configurations(url: str) -> Iterator[Object]:
+    """Those that are shipped; only where Corral is, and whom to trust there, is replaced."""
+    for document in yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")):
+        for each in document.get("webhooks", []):
+            each["clientConfig"] = {
+                "url": url + each["clientConfig"]["service"]["path"],
+                "caBundle": base64.b64encode(pair("apiserver").certificate).decode(),
+            }
+        if document["kind"] in (MUTATING, VALIDATING):
+            yield document
