@@ -37,6 +37,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._of_verbs()
+        self._of_pods()
+        self._of_admission()
+        self._of_ourselves()
+        self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
+        self._phases: set[str] = set()
+
+    def _of_verbs(self) -> None:
+        """What kube-scheduler asks, and what becomes of its bindings."""
         seconds = Histogram(
             "corral_extender_request_seconds",
             "Time from a request's last byte to its answer",
@@ -49,9 +58,58 @@ class Metrics:
             "corral_filter_answers", "Answers to /filter by kind", "answer", ANSWERS
         )
         self.binds = self._counters("corral_binds", "Bindings by outcome", "outcome", BIND_OUTCOMES)
+        self.bind_seconds = Histogram(
+            "corral_bind_seconds",
+            "Time the API server took for one binding, retries included",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.held_binds = Gauge(
+            "corral_held_binds", "/bind requests waiting for an answer", registry=self.registry
+        )
+        self.broken_requests = self._counters(
+            "corral_broken_requests",
+            "Connections ended and requests refused before a verb saw them",
+            "reason",
+            BROKEN_REQUESTS,
+        )
+
+    def _of_pods(self) -> None:
+        """What is written to pods, and told about them."""
         self.ungated = self._counters(
             "corral_pods_ungated", "Scheduling gates taken off", "outcome", UNGATE_OUTCOMES
         )
+        self.rejected_pods = Counter(
+            "corral_pods_rejected",
+            "Pods told that they are no part of the gang they name: in excess, or mistaken",
+            registry=self.registry,
+        )
+        self.gate_to_bound_seconds = Histogram(
+            "corral_gate_to_bound_seconds",
+            "Time from the decision to ungate a pod to its binding",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        removals = Counter(
+            "corral_removals",
+            "Pods evicted or deleted because a policy says so",
+            ["how", "outcome"],
+            registry=self.registry,
+        )
+        self.removals = {
+            (how, outcome): removals.labels(how, outcome)
+            for how in REMOVALS
+            for outcome in REMOVAL_OUTCOMES
+        }
+        self.wakes = self._counters(
+            "corral_wakes", "Pods woken by an annotation", "outcome", WAKE_OUTCOMES
+        )
+        self.reports = self._counters(
+            "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES
+        )
+
+    def _of_admission(self) -> None:
+        """What the webhook is asked."""
         self.pods_gated = Counter(
             "corral_pods_gated",
             "Pods given a scheduling gate at their creation",
@@ -80,28 +138,15 @@ class Metrics:
             "outcome",
             ("loaded", "refused"),
         )
-        self.rejected_pods = Counter(
-            "corral_pods_rejected",
-            "Pods told that they are no part of the gang they name: in excess, or mistaken",
-            registry=self.registry,
+
+    def _of_ourselves(self) -> None:
+        """Whether we are well."""
+        self.engine_errors = self._counters(
+            "corral_engine_errors",
+            "Inputs the engine failed on; each is a bug and is in the log",
+            "input",
+            ("apply", "tick", "outcome", "heal"),
         )
-        self.gate_to_bound_seconds = Histogram(
-            "corral_gate_to_bound_seconds",
-            "Time from the decision to ungate a pod to its binding",
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-        removals = Counter(
-            "corral_removals",
-            "Pods evicted or deleted because a policy says so",
-            ["how", "outcome"],
-            registry=self.registry,
-        )
-        self.removals = {
-            (how, outcome): removals.labels(how, outcome)
-            for how in REMOVALS
-            for outcome in REMOVAL_OUTCOMES
-        }
         self.audit_differences = Counter(
             "corral_audit_differences",
             "Differences between the books and the records; each is a bug and is in the log",
@@ -111,33 +156,6 @@ class Metrics:
             "corral_audit_seconds",
             "Time the last look at the books took, during which nobody was answered",
             registry=self.registry,
-        )
-        self.wakes = self._counters(
-            "corral_wakes", "Pods woken by an annotation", "outcome", WAKE_OUTCOMES
-        )
-        self.reports = self._counters(
-            "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES
-        )
-        self.broken_requests = self._counters(
-            "corral_broken_requests",
-            "Connections ended and requests refused before a verb saw them",
-            "reason",
-            BROKEN_REQUESTS,
-        )
-        self.engine_errors = self._counters(
-            "corral_engine_errors",
-            "Inputs the engine failed on; each is a bug and is in the log",
-            "input",
-            ("apply", "tick", "outcome", "heal"),
-        )
-        self.bind_seconds = Histogram(
-            "corral_bind_seconds",
-            "Time the API server took for one binding, retries included",
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-        self.held_binds = Gauge(
-            "corral_held_binds", "/bind requests waiting for an answer", registry=self.registry
         )
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
@@ -150,9 +168,6 @@ class Metrics:
             "kind",
             WATCHED_KINDS,
         )
-        self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
-
-        self._phases: set[str] = set()
 
     def show_gangs(self, gangs_by_phase: Mapping[str, int]) -> None:
         """Publish how many gangs are in each phase; a phase not named keeps its series at 0."""
