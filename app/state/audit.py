@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from app.state.cluster import Booking, Cluster, Topology, Vector
+from app.state.cluster import Booking, Cluster, Topology, by_node
 from app.state.gangs import Gang, phase_of
 from app.state.ledger import Ledger
 
@@ -27,8 +27,7 @@ def heal(cluster: Cluster, ledger: Ledger, others: Collection[str], now: float) 
     for gang in list(ledger.gangs.values()):
         if any(not _is_booked(cluster, uid, node) for uid, node in gang.plan.items()):
             ledger.lose_plan(gang, "the books were wrong", now)
-    planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
-    for uid in [uid for uid in cluster.held if uid not in planned and uid not in others]:
+    for uid in _unowned(cluster, ledger, others):
         cluster.release(uid)
     for gang in list(ledger.gangs.values()):
         ledger.review(gang, now)
@@ -41,18 +40,22 @@ def _is_booked(cluster: Cluster, uid: str, node: str) -> bool:
 
 
 def _owners(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
+    for uid in _unowned(cluster, ledger, others):
+        yield f"pod {uid} is held, and nobody plans with it"
+
+
+def _unowned(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> list[str]:
+    """Pods that are held for nobody."""
     planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
-    for uid in cluster.held:
-        if uid not in planned and uid not in others:
-            yield f"pod {uid} is held, and nobody plans with it"
+    return [uid for uid in cluster.held if uid not in planned and uid not in others]
 
 
 def _books(cluster: Cluster) -> Iterator[str]:
     for uid in cluster.bound.keys() & cluster.held.keys():
         yield f"pod {uid} is both bound and held"
-    if _by_node(cluster.bound) != cluster.bound_on:
+    if by_node(cluster.bound) != cluster.bound_on:
         yield "bound pods by node differ from bound pods"
-    if _by_node(cluster.held) != cluster.held_on:
+    if by_node(cluster.held) != cluster.held_on:
         yield "held pods by node differ from held pods"
     for topology in cluster.topologies.values():
         for name, booked, column in (
@@ -66,13 +69,6 @@ def _books(cluster: Cluster) -> Iterator[str]:
                     f"topology {topology.name or 'of all nodes'}: {name} is not the sum of pods in"
                     f" {wrong.size} slots: {nodes}{', …' if wrong.size > MOST_NAMED else ''}"
                 )
-
-
-def _by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
-    found: dict[str, dict[str, Vector]] = {}
-    for uid, booking in bookings.items():
-        found.setdefault(booking.node, {})[uid] = booking.request
-    return found
 
 
 def _summed(

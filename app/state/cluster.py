@@ -229,17 +229,18 @@ class Cluster:
     def recount(self) -> None:
         """Add everything up again from the bookings; changes nothing unless we have a bug."""
         self.refresh()
-        self.bound_on, self.held_on = _by_node(self.bound), _by_node(self.held)
+        self.bound_on, self.held_on = by_node(self.bound), by_node(self.held)
         for topology in self.topologies.values():
             capacity = topology.capacity = Capacity(self.axis, topology.tree)
             for name, node in self.nodes.items():
                 slot = topology.tree.slot_of.get(name)
                 if slot is not None:
                     capacity.set_node(slot, self.vector(node.allocatable), is_open=is_open(node))
-            for uid, booking in (*self.bound.items(), *self.held.items()):
-                slot = topology.tree.slot_of.get(booking.node)
-                if slot is not None:
-                    (capacity.use if uid in self.bound else capacity.hold)(slot, booking.request)
+            for bookings, add in ((self.bound, capacity.use), (self.held, capacity.hold)):
+                for booking in bookings.values():
+                    slot = topology.tree.slot_of.get(booking.node)
+                    if slot is not None:
+                        add(slot, booking.request)
 
     def fits(self, node: str, request: Vector) -> bool:
         """Whether the node takes this request beside all that is used and held."""
@@ -291,7 +292,8 @@ def _paths(split: trees.SplitValue) -> str:
     return ", ".join(shown + (["…"] if len(split.paths) > 4 else []))
 
 
-def _by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
+def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
+    """The same bookings as requests by node and pod."""
     found: dict[str, dict[str, Vector]] = {}
     for uid, booking in bookings.items():
         found.setdefault(booking.node, {})[uid] = booking.request
