@@ -110,14 +110,19 @@ class Placing:
                 self._pod_set(index, kept, block.leader if not place else None)
                 for place, index in enumerate(block.roles)
             ]
-            is_settled = any(self.query.roles[index].around for index in block.roles)
-            if len(pod_sets) == 1 or is_settled or any(kept.values()) or constraint == _ANYWHERE:
+            is_pinned = any(map(self._is_pinned, block.roles))
+            if len(pod_sets) == 1 or is_pinned or constraint == _ANYWHERE:
                 # Where members are settled already, the masks keep the rest together.
                 members += pod_sets
                 continue
             together = tuple(dataclasses.replace(each, constraint=_ANYWHERE) for each in pod_sets)
             members.append(Group(f"block {block.roles[0]}", together, constraint))
         return Group(name="gang", members=tuple(members))
+
+    def _is_pinned(self, index: int) -> bool:
+        # Members that run on a node that has gone hold nobody anywhere.
+        slot_of = self.query.topology.tree.slot_of
+        return any(node in slot_of for node in self.query.roles[index].around)
 
     def _pod_set(self, index: int, kept: Mapping[str, Kept], leader: int | None) -> PodSet:
         """One role. Where it has slices, the settled members count too: they fill slices."""

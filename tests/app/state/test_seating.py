@@ -12,23 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dialects import kueue
-from app.dialects.corral import NARROWED, NODES
 from app.dialects.membership import Declared
-from app.kube.objects import Requirement, Shape, Term
 from app.state.gangs import Absent, Phase
 from app.state.members import roll_call
 from app.state.seating import Plan
+from tests.app.state.seats import in_tree_order, indexed, nodes_of, running
 from tests.app.state.world import World, four_racks
 from tests.records import (
     BLOCK,
-    PREFERRED,
     RACK,
-    REQUIRED,
-    SLICE_LEVEL,
-    SLICE_SIZE,
     group,
     job,
-    job_owner,
     node,
     pod,
 )
@@ -45,20 +39,6 @@ from tests.workload_pods import (
 POD_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 
 
-def indexed(name, pods, level=BLOCK, **more):
-    """The pods of an indexed Job."""
-    return [
-        pod(
-            f"{name}-{index}",
-            owner=job_owner(name),
-            labels={COMPLETION_INDEX: str(index)},
-            annotations={REQUIRED: level},
-            **more,
-        )
-        for index in range(pods)
-    ]
-
-
 def grouped(name, indexes, **more):
     """The pods of a plain group, numbered so; None: not at all."""
     annotations = group(name, len(indexes), BLOCK)
@@ -71,11 +51,6 @@ def grouped(name, indexes, **more):
         )
         for place, index in enumerate(indexes)
     ]
-
-
-def nodes_of(world, pods):
-    """The node planned for each of these, in their order."""
-    return [world.held[each.uid] for each in pods]
 
 
 def planned(world, *pods):
@@ -97,12 +72,6 @@ def fallback(world):
 
 
 # -- each vocabulary ---------------------------------------------------------------------------
-
-
-def in_tree_order(world, nodes):
-    """Whether these nodes follow one another as the tree has them."""
-    order = list(world.engine.cluster.topologies["default"].tree.nodes)
-    return [order.index(name) for name in nodes] == sorted(order.index(name) for name in nodes)
 
 
 def test_rank_i_of_a_job_is_on_the_node_the_placement_gives_it():
@@ -254,13 +223,6 @@ def test_an_offset_says_which_number_is_the_first():
 # -- members that have a node already ----------------------------------------------------------
 
 
-def running(pods, nodes):
-    return [
-        msgspec.structs.replace(each, node=on, phase="Running")
-        for each, on in zip(pods, nodes, strict=True)
-    ]
-
-
 def test_after_a_restart_the_rest_finds_the_places_of_its_ranks():
     pods = indexed("j", 4, RACK)
     bound = running([pods[0], pods[3]], ["n20", "n23"])
@@ -277,64 +239,6 @@ def test_members_that_run_elsewhere_are_left_alone_and_the_rest_goes_where_there
     gang = next(iter(world.engine.ledger.gangs.values()))
     assert gang.phase is Phase.BINDING
     assert {name[:2] for name in nodes_of(world, pods[4:])} == {"n0"}
-
-
-def test_narrowed_members_stay_where_their_nodes_are():
-    """Two were narrowed to rack 2 before a restart: the gang must go there with all its members."""
-    pods = indexed("j", 4, RACK)
-    world = World(four_racks(), jobs=[job("j", 4)])
-    narrowed = [narrowed_to(each, [f"n2{i}" for i in range(4)]) for each in pods[:2]]
-    world.put(*narrowed, *pods[2:])
-    assert {name[:2] for name in world.held.values()} == {"n2"}
-    assert in_tree_order(world, nodes_of(world, pods))
-
-
-def test_members_narrowed_to_different_racks_are_no_gang_for_one_rack():
-    pods = indexed("j", 4, RACK)
-    world = World(four_racks(), jobs=[job("j", 4)])
-    ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
-    world.put(*(narrowed_to(each, ranges[place // 2]) for place, each in enumerate(pods)))
-    assert world.held == {}
-
-
-def test_members_narrowed_to_different_racks_go_to_both_where_a_rack_is_only_preferred():
-    pods = [
-        msgspec.structs.replace(each, annotations={PREFERRED: RACK}) for each in indexed("j", 6)
-    ]
-    world = World(four_racks(), jobs=[job("j", 6)])
-    ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
-    world.put(*(narrowed_to(each, ranges[place % 2]) for place, each in enumerate(pods)))
-    nodes = nodes_of(world, pods)
-    assert [name[:2] for name in nodes] == ["n1", "n2"] * 3
-
-
-SLICED = {SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
-
-
-def test_slices_of_members_that_were_narrowed_differently_are_not_counted_again():
-    pods = [pod(f"g{i}", annotations=group("g", 4, **SLICED)) for i in range(4)]
-    world = World(four_racks())
-    ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
-    world.put(*(narrowed_to(each, ranges[place > 0]) for place, each in enumerate(pods)))
-    assert [name[:2] for name in nodes_of(world, pods)] == ["n1", "n2", "n2", "n2"]
-
-
-def test_a_slice_that_runs_is_completed_by_those_that_may_go_there():
-    pods = [pod(f"g{i}", annotations=group("g", 4, **SLICED)) for i in range(3)]
-    ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
-    late = [narrowed_to(each, ranges[place]) for place, each in enumerate(pods[1:])]
-    world = World(four_racks(), [*running(pods[:1], ["n20"]), *late])
-    assert [name[:2] for name in nodes_of(world, pods[1:])] == ["n1", "n2"]
-
-
-def narrowed_to(record, nodes):
-    """The pod as the API server has it once we have narrowed it."""
-    terms = tuple(Term(fields=(Requirement("metadata.name", "In", (name,)),)) for name in nodes)
-    return msgspec.structs.replace(
-        record,
-        shape=Shape(terms=terms),
-        annotations={**record.annotations, NARROWED: NODES},
-    )
 
 
 # -- places kept for pods that are still to come -----------------------------------------------
