@@ -27,7 +27,8 @@ from app.kube.objects import (
 from app.state.answers import Pinned
 from app.state.effects import Bind, BindFailed, Bound, Delete, Evict, Ungated, UngateFailed
 from app.state.engine import Engine
-from app.state.journal import Recorder, replay
+from app.state.journal import Recorder
+from app.state.replay import replay
 from app.state.settings import EngineSettings
 from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
