@@ -11,6 +11,6 @@ What is held and said: `holds.py`, `places.py` on `absent.py` (for pods that do 
 
 What moves a gang on: `filtering.py` with `answers.py` and `offers.py`, `barrier.py`; what throws it
 back: `upsets.py`, `repair.py`. Around it: `earmarks.py`, `reservations.py` and `turned_away.py`
-(ordinary pods), `topologies.py`, `audit.py`, `journal.py` (inputs recorded and
-replayed), `settings.py`.
+(ordinary pods), `topologies.py`, `audit.py`, `journal.py` with `replay.py` (inputs recorded and
+played again), `settings.py`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tests.app.state.world import World, four_racks, members
-from tests.records import RACK, group, pod
+from tests.records import RACK, group, node, pod
 
 PREFIX = "kueue.x-k8s.io/"
 
@@ -30,3 +30,8 @@ def replacement(name="g9", total=4, **more):
 
 def failed(world, uid):
     return msgspec.structs.replace(world.pods[uid], phase="Failed")
+
+
+def not_ready(name):
+    """A node of four_racks() that has gone down."""
+    return node(f"b{int(name[1]) // 2}/r{name[1]}/{name}", is_ready=False)

@@ -1,22 +1,17 @@
-"""Places kept for pods that do not exist: after a loss, before a start, and as spares."""
+"""Places kept for pods that do not exist any more: after a loss, and after a node's failure."""
 
 from __future__ import annotations
-
-import json
 
 import msgspec
 import pytest
 
 from app.kube.objects import Shape, Taint, Toleration
-from app.state.answers import Pinned, Rejected
+from app.state.answers import Rejected
 from app.state.effects import Evict
 from app.state.gangs import Phase
-from tests.app.state.lost import PREFIX, failed, replacement, started
+from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import GPU, RACK, REQUIRED, group, node, pod
-
-SPARES = {"corral.dev/spare-pods": "1"}
-
+from tests.records import node, pod
 
 # -- a member is lost ---------------------------------------------------------------------------
 
@@ -119,13 +114,9 @@ def eight_in_rack(**settings):
     return started(total=2, **settings)
 
 
-def is_unready(world, name):
-    return node(f"b{int(name[1]) // 2}/r{name[1]}/{name}", is_ready=False)
-
-
 def test_matrix_row_1_hot_swap_off_holds_nothing_before_the_replacement_exists():
     world = eight_in_rack(replace_failed_nodes=False, replace_on_pod_termination=False)
-    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.put(not_ready(world.pods["uid-g1"].node))
     world.tick(100.0)
     assert world.held == {}
 
@@ -133,7 +124,7 @@ def test_matrix_row_1_hot_swap_off_holds_nothing_before_the_replacement_exists()
 def test_matrix_row_2_another_node_is_held_after_thirty_seconds_not_ready():
     world = eight_in_rack(replace_on_pod_termination=False)
     bad = world.pods["uid-g1"].node
-    world.put(is_unready(world, bad))
+    world.put(not_ready(bad))
     world.tick(29.0)
     assert world.held == {}
     world.tick(2.0)
@@ -146,7 +137,7 @@ def test_matrix_row_2_another_node_is_held_after_thirty_seconds_not_ready():
 def test_matrix_row_2_goes_on_searching_until_there_is_a_node():
     world = started(replace_on_pod_termination=False)
     bad = world.pods["uid-g1"].node
-    world.put(is_unready(world, bad))
+    world.put(not_ready(bad))
     world.tick(31.0)
     world.tick()
     assert world.held == {}
@@ -161,7 +152,7 @@ def test_matrix_row_2_goes_on_searching_until_there_is_a_node():
 def test_matrix_row_3_another_node_is_held_as_soon_as_the_pod_there_terminates():
     world = eight_in_rack()
     bad = world.pods["uid-g1"].node
-    world.put(is_unready(world, bad))
+    world.put(not_ready(bad))
     world.tick(100.0)
     assert world.held == {}  # not ready with a running pod is no failure yet
     world.put(msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True))
@@ -173,7 +164,7 @@ def test_matrix_row_3_another_node_is_held_as_soon_as_the_pod_there_terminates()
 
 def test_matrix_row_4_the_only_search_fails_and_the_gang_is_evicted():
     world = started(replace_on_pod_termination=False, fail_fast=True)
-    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.put(not_ready(world.pods["uid-g1"].node))
     world.tick(29.0)
     assert world.told(Evict) == []
     world.tick(2.0)
@@ -183,7 +174,7 @@ def test_matrix_row_4_the_only_search_fails_and_the_gang_is_evicted():
 
 def test_matrix_row_5_termination_on_a_failed_node_without_replacement_evicts_at_once():
     world = started(fail_fast=True)
-    world.put(is_unready(world, world.pods["uid-g1"].node))
+    world.put(not_ready(world.pods["uid-g1"].node))
     world.put(msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True))
     world.tick()
     assert sorted(effect.name for effect in world.told(Evict)) == ["g0", "g2", "g3"]
@@ -232,7 +223,7 @@ def test_kueue_4_a_taint_tolerated_for_a_while_bars_the_replacement_of_whom_it_e
 def test_a_node_that_comes_back_ends_what_was_held_instead():
     world = eight_in_rack(replace_on_pod_termination=False)
     bad = world.pods["uid-g1"].node
-    world.put(is_unready(world, bad))
+    world.put(not_ready(bad))
     world.tick(31.0)
     world.tick()
     assert len(world.held) == 1
@@ -247,7 +238,7 @@ def test_several_nodes_that_fail_at_once_do_not_cost_the_gang_its_life(bad):
     world.schedule(*world.pods.values())
     rack = {each.node[:2] for each in world.pods.values()}
     for name in sorted({each.node for each in world.pods.values()})[:bad]:
-        world.put(is_unready(world, name))
+        world.put(not_ready(name))
         for each in [each for each in world.pods.values() if each.node == name]:
             world.put(msgspec.structs.replace(each, phase="Failed"))
     world.tick()
@@ -261,113 +252,13 @@ def test_several_nodes_that_fail_at_once_do_not_cost_the_gang_its_life(bad):
     assert not {world.engine.cluster.nodes[on].is_ready for on in placed.values()} & {False}
 
 
-# -- before the pods exist -----------------------------------------------------------------------
-
-
-def test_fast_admission_takes_places_for_all_when_the_first_pod_is_there():
-    annotations = group("g", 4, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
-    first, *others = [pod(f"g{i}", annotations=annotations) for i in range(4)]
-    world = World(four_racks(), [first])
-    assert len(world.held) == 4
-    assert len(racks(world.held)) == 1
-    rack = racks(world.schedule(first))
-    for each in others:
-        world.put(each)
-        world.tick()
-        assert racks(world.schedule(each)) == rack
-    assert world.held == {}
-
-
-def test_fast_admission_waits_where_not_all_of_them_fit():
-    annotations = group("g", 5, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
-    world = World(four_racks(), [pod("g0", annotations=annotations)])
-    assert world.held == {}
-    assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
-
-
-def driver(workers=3, gpus=8, **template):
-    sets = [
-        {"name": "driver", "count": 1},
-        {
-            "name": "workers",
-            "count": workers,
-            "template": {
-                "spec": {
-                    "containers": [
-                        {"name": "w", "resources": {"requests": {"cpu": "1", GPU: str(gpus)}}}
-                    ]
-                }
-            },
-        },
-    ]
-    annotations = {
-        PREFIX + "pod-group-name": "g",
-        PREFIX + "pod-group-sets": json.dumps(sets),
-        REQUIRED: RACK,
-    }
-    return pod("driver", gpus=0, annotations=annotations)
-
-
-def worker(name, gpus=8):
-    labels = {PREFIX + "pod-group-name": "g", PREFIX + "pod-group-role": "workers"}
-    return pod(name, gpus=gpus, labels=labels, annotations={REQUIRED: RACK})
-
-
-def test_kep_976_story_3_a_driver_starts_only_where_its_declared_workers_fit():
-    world = World(four_racks(), [driver(workers=3)])
-    assert len(world.held) == 4
-    assert len(racks(world.held)) == 1
-    placed = world.schedule(world.pods["uid-driver"])
-    for name in ("w0", "w1", "w2"):
-        world.put(worker(name))
-        world.tick()
-        placed |= world.schedule(world.pods[f"uid-{name}"])
-    assert len(placed) == 4
-    assert len(racks(placed)) == 1
-    assert world.held == {}
-
-
-def test_kep_976_story_3_a_driver_waits_while_its_workers_would_not_fit():
-    world = World(four_racks(), [driver(workers=5)])
-    assert world.held == {}
-    assert isinstance(world.filter(world.pods["uid-driver"]), Rejected)
-
-
-def test_kep_976_worker_pods_beyond_the_count_are_not_scheduled():
-    world = World(four_racks(), [driver(workers=1)])
-    world.schedule(world.pods["uid-driver"])
-    world.put(worker("w0"), worker("w1"))
-    world.tick()
-    answers = [world.filter(world.pods[uid]) for uid in ("uid-w0", "uid-w1")]
-    assert isinstance(answers[0], Pinned)
-    assert "one more than the 2 pods" in answers[1].sentence
-
-
-def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
-    world = started(total=2, annotations=SPARES)
-    (spare,) = world.held.values()
-    bad = world.pods["uid-g1"].node
-    world.put(is_unready(world, bad), failed(world, "uid-g1"))
-    annotations = {**group("g", 2, RACK), **SPARES}
-    world.put(pod("g9", annotations=annotations, uid="uid-g9"))
-    world.tick()
-    placed = world.schedule(world.pods["uid-g9"])
-    assert placed["g9"][:2] == spare[:2]
-
-
-def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
-    world = started(total=4, annotations=SPARES)
-    assert world.held == {}
-    assert world.gang("g").phase is Phase.RUNNING
-
-
 # -- verdicts ------------------------------------------------------------------------------------
 
 
 def test_nodes_that_fail_one_after_the_other_are_told_of_in_one_verdict():
     world = started()
     for index in (1, 2, 3):
-        world.put(is_unready(world, world.pods[f"uid-g{index}"].node))
+        world.put(not_ready(world.pods[f"uid-g{index}"].node))
         world.delete(world.pods[f"uid-g{index}"])
         world.put(replacement(f"h{index}"))
         world.tick()
@@ -383,7 +274,7 @@ def test_of_two_replacements_the_first_takes_the_only_node_that_comes_back():
     world = started()
     nodes = [world.pods[f"uid-g{index}"].node for index in (2, 3)]
     for index, on in zip((2, 3), nodes, strict=True):
-        world.put(is_unready(world, on))
+        world.put(not_ready(on))
         world.delete(world.pods[f"uid-g{index}"])
     new = [replacement(f"h{index}") for index in range(2)]
     world.put(*new)

@@ -1,0 +1,110 @@
+"""Places kept for pods that do not exist yet: fast admission, declared workers, spares."""
+
+from __future__ import annotations
+
+import json
+
+from app.state.answers import Pinned, Rejected
+from app.state.gangs import Phase
+from tests.app.state.lost import PREFIX, failed, not_ready, started
+from tests.app.state.world import World, four_racks, racks
+from tests.records import GPU, RACK, REQUIRED, group, pod
+
+SPARES = {"corral.dev/spare-pods": "1"}
+
+
+def test_fast_admission_takes_places_for_all_when_the_first_pod_is_there():
+    annotations = group("g", 4, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    first, *others = [pod(f"g{i}", annotations=annotations) for i in range(4)]
+    world = World(four_racks(), [first])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    rack = racks(world.schedule(first))
+    for each in others:
+        world.put(each)
+        world.tick()
+        assert racks(world.schedule(each)) == rack
+    assert world.held == {}
+
+
+def test_fast_admission_waits_where_not_all_of_them_fit():
+    annotations = group("g", 5, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    world = World(four_racks(), [pod("g0", annotations=annotations)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
+
+
+def driver(workers=3, gpus=8, **template):
+    sets = [
+        {"name": "driver", "count": 1},
+        {
+            "name": "workers",
+            "count": workers,
+            "template": {
+                "spec": {
+                    "containers": [
+                        {"name": "w", "resources": {"requests": {"cpu": "1", GPU: str(gpus)}}}
+                    ]
+                }
+            },
+        },
+    ]
+    annotations = {
+        PREFIX + "pod-group-name": "g",
+        PREFIX + "pod-group-sets": json.dumps(sets),
+        REQUIRED: RACK,
+    }
+    return pod("driver", gpus=0, annotations=annotations)
+
+
+def worker(name, gpus=8):
+    labels = {PREFIX + "pod-group-name": "g", PREFIX + "pod-group-role": "workers"}
+    return pod(name, gpus=gpus, labels=labels, annotations={REQUIRED: RACK})
+
+
+def test_kep_976_story_3_a_driver_starts_only_where_its_declared_workers_fit():
+    world = World(four_racks(), [driver(workers=3)])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    placed = world.schedule(world.pods["uid-driver"])
+    for name in ("w0", "w1", "w2"):
+        world.put(worker(name))
+        world.tick()
+        placed |= world.schedule(world.pods[f"uid-{name}"])
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+    assert world.held == {}
+
+
+def test_kep_976_story_3_a_driver_waits_while_its_workers_would_not_fit():
+    world = World(four_racks(), [driver(workers=5)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-driver"]), Rejected)
+
+
+def test_kep_976_worker_pods_beyond_the_count_are_not_scheduled():
+    world = World(four_racks(), [driver(workers=1)])
+    world.schedule(world.pods["uid-driver"])
+    world.put(worker("w0"), worker("w1"))
+    world.tick()
+    answers = [world.filter(world.pods[uid]) for uid in ("uid-w0", "uid-w1")]
+    assert isinstance(answers[0], Pinned)
+    assert "one more than the 2 pods" in answers[1].sentence
+
+
+def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
+    world = started(total=2, annotations=SPARES)
+    (spare,) = world.held.values()
+    bad = world.pods["uid-g1"].node
+    world.put(not_ready(bad), failed(world, "uid-g1"))
+    annotations = {**group("g", 2, RACK), **SPARES}
+    world.put(pod("g9", annotations=annotations, uid="uid-g9"))
+    world.tick()
+    placed = world.schedule(world.pods["uid-g9"])
+    assert placed["g9"][:2] == spare[:2]
+
+
+def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
+    world = started(total=4, annotations=SPARES)
+    assert world.held == {}
+    assert world.gang("g").phase is Phase.RUNNING
