@@ -64,12 +64,15 @@ def place_for(gang: Gang, newcomer: Member) -> str:
 
     Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
     """
-    fitting = [
-        (each.member.number != newcomer.number, uid not in gang.plan, each.is_spare, age, uid)
-        for age, (uid, each) in enumerate(gang.absent.items())
-        if each.member.role == newcomer.role
-    ]
-    return min(fitting)[-1] if fitting else ""
+    best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
+    for uid, each in gang.absent.items():  # in the order of their age
+        if each.member.role == newcomer.role:
+            unlike = (each.member.number != newcomer.number, uid not in gang.plan, each.is_spare)
+            if not any(unlike):
+                return uid
+            if not best[1] or unlike < best[0]:
+                best = (unlike, uid)
+    return best[1]
 
 
 def spares(gang: Gang) -> tuple[Member, ...]:
