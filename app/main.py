@@ -64,7 +64,7 @@ class Corral:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.engine = Engine(engine_settings(settings))
+        self.engine = Engine(engine_settings(settings), self._fault)
         self.extender_url = ""
         self.api_url = ""
         self.admission_url = ""
@@ -297,6 +297,10 @@ class Corral:
         except Exception:
             self.metrics.engine_errors[name].inc()
             log.exception("engine", step=name)
+
+    def _fault(self, what: str, error: Exception) -> None:
+        self.metrics.engine_errors["part"].inc()
+        log.error("engine", part=what, exc_info=error)
 
     def _watch_problem(self, kind: Kind, problem: CorralError) -> None:
         self.metrics.watch_problems[kind].inc()

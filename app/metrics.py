@@ -143,9 +143,9 @@ class Metrics:
         """Whether we are well."""
         self.engine_errors = self._counters(
             "corral_engine_errors",
-            "Inputs the engine failed on; each is a bug and is in the log",
+            "Inputs the engine failed on, or parts of them; each is a bug and is in the log",
             "input",
-            ("apply", "tick", "outcome", "heal"),
+            ("apply", "tick", "outcome", "heal", "part"),
         )
         self.audit_differences = Counter(
             "corral_audit_differences",

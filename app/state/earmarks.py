@@ -65,7 +65,11 @@ class Earmarks:
         for gang in starving:
             if gang.key in self.of or held[gang.key.namespace] >= self._most:
                 continue
-            earmark = self._chosen(gang)
+            try:
+                earmark = self._chosen(gang)
+            except Exception as error:
+                self.planner.on_fault(f"earmark for gang {gang.key}", error)
+                continue
             if earmark is not None:
                 self.of[gang.key] = earmark
                 held[gang.key.namespace] += 1

@@ -12,6 +12,8 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from app import dialects
 from app.dialects.membership import Membership, Mistake
@@ -32,6 +34,7 @@ from app.state.effects import (
     UngateOutcome,
 )
 from app.state.eligibility import Eligibility
+from app.state.faults import OnFault, reraise
 from app.state.filtering import Filtering
 from app.state.gangs import Phase
 from app.state.holds import Holds
@@ -49,16 +52,22 @@ from topology import order
 
 EARMARK_SECONDS = 5.0  # between two reviews
 
+_T = TypeVar("_T")
+
 
 class Engine:
     """One cluster's gangs. Every method is one atomic step; `now` is monotonic seconds."""
 
-    def __init__(self, settings: EngineSettings | None = None) -> None:
+    def __init__(self, settings: EngineSettings | None = None, on_fault: OnFault = reraise) -> None:
+        self._on_fault = on_fault
         self.settings = settings or EngineSettings()
         self.cluster = Cluster()
         self.eligibility = Eligibility()
         self.planner = Planner(
-            self.cluster, self.eligibility, honours_preferred=self.settings.preferred_affinity
+            self.cluster,
+            self.eligibility,
+            honours_preferred=self.settings.preferred_affinity,
+            on_fault=on_fault,
         )
         self.voice = Voice(self.settings)
         self.holds = Holds(self.cluster, self.planner, self.voice)
@@ -110,28 +119,36 @@ class Engine:
         match event.kind:
             case "Node":
                 named = {record.name for record in event.records}
-                for name in [name for name in self.cluster.nodes if name not in named]:
-                    self._drop_node(name, now)
+                gone = [name for name in self.cluster.nodes if name not in named]
+                self._each("Node", gone, lambda name: self._drop_node(name, now))
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
                 known = [*self.cluster.bound, *self.ledger.gang_of]
-                for uid in [uid for uid in dict.fromkeys(known) if uid not in listed]:
-                    self._drop_pod(uid, now)
+                gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
+                self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case "Topology":
                 self.topologies.replace(event.records)
                 self.holds.capacity_grew()
             case kind:  # Jobs and the other workloads
                 listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
                 known = [uid for uid, job in self.ledger.jobs.items() if job.kind == kind]
-                for uid in [uid for uid in known if uid not in listed]:
-                    self.ledger.drop_job(uid)
-        for record in event.records if event.kind != "Topology" else ():
-            self._put(record, now)
+                gone = [uid for uid in known if uid not in listed]
+                self._each(kind, gone, self.ledger.drop_job)
+        if event.kind != "Topology":
+            self._each(event.kind, event.records, lambda record: self._put(record, now))
         self._listed.add(event.kind)
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
             self.ledger.review_all(now)
             self.holds.capacity_grew()
+
+    def _each(self, kind: Kind, told: Iterable[_T], learn: Callable[[_T], None]) -> None:
+        """Learn what a list says, of each object for itself."""
+        for one in told:
+            try:
+                learn(one)
+            except Exception as error:
+                self._on_fault(f"{kind} {getattr(one, 'name', one)} of a list", error)
 
     def _put(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -312,24 +329,39 @@ class Engine:
     def tick(self, now: float) -> list[Effect]:
         """What is due by now."""
         self.cluster.refresh()
-        self.ledger.review_all(now)
-        self.barrier.expire(now)
-        self.ledger.expire(now)
+        for step in (
+            self.ledger.review_all,
+            self.barrier.expire,
+            self.ledger.expire,
+            self._expire,
+            self._review_earmarks,
+            self._begin,
+        ):
+            try:
+                step(now)
+            except Exception as error:  # deadlines are kept, whatever else fails
+                self._on_fault(f"tick, {step.__name__}", error)
+        return self._effects()
+
+    def _expire(self, now: float) -> None:
+        """End what was remembered long enough; find nodes that have been down long enough."""
         if self.planner.refusals.expire(now) | self.reservations.expire(now):
             self.holds.capacity_grew()
         for node in self.failures.due(now):
             self.repairs.lose_node(node, now)
-        if not self.is_draining:
-            self._review_earmarks(now)
-            self.ledger.plan_waiting(now)
-            self.voice.wake_misinformed(self.ledger.gangs)
-            self.voice.out += self.turned_away.woken(self.holds.freed_nodes)
-            self.holds.freed_nodes.clear()
-        return self._effects()
+
+    def _begin(self, now: float) -> None:
+        """Place whom there may be room for now."""
+        if self.is_draining:
+            return
+        self.ledger.plan_waiting(now)
+        self.voice.wake_misinformed(self.ledger.gangs)
+        self.voice.out += self.turned_away.woken(self.holds.freed_nodes)
+        self.holds.freed_nodes.clear()
 
     def _review_earmarks(self, now: float) -> None:
         """Give domains to gangs that starve, and back what they no longer need."""
-        if now < self._earmarks_at or not self.settings.earmarks_per_namespace:
+        if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
         waiting = [self.ledger.gangs[key] for key in self.ledger.plannable]

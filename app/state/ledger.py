@@ -153,8 +153,12 @@ class Ledger:
     def review_all(self, now: float) -> None:
         """Take every roll call that is owed."""
         for key in list(self.unreviewed):
-            if key in self.gangs:
+            if key not in self.gangs:
+                continue
+            try:
                 self.review(self.gangs[key], now)
+            except Exception as error:
+                self.planner.on_fault(f"roll call of gang {key}", error)
         self.unreviewed.clear()
 
     def review_now(self, gang: Gang, now: float) -> None:
@@ -247,18 +251,23 @@ class Ledger:
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
             self.holds.end(gang, uid, sentence)
         gang.sentence, gang.sentence_at = sentence, None
+        self._back_off(gang, now)
+        self.move(gang, now)
+        self.holds.capacity_grew()
+
+    def _back_off(self, gang: Gang, now: float) -> None:
         backoff = self.settings.retry_seconds * 2.0**gang.plans_lost
         gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
         gang.plans_lost = min(gang.plans_lost + 1, 16)
         self._retry_at = min(self._retry_at, gang.not_before)
-        self.move(gang, now)
-        self.holds.capacity_grew()
 
     def _plan(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:
         """Search nodes for the unplanned members and hold them; False if there are none."""
         self.planner.cluster.refresh()
         found = self.planner.plan(gang, offer)
-        if isinstance(found, NoPlan) and gang.has_started:
+        if isinstance(found, NoPlan) and found.is_fault:
+            self._back_off(gang, now)
+        elif isinstance(found, NoPlan) and gang.has_started:
             # A pod that is there does not wait for the place of one that is not.
             present = tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
             if 0 < len(present) < len(gang.unplanned()):

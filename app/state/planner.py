@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from app.dialects.membership import GangKey
 from app.state.cluster import ALL_NODES, Cluster, Topology, is_open
 from app.state.eligibility import Eligibility, may_stay
+from app.state.faults import OnFault, reraise
 from app.state.gangs import Gang, Spot
 from app.state.members import Member
 from app.state.offers import Offer, Refusals
@@ -32,6 +33,8 @@ OPTIONS = Options(tries=32)
 # ^ places tried in vain for a gang of several roles; few, for this runs in the loop that answers
 # kube-scheduler. Three roles that ask for more than 5,000 nodes have: 18 ms until the answer is no.
 
+FAULT = "the search failed for an error of Corral's own"
+
 Rank = tuple[bool, int, float, str]
 
 
@@ -43,6 +46,8 @@ class NoPlan:
     is_mistake: bool = False
     kind: str = ""
     """The same for verdicts that differ in numbers and reasons only: those follow the cluster."""
+    is_fault: bool = False
+    """Our search failed; nothing is known of the cluster."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class Planner:
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_ready: bool = False  # false until every list is in: no plan from half a picture
     refusals: Refusals = field(default_factory=Refusals)
+    on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`earmarks.py`)."""
     _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
@@ -104,6 +110,15 @@ class Planner:
         self, gang: Gang, offer: Offer | None = None, who: tuple[Member, ...] | None = None
     ) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or for those named, or why not."""
+        try:
+            return self._searched(gang, offer, who)
+        except Exception as error:
+            self.on_fault(f"search for gang {gang.key}", error)
+            return NoPlan(f"{FAULT}, {type(error).__name__}", is_fault=True)
+
+    def _searched(
+        self, gang: Gang, offer: Offer | None, who: tuple[Member, ...] | None
+    ) -> Plan | NoPlan:
         if mistake := mistake_in_groups(gang):
             return NoPlan(mistake, is_mistake=True)
         roles = roles_of(gang, gang.unplanned() if who is None else who)

@@ -57,18 +57,23 @@ def replay(
     lines: Iterable[bytes],
     *,
     note: Callable[[str], None] | None = None,
-    build: Callable[[EngineSettings], Engine] = Engine,
+    build: Callable[[EngineSettings], Engine] | None = None,
 ) -> Iterator[Difference]:
     """Play a journal on a fresh engine: every input that comes to something else. None: equal.
 
     `note` is told what could not be compared: an input without an answer (as a crash leaves one),
-    a last line that is torn. `build` makes the engine, where it is to be a changed or watched one.
+    a last line that is torn; and what the engine failed on and went on from. `build` makes the
+    engine, where it is to be a changed or watched one.
 
     Raises: DecodeError naming the line that cannot be meant.
     """
     say = note or (lambda sentence: None)
+
+    def fresh(settings: EngineSettings) -> Engine:
+        return Engine(settings, lambda what, error: say(f"{what}: {error!r}"))
+
     numbered = enumerate(lines, start=1)
-    player = _Player(build(settings_of(next(numbered, (1, b""))[1])))
+    player = _Player((build or fresh)(settings_of(next(numbered, (1, b""))[1])))
     asked: tuple[int, In, Out, str] | None = None
     for number, line in _lines(numbered, say):
         if isinstance(line, In):

@@ -177,7 +177,8 @@ class Voice:
             reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
             self._unsaid[gang.key] = (due, reason)
         self._tell_verdict(gang, now)
-        if self.settings.fail_fast and gang.roll.bound and not verdict.is_mistake:
+        says_no = not (verdict.is_mistake or verdict.is_fault)
+        if self.settings.fail_fast and gang.roll.bound and says_no:
             self._give_up(gang, verdict.sentence, now)
 
     def _tell_verdict(self, gang: Gang, now: float) -> None:

@@ -23,6 +23,7 @@ from app.sandbox import Sandbox
 from app.sandbox.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings
 from app.state.gangs import Phase
+from app.state.planner import Planner
 from tests.app.polling import until
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
 from tests.workloads import behind_gate, gates_of
@@ -34,12 +35,12 @@ TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 
 
-def member(rank: int, of: int = 2, gpus: int = 8) -> dict[str, Any]:
-    """One pod of the gang "train", which wants one rack."""
+def member(rank: int, of: int = 2, gpus: int = 8, gang: str = "train") -> dict[str, Any]:
+    """One pod of a gang that wants one rack."""
     return pod(
-        f"train-{rank}",
+        f"{gang}-{rank}",
         requests={GPU: gpus},
-        labels={GROUP: "train"},
+        labels={GROUP: gang},
         annotations={TOTAL: str(of), REQUIRED: RACK},
     )
 
@@ -274,6 +275,25 @@ async def test_a_bug_that_one_object_trips_does_not_stop_the_others(tmp_path):
             await until(lambda where=where: errors("corral_engine_errors_total", {"input": where}))
         plane.corral.engine = sound
         assert await plane.bind(web, NODES[0]) == ""
+
+
+@pytest.mark.slow
+async def test_a_search_that_fails_is_counted_and_costs_only_its_own_gang(tmp_path, monkeypatch):
+    search = Planner._searched
+
+    def trips(planner, gang, *more):
+        if gang.key.name == "bad":
+            raise RuntimeError("bug")
+        return search(planner, gang, *more)
+
+    monkeypatch.setattr(Planner, "_searched", trips)
+    async with running(tmp_path) as plane:
+        errors = plane.corral.metrics.registry.get_sample_value
+        for name in ("bad", "good"):
+            for rank in range(2):
+                await plane.create(member(rank, gang=name))
+        await until(lambda: errors("corral_engine_errors_total", {"input": "part"}))
+        await until(lambda: len(plane.corral.engine.cluster.held) == 2)
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ class World:
     ) -> None:
         chosen = {"levels": (BLOCK, RACK), **settings}
         self.settings = dataclasses.replace(EngineSettings(), **chosen)
-        self.engine = Engine(self.settings)
+        self.engine = self.built()
         self.now = 1000.0
         self.pods = {pod.uid: pod for pod in pods}
         self.effects: list[Effect] = []
@@ -70,6 +70,10 @@ class World:
         ):
             self.apply(listed)
         self.tick()
+
+    def built(self) -> Engine:
+        """An engine that knows nothing yet."""
+        return Engine(self.settings)
 
     def _take(self, effects: list[Effect]) -> list[Effect]:
         self.effects.extend(effects)
