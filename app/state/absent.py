@@ -38,6 +38,7 @@ def review(gang: Gang, now: float) -> None:
     for uid in [uid for uid, each in gang.absent.items() if is_over or each.until <= now]:
         del gang.absent[uid]
     if not is_over:
+        _drop_spares(gang)
         _expect_declared(gang)
         _drop_surplus(gang)
 
@@ -94,10 +95,27 @@ def _expect_declared(gang: Gang) -> None:
         missing = min(roll.vacant - _owed(gang), MOST_ABSENT) - expected
         for number in islice(_numbers_left(gang, present), max(missing, 0)):
             _add(gang, replace(present[0], number=number), math.inf)
-    if life.spares and (roll.is_complete or roll.bound):
-        known = sum(each.is_spare for each in gang.absent.values())
-        for _ in range(min(life.spares, MOST_ABSENT) - known):
-            _add(gang, present[0], math.inf, is_spare=True)
+    known = sum(each.is_spare for each in gang.absent.values())
+    for _ in range(_spares_wanted(gang) - known):
+        _add(gang, present[0], math.inf, is_spare=True)
+
+
+def _spares_wanted(gang: Gang) -> int:
+    roll = gang.roll
+    return min(roll.life.spares, MOST_ABSENT) if roll.is_complete or roll.bound else 0
+
+
+def _drop_spares(gang: Gang) -> None:
+    """Drop spares that nobody asks for any more."""
+    spares = [uid for uid, each in gang.absent.items() if each.is_spare]
+    _drop_least(gang, spares, len(spares) - _spares_wanted(gang))
+
+
+def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
+    """Drop so many of these places: those without a node first, then the youngest."""
+    by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan)
+    for uid in by_worth[: max(surplus, 0)]:
+        del gang.absent[uid]
 
 
 def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Number | None]:
@@ -144,7 +162,7 @@ def _from_template(driver: Member, template: PodTemplate) -> Member:
 
 
 def _drop_surplus(gang: Gang) -> None:
-    """Drop places that nobody is missing for: those without a node first, then the youngest."""
+    """Drop places that nobody is missing for."""
     expected = [uid for uid, each in gang.absent.items() if not each.is_spare]
     if gang.roll.declared is None:  # who declared them has gone: only what is owed stays
         for uid in [uid for uid in expected if not gang.absent[uid].instead_of]:
@@ -157,9 +175,7 @@ def _drop_surplus(gang: Gang) -> None:
     )
     not_ready = len(gang.roll.joining) - len(gang.roll.unbound)  # behind foreign gates
     surplus = len(expected) - gang.roll.vacant - instead - not_ready
-    by_worth = sorted(reversed(expected), key=lambda uid: uid in gang.plan)
-    for uid in by_worth[: max(surplus, 0)]:
-        del gang.absent[uid]
+    _drop_least(gang, expected, surplus)
 
 
 def _owed(gang: Gang) -> int:

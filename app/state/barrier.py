@@ -38,6 +38,7 @@ class Barrier:
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
         """A planned member is at /bind; the last one opens the way for all."""
         gang.moved_at = now
+        gang.answered.add(uid)  # perhaps with an older plan: kube-scheduler has decided
         if uid not in gang.posted:
             gang.arrived.setdefault(uid, now)
         if uid in gang.posted:

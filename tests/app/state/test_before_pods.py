@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from app.state.answers import Pinned, Rejected
 from app.state.gangs import Phase
 from tests.app.state.lost import PREFIX, failed, not_ready, started
 from tests.app.state.world import World, four_racks, racks
-from tests.records import GPU, RACK, REQUIRED, group, pod
+from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, pod
 
 SPARES = {"corral.dev/spare-pods": "1"}
 
@@ -108,3 +110,28 @@ def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
     world = started(total=4, annotations=SPARES)
     assert world.held == {}
     assert world.gang("g").phase is Phase.RUNNING
+
+
+def test_spares_end_with_the_members_that_asked_for_them():
+    asks, other = (
+        pod(f"g{i}", annotations={**group("g", 2, RACK), **(SPARES if not i else {})})
+        for i in range(2)
+    )
+    world = World(four_racks(), [asks, other])
+    world.schedule(asks, other)
+    world.tick()
+    assert len(world.held) == 1
+    world.put(msgspec.structs.replace(world.pods[asks.uid], phase="Succeeded"))
+    world.tick()
+    assert world.held == {}
+
+
+def test_a_gang_whose_job_has_gone_has_no_spares():
+    pods = job_pods("train", 2, **{REQUIRED: RACK, **SPARES})
+    world = World(four_racks(), pods, [job("train", 2)])
+    assert len(world.held) == 3
+    world.delete(job("train", 2))
+    for _ in range(30):
+        world.tick()
+        assert world.held == {}
+    assert world.gang("train").phase is Phase.GATHERING

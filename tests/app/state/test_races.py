@@ -234,3 +234,20 @@ def test_a_place_that_is_dropped_when_another_is_taken_leaves_no_trace():
     world.put(same, other)
     world.tick()
     assert sorted(world.held) == ["uid-h0", "uid-h1"]
+
+
+def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planned_again():
+    world = World(four_racks(), members("g", 3))
+    first, second, _ = (world.pods[f"uid-g{i}"] for i in range(3))
+    on = world.held[first.uid]
+    assert isinstance(world.filter(first), Pinned)
+    # The plan is lost, and made again on the same nodes before kube-scheduler has come to /bind.
+    world.engine.ledger.lose_plan(world.gang("g"), "for a test", world.now)
+    for _ in range(30):
+        world.tick()
+    assert world.held[first.uid] == on
+    world.bind(first, on)
+    offered = [name for name in world.engine.cluster.nodes if name != world.held[second.uid]]
+    world.filter(second, offered)
+    kept = world.held.get(first.uid) == on and first.uid in world.gang("g").arrived
+    assert kept or first.uid in {effect.uid for effect in world.told(Refuse)}
