@@ -6,7 +6,7 @@ import msgspec
 
 from app.kube.events import Applied, Deleted
 from app.state.answers import Pinned, Rejected
-from app.state.effects import Bind, BindFailed, Bound, Ungate, UngateFailed
+from app.state.effects import Bind, BindFailed, Bound, Refuse, Ungate, UngateFailed
 from tests.app.state.world import World, four_racks, members, racks, ungated
 from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
 
