@@ -35,8 +35,11 @@ def keep_place(gang: Gang, lost: Member, until: float) -> str:
 def review(gang: Gang, now: float) -> None:
     """Bring the places kept in line with the last roll call and the time."""
     is_over = not gang.roll.members_live or bool(gang.roll.problem)
-    for uid in [uid for uid, each in gang.absent.items() if is_over or each.until <= now]:
-        del gang.absent[uid]
+    for uid, each in list(gang.absent.items()):
+        lost = gang.members.get(each.instead_of)
+        is_done = lost is not None and lost.is_done  # nobody comes instead of it
+        if is_over or is_done or each.until <= now:
+            del gang.absent[uid]
     if not is_over:
         _drop_spares(gang)
         _expect_declared(gang)

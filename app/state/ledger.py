@@ -97,10 +97,22 @@ class Ledger:
             self.places.keep(gang, before, now)
         if pod.uid in gang.plan and not member.is_live:
             self.review(gang, now)
-        elif pod.node and gang.plan.get(pod.uid, pod.node) != pod.node:
+        elif self._is_elsewhere(gang, before, member):
             # Bound by a plan that is not ours: the rest has to follow it, not our own.
             self.review(gang, now)
             self.lose_plan(gang, f"pod {pod.name} was bound to another node", now)
+
+    def _is_elsewhere(self, gang: Gang, before: Member | None, member: Member) -> bool:
+        """Whether a member runs now where our plan, its own or that of its pod set, is not."""
+        pod = member.pod
+        if pod.node and pod.uid in gang.plan:
+            return gang.plan[pod.uid] != pod.node
+        is_news = pod.node and (before is None or not before.pod.node)
+        return bool(is_news) and any(
+            not self.planner.is_beside(member, node, (pod.node,))
+            for uid, node in gang.plan.items()
+            if gang.member(uid).role == member.role
+        )
 
     def drop(self, uid: str, now: float) -> None:
         """Forget a pod that is gone."""

@@ -94,6 +94,41 @@ def test_kep_976_worker_pods_beyond_the_count_are_not_scheduled():
     assert "one more than the 2 pods" in answers[1].sentence
 
 
+def driver_with_workers():
+    world = World(four_racks(), [driver(workers=2), worker("w0"), worker("w1")])
+    for _ in range(3):
+        world.schedule(*world.pods.values())
+        world.tick()
+    assert all(each.node for each in world.pods.values())
+    return world
+
+
+def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goes():
+    world = driver_with_workers()
+    leader = next(each for each in world.pods.values() if each.name == "driver")
+    lost = [each for each in world.pods.values() if each.node == leader.node]
+    world.delete(world.engine.cluster.nodes[leader.node])
+    world.tick()
+    assert len(world.held) == len(lost)
+    world.put(msgspec.structs.replace(leader, phase="Succeeded"))
+    world.tick()
+    assert len(world.held) == len(lost) - 1
+
+
+def test_workers_to_come_are_expected_beside_one_that_another_corral_bound_in_another_rack():
+    world = World(four_racks(), [driver(workers=3)])
+    (leader,) = world.pods.values()
+    world.schedule(leader)
+    world.tick()
+    (planned,) = racks(world.held)
+    elsewhere = next(name for name in world.engine.cluster.nodes if name[:2] != planned)
+    world.put(msgspec.structs.replace(worker("w0"), node=elsewhere, phase="Running"))
+    for _ in range(30):
+        world.tick()
+    assert len(world.held) == 2
+    assert racks(world.held) == {elsewhere[:2]}
+
+
 def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
     world = started(total=2, annotations=SPARES)
     (spare,) = world.held.values()
