@@ -1,12 +1,14 @@
 #!/bin/sh
-# Builds the real control plane of the e2e tests from the Go modules go.mod names, and prints its folder.
+# Makes the real control plane of the e2e tests, and prints its folder: programs from the Go modules go.mod names, and
+# the CRDs that crds.txt names, each a file of a Go module.
 #
-#   sh build.sh            build what is missing (minutes when Go's own cache is cold), then print the folder
-#   sh build.sh --folder   print the folder, build nothing, need no Go
-#   sh build.sh --missing  print the binaries that are not there yet, one per line; build nothing
+#   sh build.sh            make what is missing (minutes when Go's own cache is cold), then print the folder
+#   sh build.sh --folder   print the folder, make nothing, need no Go
+#   sh build.sh --missing  print what is not there yet, one file per line; make nothing
 #
-# The folder is outside the checkout, and its name says which versions are in it: a bump in go.mod builds anew.
-# A binary appears under its own name only when it is whole.
+# The folder is outside the checkout, and its name says which versions are in it: a bump in go.mod builds anew. The name
+# of a CRD's file says its version: a bump in crds.txt fetches that file alone.
+# A file appears under its own name only when it is whole.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -23,10 +25,18 @@ cache=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
 folder=$cache/corral-controlplane/$kubernetes-etcd-$etcd
 # Dearest first: it fills Go's build cache for the two after it.
 binaries='kube-scheduler kube-apiserver kube-controller-manager etcd'
+crds=$(sed -n 's|^\([A-Za-z][^ ]*\)  *[^ ][^ ]*  *\(v[^ ]*\)  *[^ ].*|crds/\1-\2.yaml|p' "$here/crds.txt")
+if [ -z "$crds" ]; then
+    echo "build.sh: $here/crds.txt names no CRD" >&2
+    exit 1
+fi
 
 missing() {
     for binary in $binaries; do
         [ -x "$folder/$binary" ] || echo "$binary"
+    done
+    for crd in $crds; do
+        [ -s "$folder/$crd" ] || echo "$crd"
     done
 }
 
@@ -38,16 +48,16 @@ case ${1:-} in
 esac
 
 if [ -z "$(missing)" ]; then
-    echo "build.sh: everything is built already" >&2
+    echo "build.sh: everything is there already" >&2
     echo "$folder"
     exit 0
 fi
 if ! command -v go >/dev/null 2>&1; then
-    echo "build.sh: no 'go' on this machine, so these cannot be built: $(missing | tr '\n' ' ')" >&2
+    echo "build.sh: no 'go' on this machine, so these cannot be made: $(missing | tr '\n' ' ')" >&2
     exit 3
 fi
 
-mkdir -p "$folder"
+mkdir -p "$folder/crds"
 partial=$folder/.partial.$$
 trap 'rm -f "$partial"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -63,16 +73,38 @@ release=${kubernetes#v}
 major=${release%%.*}
 minor=${release#*.}
 minor=${minor%%.*}
-for binary in $(missing); do
-    started=$(date +%s)
-    echo "build.sh: building $binary ..." >&2
+build() {
     (
         cd "$here"
         CGO_ENABLED=0 go build -trimpath -o "$partial" \
             -ldflags "-s -w -X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" \
-            "$(package_of "$binary")"
+            "$(package_of "$1")"
     ) </dev/null
-    mv -f "$partial" "$folder/$binary"
-    echo "build.sh: built $binary in $(($(date +%s) - started)) s" >&2
+}
+
+# take KIND: its CRD out of the module that carries it, of which Go checks the sum. Nothing that module needs is fetched.
+take() {
+    line=$(sed -n "s|^$1  *||p" "$here/crds.txt")
+    module=${line%% *}
+    line=$(echo "${line#* }" | sed 's|^ *||')
+    version=${line%% *}
+    path=$(echo "${line#* }" | sed 's|^ *||')
+    told=$(cd "$folder" && go mod download -json "$module@$version" </dev/null) || { echo "$told" >&2 && return 1; }
+    unpacked=$(echo "$told" | sed -n 's|^[[:space:]]*"Dir": "\(.*\)",*$|\1|p')
+    cat "$unpacked/$path" >"$partial"
+}
+
+for thing in $(missing); do
+    started=$(date +%s)
+    echo "build.sh: making $thing ..." >&2
+    case $thing in
+    crds/*)
+        kind=${thing#crds/}
+        take "${kind%%-*}"
+        ;;
+    *) build "$thing" ;;
+    esac
+    mv -f "$partial" "$folder/$thing"
+    echo "build.sh: made $thing in $(($(date +%s) - started)) s" >&2
 done
 echo "$folder"

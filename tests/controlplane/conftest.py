@@ -20,7 +20,7 @@ from tests.corral_process import CorralProcess
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd, kube-apiserver and the Job controller; no scheduler yet."""
+    """etcd, kube-apiserver and the controllers of Jobs and StatefulSets; no scheduler yet."""
     try:
         binaries()
     except BinariesMissing as missing:

@@ -48,7 +48,9 @@ USERS = {
 }
 
 # No node lifecycle: without kubelets it would taint every node after 40 s.
-CONTROLLERS = "job-controller,garbage-collector-controller,namespace-controller"
+CONTROLLERS = ",".join(
+    f"{name}-controller" for name in ("job", "statefulset", "garbage-collector", "namespace")
+)
 
 
 class BinariesMissing(Exception):

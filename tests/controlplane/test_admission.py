@@ -114,14 +114,6 @@ def test_a_missing_index_source_is_refused(webhook: Webhook) -> None:
     assert f'metadata.labels[{INDEX}]: Invalid value: "": must be' in str(refused)
 
 
-def test_a_job_is_refused_with_the_path_of_its_template(webhook: Webhook) -> None:
-    wanted = {"kueue.x-k8s.io/podset-slice-required-topology": RACK, SLICE_SIZE: "9"}
-    refused = webhook.refusal(lambda: webhook.cluster.create(job("j", pods=8, annotations=wanted)))
-    assert f"spec.template.metadata.annotations[{SLICE_SIZE}]: Invalid value: " in str(refused)
-    assert "must not be greater than pod set count 8" in str(refused)
-    assert webhook.cluster.get("Job", "j") is None
-
-
 def test_a_group_name_may_not_change_and_other_things_may(webhook: Webhook) -> None:
     webhook.cluster.create(member("red", 0, 2))
     other = {"metadata": {"annotations": {GROUP: "blue"}}}

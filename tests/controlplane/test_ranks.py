@@ -1,7 +1,7 @@
 """Rank i on the planned node, whatever made the pods, through the real API server and scheduler.
 
-The Job controller is real. JobSet, LeaderWorkerSet and StatefulSet have none here: what theirs
-would create is created as they write it.
+The Job and the StatefulSet controller are real. JobSets and LeaderWorkerSets are checked by their
+own CRDs; what their controllers make of them, `operators` does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import BLOCK, GPU, Cluster, Object, Refused, collection, grid, job, pod
+from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Objects, collection, grid, job
+from tests.controlplane import kinds
+from tests.controlplane.operators import (
+    job_set_step,
+    leader_worker_set_step,
+    leader_worker_set_webhook,
+    start_bound_pods,
+)
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.corral_process import CorralProcess
@@ -20,183 +27,126 @@ from tests.workloads import asking
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 PODS = 8
-HALF_A_NODE = {GPU: 4}
+HALF_A_NODE = {GPU: "4"}
 IN_BLOCK = asking(required=BLOCK)
+IN_RACK = asking(required=RACK)
 # Two pods to a node, in the order of the tree: what `grid` makes of 2 racks of 2 nodes.
 PLANNED = [f"b0-r{rack}-n{place}" for rack in (0, 1) for place in (0, 1) for _ in (0, 1)]
 
-JOB_SET = "jobset.x-k8s.io/v1alpha2"
-LEADER_WORKER_SET = "leaderworkerset.x-k8s.io/v1"
-LWS = "leaderworkerset.sigs.k8s.io/"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+
+
+@pytest.fixture(scope="module")
+def kinds_served(plane: ControlPlane) -> Iterator[None]:
+    """The API server knows JobSets and LeaderWorkerSets."""
+    with kinds.served(plane.cluster(), ["JobSet", "LeaderWorkerSet"]):
+        yield
 
 
 @pytest.fixture
-def served(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster whose API knows JobSets and LeaderWorkerSets, with Corral at work in it."""
-    kinds = {"JobSet": JOB_SET, "LeaderWorkerSet": LEADER_WORKER_SET}
-    for kind, version in kinds.items():
-        cluster.create(definition(kind, version))
-    for kind, version in kinds.items():
-        cluster.wait(serves(cluster, kind, version), 10, f"{kind} is served")
+def served(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, kinds_served: None
+) -> Iterator[Cluster]:
+    """A cluster with Corral at work in it."""
     plane.nodes(grid(racks=2, nodes=2, gpus=8))
     with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
         plane.start_scheduler(extender=corral.url)
         yield cluster
-    cluster.request("DELETE", collection("StatefulSet", "default", "apps/v1"))
-    for kind, version in kinds.items():
-        name = definition(kind, version)["metadata"]["name"]
-        cluster.delete("CustomResourceDefinition", name)
-        # Its objects go first, and until then there is no new one of that name.
-        cluster.wait(is_gone(cluster, "CustomResourceDefinition", name), 10, f"{name} is gone")
+    for kind in ("JobSet", "LeaderWorkerSet"):
+        cluster.request("DELETE", collection(kind, "default", kinds.VERSIONS[kind]))
+    path = collection("StatefulSet", "default", kinds.STATEFUL_SET)
+    # It goes after its pods, and while it is being deleted its controller makes no more of them.
+    cluster.request("DELETE", path, params={"propagationPolicy": "Foreground"})
+    cluster.wait(is_empty(cluster, path), START_SECONDS, "no StatefulSet left")
 
 
 def test_a_job_by_its_completion_indexes(served: Cluster) -> None:
     served.create(job("j", pods=PODS, requests=HALF_A_NODE, annotations=IN_BLOCK))
-    assert nodes_by(served, index_of("batch.kubernetes.io/job-completion-index")) == PLANNED
+    assert nodes_by(COMPLETION_INDEX, pods=run(served, pods=PODS)) == PLANNED
 
 
 def test_a_job_set_by_its_jobs_and_their_indexes(served: Cluster) -> None:
-    owner = served.create(workload(JOB_SET, "JobSet", "js", {"replicatedJobs": []}))
-    jobs = [child_of(owner, index, jobs=4, pods=2) for index in range(4)]
-    for one in reversed(jobs):
-        served.create(one)
-
-    def rank(one: Object) -> int:
-        labels = one["metadata"]["labels"]
-        index = labels["batch.kubernetes.io/job-completion-index"]
-        return 2 * int(labels["jobset.sigs.k8s.io/job-index"]) + int(index)
-
-    assert nodes_by(served, rank) == PLANNED
+    stored = served.create(kinds.job_set("js", IN_BLOCK, HALF_A_NODE, driver=IN_BLOCK))
+    pods = run(served, pods=1 + PODS, step=lambda: job_set_step(served, stored))
+    assert nodes_by(JOB_INDEX, COMPLETION_INDEX, pods=workers_of(pods)) == PLANNED
 
 
-def test_a_group_of_a_leader_worker_set_by_its_worker_indexes(served: Cluster) -> None:
-    template = {"size": PODS, "workerTemplate": {"metadata": {"annotations": IN_BLOCK}}}
-    spec = {"replicas": 1, "leaderWorkerTemplate": template}
-    served.create(workload(LEADER_WORKER_SET, "LeaderWorkerSet", "lws", spec))
-    for index in reversed(range(PODS)):
-        labels = {
-            f"{LWS}name": "lws",
-            f"{LWS}group-index": "0",
-            f"{LWS}worker-index": str(index),
-        }
-        annotations = {f"{LWS}size": str(PODS), **IN_BLOCK}
-        name = f"lws-0-{index}" if index else "lws-0"
-        served.create(pod(name, requests=HALF_A_NODE, labels=labels, annotations=annotations))
-    assert nodes_by(served, index_of(f"{LWS}worker-index")) == PLANNED
+def test_the_jobs_a_job_set_makes_later_are_in_the_rack_of_those_that_run(
+    served: Cluster,
+) -> None:
+    thing = kinds.job_set("js", IN_RACK, HALF_A_NODE, driver=IN_RACK, jobs=2, order="InOrder")
+    stored = served.create(thing)
+    pods = run(served, pods=1 + PODS // 2, step=lambda: job_set_step(served, stored))
+    assert len(workers_of(pods)) == PODS // 2
+    assert len({one["spec"]["nodeName"].rsplit("-", 1)[0] for one in pods}) == 1
+
+
+@pytest.mark.parametrize(
+    ("startup", "leader"),
+    [
+        pytest.param("LeaderCreated", None, id="made_at_once"),
+        pytest.param("LeaderCreated", IN_RACK, id="of_two_templates"),
+        # One template: a leader that runs before its workers exist takes their places along.
+        pytest.param("LeaderReady", None, id="leader_first"),
+    ],
+)
+def test_each_group_of_a_leader_worker_set_by_its_worker_indexes(
+    served: Cluster, startup: str, leader: dict[str, str] | None
+) -> None:
+    thing = kinds.leader_worker_set(
+        "lws", IN_RACK, HALF_A_NODE, groups=2, size=PODS // 2, leader=leader, startup=startup
+    )
+    stored = served.create(thing)
+    with leader_worker_set_webhook(served, "lws", groups=2):
+        pods = run(served, pods=PODS, step=lambda: leader_worker_set_step(served, stored))
+    seen = [
+        nodes_by(WORKER_INDEX, pods=[one for one in pods if index_of(GROUP_INDEX, one) == group])
+        for group in (0, 1)
+    ]
+    # Which group has which rack is decided by whose pods come first.
+    assert sorted(seen) == [PLANNED[: PODS // 2], PLANNED[PODS // 2 :]]
 
 
 @pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
 def test_a_stateful_set_by_its_ordinals(served: Cluster, policy: str) -> None:
-    spec = {
-        "replicas": PODS,
-        "serviceName": "db",
-        "podManagementPolicy": policy,
-        "selector": {"matchLabels": {"app": "db"}},
-        "template": {
-            "metadata": {"labels": {"app": "db"}, "annotations": IN_BLOCK},
-            "spec": {"containers": [{"name": "db", "image": "example.invalid/db"}]},
-        },
-    }
-    owner = served.create(workload("apps/v1", "StatefulSet", "db", spec))
-    is_ordered = policy == "OrderedReady"
-    for index in range(PODS) if is_ordered else reversed(range(PODS)):
-        labels = {"app": "db", "apps.kubernetes.io/pod-index": str(index)}
-        one = pod(f"db-{index}", requests=HALF_A_NODE, labels=labels, annotations=IN_BLOCK)
-        one["metadata"]["ownerReferences"] = [owned_by(owner)]
-        served.create(one)
-        if is_ordered:  # the next one is only made once this one runs
-            served.wait(is_bound(served, f"db-{index}"), START_SECONDS, f"db-{index} runs")
-    assert nodes_by(served, index_of("apps.kubernetes.io/pod-index")) == PLANNED
-
-
-# -- what the controllers would write ----------------------------------------------------------
-
-
-def child_of(job_set: Object, index: int, *, jobs: int, pods: int) -> Object:
-    """Job `index` of a JobSet with one replicated Job."""
-    prefix, metadata = "jobset.sigs.k8s.io/", job_set["metadata"]
-    labels = {
-        f"{prefix}jobset-name": metadata["name"],
-        f"{prefix}jobset-uid": metadata["uid"],
-        f"{prefix}restart-attempt": "0",
-        f"{prefix}replicatedjob-name": "w",
-        f"{prefix}replicatedjob-replicas": str(jobs),
-        f"{prefix}global-replicas": str(jobs),
-        f"{prefix}job-index": str(index),
-    }
-    name = f"{metadata['name']}-w-{index}"
-    one = job(name, pods=pods, requests=HALF_A_NODE, labels=labels, annotations=IN_BLOCK)
-    one["metadata"] |= {"labels": labels, "ownerReferences": [owned_by(job_set)]}
-    return one
-
-
-def owned_by(owner: Object) -> Object:
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-
-
-def workload(version: str, kind: str, name: str, spec: Object) -> Object:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def definition(kind: str, version: str) -> Object:
-    """A CRD that takes whatever its objects say."""
-    group, _, name = version.partition("/")
-    plural = f"{kind.lower()}s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural,
-                      "singular": kind.lower()},
-            "versions": [
-                {"name": name, "served": True, "storage": True,
-                 "schema": {"openAPIV3Schema": schema}},
-            ],
-        },
-    }  # fmt: skip
+    served.create(kinds.stateful_set("db", PODS, IN_BLOCK, HALF_A_NODE, policy=policy))
+    assert nodes_by(POD_INDEX, pods=run(served, pods=PODS)) == PLANNED
 
 
 # -- what is seen of it ------------------------------------------------------------------------
 
 
-def serves(cluster: Cluster, kind: str, version: str) -> Callable[[], bool]:
-    def answers() -> bool:
-        try:
-            cluster.request("GET", collection(kind, "default", version))
-        except Refused:
-            return False
-        return True
+def run(cluster: Cluster, *, pods: int, step: Callable[[], None] = lambda: None) -> Objects:
+    """All pods once that many run; until then each bound one is started, and each step taken."""
 
-    return answers
+    def all_run() -> bool:
+        step()
+        start_bound_pods(cluster)
+        return len(cluster.bound()) == pods
 
-
-def is_gone(cluster: Cluster, kind: str, name: str) -> Callable[[], bool]:
-    return lambda: cluster.get(kind, name) is None
+    cluster.wait(all_run, START_SECONDS, f"{pods} bindings")
+    return cluster.list("Pod", "default")
 
 
-def is_bound(cluster: Cluster, name: str) -> Callable[[], bool]:
-    return lambda: name in cluster.bound()
+def workers_of(pods: Objects) -> Objects:
+    """Those of the replicated Job `w`."""
+    return [one for one in pods if one["metadata"]["labels"][REPLICATED_JOB] == "w"]
 
 
-def index_of(label: str) -> Callable[[Object], int]:
-    return lambda one: int(one["metadata"]["labels"][label])
+def index_of(label: str, pod: Object) -> int:
+    return int(pod["metadata"]["labels"][label])
 
 
-def nodes_by(cluster: Cluster, rank: Callable[[Object], int]) -> list[str]:
-    """The nodes of all pods once they run, in the order of their ranks."""
-    cluster.wait(lambda: len(cluster.bound()) == PODS, START_SECONDS, "the gang's start")
-    return [one["spec"]["nodeName"] for one in sorted(cluster.list("Pod", "default"), key=rank)]
+def nodes_by(*labels: str, pods: Objects) -> list[str]:
+    """The nodes of the pods, in the order of those labels' numbers."""
+    ordered = sorted(pods, key=lambda one: [index_of(label, one) for label in labels])
+    return [one["spec"]["nodeName"] for one in ordered]
+
+
+def is_empty(cluster: Cluster, path: str) -> Callable[[], bool]:
+    return lambda: not cluster.request("GET", path).json()["items"]
