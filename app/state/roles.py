@@ -177,11 +177,12 @@ def _block(roles: tuple[Role, ...], indices: list[int]) -> Block:
 def mistake_in_groups(gang: Gang) -> str:
     """What cannot be meant about the gang's pod set groups; "" if all can.
 
-    Once members run, others may have ended: nothing can be said of the pod sets any more.
+    Once members run or have succeeded, nothing can be said of the pod sets any more.
     Source: kueue.md 1.3.
     """
+    has_begun = gang.has_started or any(member.is_done for member in gang.members.values())
     groups: dict[str, dict[SetKey, list[Member]]] = {}
-    for member in () if gang.has_started else (*gang.unplanned(), *gang.planned()):
+    for member in () if has_begun else (*gang.unplanned(), *gang.planned()):
         if member.pod_set_group:
             sets = groups.setdefault(member.pod_set_group, {})
             sets.setdefault(member.role, []).append(member)

@@ -146,6 +146,17 @@ def test_a_group_that_cannot_be_meant_is_told_to_every_pod(pods, said):
     assert world.reports == [answer.sentence]
 
 
+def test_the_last_worker_is_replaced_although_its_leader_has_succeeded():
+    leader, workers = pair("g", 1)
+    world = World(four_racks(), [leader, *workers])
+    world.schedule(leader, *workers)
+    world.put(msgspec.structs.replace(world.pods[leader.uid], phase="Succeeded"))
+    world.put(msgspec.structs.replace(world.pods[workers[0].uid], phase="Failed"))
+    world.put(msgspec.structs.replace(workers[0], name="again", uid="uid-again"))
+    world.tick()
+    assert "uid-again" in world.held
+
+
 def test_a_gang_that_runs_is_not_asked_again_what_it_is_made_of():
     leader, workers = pair("g", 2)
     done = msgspec.structs.replace(leader, node="n20", phase="Succeeded")
