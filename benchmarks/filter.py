@@ -31,7 +31,7 @@ from app.extender.routes import Limits, Port, verbs
 from app.extender.server import listen, server_of
 from app.kube import wire
 from app.kube.decode import decode_node, decode_pod
-from app.kube.events import Listed
+from app.kube.events import KINDS, Listed
 from app.main import engine_settings
 from app.metrics import Metrics
 from app.settings import Address, Settings
@@ -101,8 +101,9 @@ def filled_engine(settings: Settings, nodes: int) -> Engine:
     members = [*gang("planned", MEMBERS), *gang("waiting", 8)[:-1]]
     records = [decode_pod(_json(each), dialects.is_kept) for each in members]
     now = time.monotonic()
-    engine.apply(Listed("Topology", ()), now)
-    engine.apply(Listed("Job", ()), now)
+    for kind in KINDS:
+        if kind not in ("Node", "Pod"):
+            engine.apply(Listed(kind, ()), now)
     engine.apply(Listed("Node", tuple(decode_node(_json(each)) for each in racks(nodes))), now)
     engine.apply(Listed("Pod", tuple(records)), now)
     engine.tick(now)
