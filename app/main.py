@@ -11,7 +11,6 @@ Everything runs in one event loop; between two awaits nothing else happens, so t
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -26,6 +25,7 @@ from app import dialects
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.admission.tls import Certificate, certificate_of
+from app.collector import Collector
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects.presets import level_keys
@@ -73,7 +73,7 @@ class Corral:
         self._ended = asyncio.Event()
         self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_frozen = False
+        self._collector = Collector()
         self._warnings: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Corral:
@@ -137,8 +137,7 @@ class Corral:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._transport.close()
-        if self._is_frozen:
-            gc.unfreeze()
+        self._collector.restore()
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Have effects carried out."""
@@ -324,7 +323,8 @@ class Corral:
             await asyncio.sleep(pause)
             self.metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
             self._step("tick", self.engine.tick)
-            self._freeze_once()
+            if self.engine.is_synced and self._collector.settle():
+                log.info("synced")
             self._tell_warnings()
 
     def _tell_warnings(self) -> None:
@@ -334,14 +334,6 @@ class Corral:
             self._warnings = warnings
             for warning in warnings:
                 log.warning("topology", problem=warning)
-
-    def _freeze_once(self) -> None:
-        """Take what the first lists brought out of the collector's sight: it is there to stay."""
-        if not self._is_frozen and self.engine.is_synced:
-            gc.collect()
-            gc.freeze()
-            self._is_frozen = True
-            log.info("synced")
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if self._is_draining:

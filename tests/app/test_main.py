@@ -300,7 +300,9 @@ async def test_a_search_that_fails_is_counted_and_costs_only_its_own_gang(tmp_pa
 async def test_books_that_differ_are_counted_and_healed(tmp_path):
     async with running(tmp_path, audit_seconds=0.05) as plane:
         sample = plane.corral.metrics.registry.get_sample_value
-        (topology, *_) = plane.corral.engine.cluster.topologies.values()
+        cluster = plane.corral.engine.cluster
+        await until(lambda: not cluster.is_stale)  # its trees are built on the first tick
+        (topology, *_) = cluster.topologies.values()
         topology.capacity.used[0, 0] += 1
         await until(lambda: sample("corral_audit_differences_total"))
         await until(lambda: not plane.corral.engine.differences())
