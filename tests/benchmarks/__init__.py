@@ -1,1 +1,0 @@
-"""The benchmarks measure what they say they do."""
