@@ -95,9 +95,10 @@ def _expect_declared(gang: Gang) -> None:
         _expect_templates(gang, life.templates, present)
     elif life.is_fast and present:
         expected = sum(not each.is_spare and not each.instead_of for each in gang.absent.values())
-        missing = min(roll.vacant - _owed(gang), MOST_ABSENT) - expected
-        for number in islice(_numbers_left(gang, present), max(missing, 0)):
-            _add(gang, replace(present[0], number=number), math.inf)
+        wanted = roll.vacant + _not_ready(gang) - _owed(gang)
+        missing = min(wanted, MOST_ABSENT) - expected
+        for like in islice(_to_come(gang, present), max(missing, 0)):
+            _add(gang, like, math.inf)
     known = sum(each.is_spare for each in gang.absent.values())
     for _ in range(_spares_wanted(gang) - known):
         _add(gang, present[0], math.inf, is_spare=True)
@@ -119,6 +120,16 @@ def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
     by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan)
     for uid in by_worth[: max(surplus, 0)]:
         del gang.absent[uid]
+
+
+def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
+    """Whom to keep places for: members behind foreign gates, then pods that are not there."""
+    kept = {each.member.number for each in gang.absent.values()}
+    for member in gang.roll.joining:
+        if not member.is_ready and member.number is not None and member.number not in kept:
+            yield member
+    for number in _numbers_left(gang, present):
+        yield replace(present[0], number=number)
 
 
 def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Number | None]:
@@ -176,9 +187,13 @@ def _drop_surplus(gang: Gang) -> None:
         for uid in expected
         if (lost := gang.members.get(gang.absent[uid].instead_of)) is not None
     )
-    not_ready = len(gang.roll.joining) - len(gang.roll.unbound)  # behind foreign gates
-    surplus = len(expected) - gang.roll.vacant - instead - not_ready
+    surplus = len(expected) - gang.roll.vacant - instead - _not_ready(gang)
     _drop_least(gang, expected, surplus)
+
+
+def _not_ready(gang: Gang) -> int:
+    """Members that are there, but behind foreign gates."""
+    return len(gang.roll.joining) - len(gang.roll.unbound)
 
 
 def _owed(gang: Gang) -> int:

@@ -11,6 +11,7 @@ from app.state.gangs import Phase
 from tests.app.state.lost import PREFIX, failed, not_ready, started
 from tests.app.state.world import World, four_racks, racks
 from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, pod
+from tests.workload_pods import stateful_pods, workload
 
 SPARES = {"corral.dev/spare-pods": "1"}
 
@@ -34,6 +35,24 @@ def test_fast_admission_waits_where_not_all_of_them_fit():
     world = World(four_racks(), [pod("g0", annotations=annotations)])
     assert world.held == {}
     assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
+
+
+def test_a_member_behind_a_foreign_gate_has_its_place_in_a_gang_that_may_start_without_it():
+    record = workload("StatefulSet", "db", {"": 3}, is_gradual=True)
+    first, second, third = stateful_pods("db", 3, RACK)
+    world = World(four_racks(), [pod(f"f{i}", on=f"n0{i}") for i in range(2)], jobs=[record])
+    world.put(msgspec.structs.replace(second, gates=("example.com/quota",)), first)
+    world.tick()
+    assert len(world.held) == 3
+    world.schedule(first)
+    world.put(second)
+    world.tick()
+    assert second.uid in world.held
+    assert len(world.held) == 2
+    world.put(third)
+    world.tick()
+    placed = {**world.schedule(second, third), first.name: world.pods[first.uid].node}
+    assert len(racks(placed)) == 1
 
 
 def driver(workers=3, gpus=8, **template):
