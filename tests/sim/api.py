@@ -1,6 +1,6 @@
 """The API server's truth: objects with resource versions, and who wants to hear of changes.
 
-Only what the world needs: nodes, pods, Jobs and Topologies as the slim records of `app.kube`,
+Only what the world needs: nodes, pods, workloads and Topologies as the slim records of `app.kube`,
 bindings, evictions and patches with their preconditions. What may go wrong on the way here is
 `calls.py`; what is heard late, twice or not at all is `watch.py`.
 """
@@ -17,7 +17,7 @@ from app.kube.events import Kind
 from app.kube.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
 from tests.sim.clock import Clock, History
 
-KINDS: tuple[Kind, ...] = ("Topology", "Job", "Node", "Pod")
+KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
 
 
 class Refused(Exception):

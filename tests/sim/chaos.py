@@ -17,8 +17,9 @@ from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
+from tests.sim.kinds import MAINTENANCE, POOL, Workload
 from tests.sim.node_filters import counts
-from tests.sim.workloads import MAINTENANCE, POOL, Workload, Workloads
+from tests.sim.workloads import Workloads
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -347,7 +348,7 @@ KINDS: dict[str, Kind] = {
     "foreign": Kind(3.0, Chaos.foreign),
     "lag": Kind(4.0, Chaos.lag),
     "cut": Kind(4.0, Chaos.cut),
-    "expire watch": Kind(3.0, Chaos.expire_watch),
+    "expire watch": Kind(5.0, Chaos.expire_watch),
     "crash": Kind(0.7, Chaos.crash),
     "crash holding": Kind(3.0, Chaos.crash_holding),
     "crash binding": Kind(20.0, Chaos.crash_binding),

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from app import dialects
 from app.dialects import corral as own
-from app.dialects.membership import GangKey, Membership
+from app.dialects.membership import GangKey
 from app.kube.events import Event, Listed
 from app.kube.objects import NodeRecord, PodRecord
 from app.state.answers import FilterAnswer, Pinned, Rejected
@@ -21,15 +20,17 @@ from app.state.effects import Bind, BindFailed, BindOutcome, Effect, Refuse, Ung
 from app.state.gangs import Gang
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer
+from tests.sim.bypass import Bypass
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
+from tests.sim.isolation import Isolation, Subject
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, totals_by_node
-from tests.sim.shadow import shadow, state_of
+from tests.sim.shadow import check_books, shadow, state_of
 from tests.sim.told import (
     amounts_of,
-    declared_by,
+    claim_of,
     domain,
     has_started,
     is_waiting,
@@ -37,11 +38,13 @@ from tests.sim.told import (
     life_of,
     members_of,
     named,
+    places_held,
     pods_of,
+    role_of,
     roles_of,
+    start_of,
 )
 from tests.sim.violation import require
-from topology import invariants
 
 HEAVY_EVERY = 6  # inputs
 SHADOW_EVERY = 45
@@ -77,8 +80,12 @@ class Checks:
     _split: dict[GangKey, None] = field(default_factory=dict)
     """Gangs that run in several domains of their level, because nodes moved under them."""
     _versions: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    _isolation: Isolation = field(default_factory=Isolation)
+    _bypass: Bypass = field(init=False)
+    _is_idle: bool = False  # a tick that finds nothing held and nothing kept
 
     def __post_init__(self) -> None:
+        self._bypass = Bypass(self.hits)
         self.api.subscribe("Node", self._note_split)
         self.api.subscribe("Pod", self._note_split)
 
@@ -89,12 +96,28 @@ class Checks:
             level = pod.annotations.get(REQUIRED, "")
             if not (level and pod.node in self.api.nodes and counts(pod)):
                 continue
-            claim = dialects.read(pod)
+            claim = claim_of(pod)
             assert claim is not None
-            role = (claim.gang, level, pod.request)
+            role = (claim.gang, level, role_of(pod))
             here = domain(self.api.nodes[pod.node], level)
             if domains.setdefault(role, here) != here:
                 self._split[claim.gang] = None
+
+    # -- before and after each input -----------------------------------------------------------
+
+    def takes(self, corral: Corral, subject: Subject) -> None:
+        life = life_of(corral)
+        engine = life.engine
+        self._is_idle = subject is None and not engine.cluster.held and not engine.earmarks.of
+        if not self._is_idle:
+            self._isolation.takes(life, subject)
+            self._bypass.takes(life)
+
+    def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
+        if not self._is_idle:
+            life = life_of(corral)
+            self._isolation.taken(life, subject, effects)
+            self._bypass.taken(life)
 
     # -- /filter -------------------------------------------------------------------------------
 
@@ -103,6 +126,7 @@ class Checks:
     ) -> None:
         life = life_of(corral)
         self._count_lag(life)
+        self._bypass.answered(life, pod, names, answer)
         if isinstance(answer, Pinned):
             require(answer.node in names, f"I6: {pod.name} is sent to {answer.node}, not offered")
             self._whole_when_pinned(life, pod)
@@ -128,17 +152,22 @@ class Checks:
 
     def _whole_when_pinned(self, life: Life, pod: PodRecord) -> None:
         """I2: no member is let through before all that are declared are there."""
-        claim = dialects.read(pod)
-        if not isinstance(claim, Membership):
+        claim = claim_of(pod)
+        if claim is None:
             return
         members = members_of(life, claim.gang)
         if has_started(life, members) or claim.gang in life.engine.ledger.unreviewed:
             return  # the next tick, or the barrier at /bind, knows better
-        needed = declared_by(life, claim.gang, members)
+        needed = start_of(life, claim.gang, members)
         ready = [each for each in members if is_waiting(each)]
         require(
-            len(ready) >= needed,
-            f"I2: {pod.name} passes /filter, {len(ready)} of {needed} members are there",
+            len(ready) >= needed.together,
+            f"I2: {pod.name} passes /filter, {len(ready)} of {needed.together} members are there",
+        )
+        held = places_held(life.engine.ledger.gangs[claim.gang])
+        require(
+            held >= needed.places,
+            f"I2: {pod.name} passes /filter, {held} of {needed.places} places are held",
         )
 
     # -- effects -------------------------------------------------------------------------------
@@ -166,12 +195,16 @@ class Checks:
         members = members_of(life, key)
         if has_started(life, members):
             return
-        needed = declared_by(life, key, members)
+        needed = start_of(life, key, members)
         bound = {bind.uid for bind in binds}
+        gang = life.engine.ledger.gangs[key]
+        held = places_held(gang)
         require(
-            len(bound) >= needed,
-            f"I2: gang {key} starts with {len(bound)} of {needed} members",
+            len(bound) >= needed.together and held >= needed.places,
+            f"I2: gang {key} starts with {len(bound)} members and {held} places: {needed}",
         )
+        for is_spare in {gang.absent[uid].is_spare for uid in gang.absent if uid in gang.plan}:
+            self.hits.hit("W spare held" if is_spare else "W expected")
 
     def _not_early(self, corral: Corral, refuse: Refuse) -> None:
         """F9: no deadline passes before its time."""
@@ -253,7 +286,7 @@ class Checks:
         self._held_too_long(corral, life)
         self._plans(life)
         if self._inputs % HEAVY_EVERY == 0:
-            self._books(life)
+            check_books(life)
         if self._inputs % SHADOW_EVERY == 0:
             shadow(life, corral.now)
 
@@ -300,11 +333,11 @@ class Checks:
             return
         nodes: dict[str, Any] = life.streams["Node"].mirror
         pods: dict[str, Any] = life.streams["Pod"].mirror
+        planned = {uid: gang for gang in engine.ledger.gangs.values() for uid in gang.plan}
         waiting = [
             (uid, booking, gang)
             for uid, booking in engine.cluster.held.items()
-            if (key := engine.ledger.gang_of.get(uid)) is not None
-            and uid not in (gang := engine.ledger.gangs[key]).posted
+            if (gang := planned.get(uid)) is not None and uid not in gang.posted
         ]
         taken = totals_by_node(
             [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
@@ -338,9 +371,14 @@ class Checks:
                 continue
             # A node that is gone tells no domain; what ran there is about to go as well.
             bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
+            # Who takes a place that is kept has a roll call first.
+            is_owed = gang.key in life.engine.ledger.unreviewed
+            absent = () if is_owed else gang.absent.values()
+            kept = (each.member for each in absent if not each.is_spare)
+            like = [each.pod for each in kept if each.role == role_of(role[0])]
             planned = {
                 domain(nodes[gang.plan[each.uid]], level)
-                for each in role
+                for each in (*role, *like)
                 if not each.node and gang.plan.get(each.uid) in nodes
             }
             if len(bound) > 1 or gang.key in self._split:
@@ -350,24 +388,3 @@ class Checks:
                 f"I4: gang {gang.key} requires one {level}: planned in {sorted(planned)},"
                 f" bound in {sorted(bound)}",
             )
-
-    def _books(self, life: Life) -> None:
-        engine = life.engine
-        engine.cluster.refresh()
-        differences = engine.differences()
-        require(not differences, f"books: {differences}")
-        for topology in engine.cluster.topologies.values():
-            invariants.check(topology.tree, topology.capacity)
-        self._bounds(life)
-
-    def _bounds(self, life: Life) -> None:
-        """I11: nothing is remembered of what is gone."""
-        engine, ledger = life.engine, life.engine.ledger
-        pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
-        require(ledger.gang_of.keys() <= pods, "I11: members are remembered that are gone")
-        require(engine.cluster.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
-        for name in ("plannable", "planned", "misinformed"):
-            keys = getattr(ledger, name, {}).keys()
-            if name == "misinformed":
-                continue  # cleared when their turn comes
-            require(keys <= ledger.gangs.keys(), f"I11: {name} names gangs that are gone")

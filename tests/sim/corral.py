@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
+from app.dialects.membership import GangKey
 from app.kube.events import Event
 from app.kube.objects import PodRecord
 from app.state.answers import FilterAnswer
@@ -39,8 +40,10 @@ from tests.sim.api import KINDS, ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
-from tests.sim.kube_scheduler import Unavailable
+from tests.sim.isolation import EvaluationFailed, Subject, make_fail
+from tests.sim.kube_scheduler import Unavailable, in_words
 from tests.sim.life import Held, Life
+from tests.sim.observer import Observer
 from tests.sim.watch import Stream
 from tests.sim.writes import Writes
 
@@ -51,33 +54,6 @@ WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
 
 OpenJournal = Callable[[str, int], Callable[[bytes], None]]
 """Where the journal of this Corral, in this incarnation, is written."""
-
-
-class Observer(Protocol):
-    """Who looks on: `checks.py`."""
-
-    def answered(
-        self, corral: Corral, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
-    ) -> None:
-        """/filter is about to be answered like this."""
-
-    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
-        """These effects are about to be carried out."""
-
-    def crash_after(self, corral: Corral, effects: Sequence[Effect]) -> int | None:
-        """After how many of these effects the process dies; None: it does not."""
-
-    def took(self, corral: Corral, text: str) -> None:
-        """One input is done with; `text` says what it was."""
-
-    def heard(self, corral: Corral, event: Event) -> None:
-        """A watch event has been taken."""
-
-    def posting(self, corral: Corral, bind: Bind) -> None:
-        """This binding has reached the API server."""
-
-    def bind_ended(self, corral: Corral, bind: Bind, outcome: BindOutcome) -> None:
-        """The engine is about to hear of this."""
 
 
 class Corral:
@@ -96,8 +72,10 @@ class Corral:
         observer: Observer,
         settings: EngineSettings,
         tick_seconds: float,
+        fails: Callable[[GangKey], bool] | None = None,
     ) -> None:
         self.name = name
+        self._fails = fails  # for which gangs our search raises
         self.settings = settings
         self.tick_seconds = tick_seconds
         self.paused_until = 0.0
@@ -125,7 +103,10 @@ class Corral:
             for kind in KINDS
         }
         began = self._rng.uniform(0.0, 1e6)
-        self.life = Life(Engine(self.settings), streams, self._clock.now, began)
+        engine = Engine(self.settings, self._on_fault)
+        if self._fails is not None:
+            make_fail(engine, self._fails, self._hits)
+        self.life = Life(engine, streams, self._clock.now, began)
         self._begin_journal()
         self._history.say(f"{self.name}: starts")
         for stream in self._rng.sample(list(streams.values()), len(streams)):
@@ -162,7 +143,8 @@ class Corral:
     def pause(self, seconds: float) -> None:
         """Do nothing for a while; the monotonic clock goes on."""
         assert self.life is not None
-        self.paused_until = self.life.slept_until = self._clock.now + seconds
+        until = max(self.paused_until, self._clock.now + seconds)
+        self.paused_until = self.life.slept_until = until
         self._history.say(f"{self.name}: sleeps for {seconds} s")
 
     def _end(self, why: str) -> Life:
@@ -210,15 +192,28 @@ class Corral:
         self._clock.after(self.tick_seconds, self._alive(self._tick))
 
     def _tick(self) -> None:
-        self._feed(self.engine.tick(self.now), "")
+        self._step(None, "", lambda: self.engine.tick(self.now))
         if self.life is not None:
             self._plan_tick()
 
     def _hear(self, event: Event) -> None:
         incarnation = self.incarnation
-        self._feed(self.engine.apply(event, self.now), type(event).__name__)
+        self._step(event, type(event).__name__, lambda: self.engine.apply(event, self.now))
         if self.life is not None and self.incarnation == incarnation:
             self._observer.heard(self, event)
+
+    def _step(self, subject: Subject, text: str, take: Callable[[], list[Effect]]) -> None:
+        """One input and what follows from it."""
+        self._observer.takes(self, subject)
+        effects = take()
+        self._observer.taken(self, subject, effects)
+        self._feed(effects, text)
+
+    def _on_fault(self, where: str, error: Exception) -> None:
+        """What `app/main.py` logs; here nothing but what is meant to fails."""
+        if not isinstance(error, EvaluationFailed):
+            raise error
+        self._history.say(f"{self.name}: {where} raises")
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Do what an input asked for that somebody else gave to the engine."""
@@ -227,8 +222,10 @@ class Corral:
     def filter(self, pod: PodRecord, names: Sequence[str]) -> FilterAnswer:
         """Raises: Unavailable."""
         life = self._up()
+        self._observer.takes(self, pod.uid)
         answer, effects = life.engine.filter(pod, Names(names), self.now)
-        self._history.say(f"{self.name}: filter {pod.name} of {len(names)}: {_told(answer)}")
+        self._observer.taken(self, pod.uid, effects)
+        self._history.say(f"{self.name}: filter {pod.name} of {len(names)}: {in_words(answer)}")
         self._observer.answered(self, pod, names, answer)
         self._feed(effects, "filter")
         self._up()  # or the answer is lost with us
@@ -239,7 +236,10 @@ class Corral:
         life = self._up()
         if not life.engine.is_synced:
             return [0] * len(names)
-        return life.engine.prioritize(pod, Names(names), self.now)
+        self._observer.takes(self, pod.uid)
+        scores = life.engine.prioritize(pod, Names(names), self.now)
+        self._observer.taken(self, pod.uid, ())
+        return scores
 
     def bind(
         self, namespace: str, name: str, uid: str, node: str, answer: Callable[[str], None]
@@ -273,7 +273,10 @@ class Corral:
             self._answer(uid, f"the pod was sent to node {node} meanwhile")
         held = life.desk[uid] = Held(node, answer, self._clock.now)
         self._clock.after(ANSWER_SECONDS, self._alive(lambda: self._give_up(uid, held)))
-        self._feed(life.engine.bind_arrived(namespace, name, uid, node, self.now), "bind")
+        self._observer.takes(self, uid)
+        effects = life.engine.bind_arrived(namespace, name, uid, node, self.now)
+        self._observer.taken(self, uid, effects)
+        self._feed(effects, "bind")
 
     def _up(self) -> Life:
         if self.life is None or self.life.is_drained:
@@ -356,8 +359,11 @@ class Corral:
             yield 0.0  # never from inside the call that asked for it
 
         def finished() -> None:
-            engine = self.engine
-            self._feed(engine.ungate_finished(effect.uid, outcome, self.now), "ungate finished")
+            self._step(
+                effect.uid,
+                "ungate finished",
+                lambda: self.engine.ungate_finished(effect.uid, outcome, self.now),
+            )
 
         self._alive(finished)()
 
@@ -381,14 +387,12 @@ class Corral:
                 self._answer(bind.uid, f"the pod is already bound to node {bind.node}")
             else:
                 self._answer(bind.uid, "")
-        self._feed(life.engine.bind_finished(bind.uid, outcome, self.now), "bind finished")
+        self._step(
+            bind.uid,
+            "bind finished",
+            lambda: life.engine.bind_finished(bind.uid, outcome, self.now),
+        )
 
 
 def _is_bound(pod: Any, uid: str) -> bool:
     return pod is not None and pod.uid == uid and bool(pod.node)
-
-
-def _told(answer: FilterAnswer) -> str:
-    text = str(getattr(answer, "node", "") or getattr(answer, "sentence", ""))
-    without = getattr(answer, "without", None)
-    return f"{type(answer).__name__} {text}" + (f" without {len(without)}" if without else "")

@@ -1,4 +1,4 @@
-"""What can go wrong, by the rows of reference/reliability.md 4, and how often it did.
+"""What is counted: faults, by the rows of reference/reliability.md 4, and kinds of workloads.
 
 A fault counts when it hits something: a repeated event that was delivered, a call that failed, a
 crash that lost a process. `FLOOR` of each in 500 seeds is what makes a clean run worth something.
@@ -61,7 +61,27 @@ FAULTS: dict[str, str] = {
     "F12 foreign": "another scheduler takes a node's capacity",
     "F7 ungate failed": "a pod is not ungated at the first try",
     "F12 gated deleted": "a gated member is deleted",
+    "I10 failed": "our own search for one gang raises",
 }
+
+WORKLOADS: dict[str, str] = {
+    "W group": "a pod group",
+    "W fast": "a pod group that is planned from its first pod on",
+    "W driver": "a driver that declares its workers and makes them when it runs",
+    "W job": "a Job",
+    "W jobset": "a JobSet",
+    "W lws": "a LeaderWorkerSet",
+    "W led": "a leader and its workers in one pod set group",
+    "W statefulset": "a StatefulSet",
+    "W plain": "ordinary pods",
+    "W slices": "a gang with slices",
+    "W spares": "a gang with hot spares",
+    "W expected": "a gang starts before all its pods exist, with places held for the rest",
+    "L3 earmarked": "nodes are kept for a gang that starves",
+    "L3 crowded": "small workloads would keep a large gang waiting for ever",
+    "W spare held": "a place beside those of the members is held",
+}
+COUNTED = {**FAULTS, **WORKLOADS}
 
 
 class Hits:
@@ -72,6 +92,6 @@ class Hits:
 
     def hit(self, fault: str) -> None:
         """One more of this fault."""
-        if fault not in FAULTS:
+        if fault not in COUNTED:
             raise KeyError(fault)
         self.counts[fault] += 1

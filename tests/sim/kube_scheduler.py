@@ -291,6 +291,13 @@ class KubeScheduler:
         self._plan_cycle(now)
 
 
+def in_words(answer: FilterAnswer) -> str:
+    """An answer to /filter for the history."""
+    text = str(getattr(answer, "node", "") or getattr(answer, "sentence", ""))
+    without = getattr(answer, "without", None)
+    return f"{type(answer).__name__} {text}" + (f" without {len(without)}" if without else "")
+
+
 def _add(taken: dict[str, Totals], node: str, pod: PodRecord) -> None:
     totals = taken.setdefault(node, {})
     for resource, amount in pod.request:

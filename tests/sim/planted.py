@@ -27,7 +27,10 @@ FOUND = re.compile(r"^seed (\d+), step \d+, [0-9.]+ s: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One line of app/state, what is put in its place, and what that breaks."""
+    """One line, what is put in its place, and what that breaks.
+
+    `file` is one of app/state, or with its folder one of app.
+    """
 
     file: str
     line: str
@@ -197,12 +200,91 @@ PLANTED = (
         "if False:",
         "a gate that could not be taken off is left for a while",
     ),
+    Planted(
+        "upsets.py",
+        "if not self.cluster.is_overcommitted(node):",
+        "if False:",
+        "a gang loses its plan to a binding of another one that leaves room for both",
+    ),
+    Planted(
+        "filtering.py",
+        "self.ledger.review_now(gang, now)  # also of a newcomer: in excess, or a replacement",
+        "self.ledger.review_all(now)",
+        "a request about one gang plans others",
+    ),
+    Planted(
+        "planner.py",
+        'return NoPlan(f"{FAULT}, {type(error).__name__}", is_fault=True)',
+        "raise",
+        "a search that fails is everybody's failure",
+    ),
+    Planted(
+        "planner.py",
+        "nodes for key, (nodes, its) in self.earmarked.items() if key != gang.key and its < rank",
+        "nodes for key, (nodes, its) in self.earmarked.items() if key != gang.key and its > rank",
+        "nodes kept for a gang that starves are given to those behind it",
+    ),
+    Planted(
+        "earmarks.py",
+        "return any(resource in self.scarce for resource, _ in pod.request)",
+        "return False",
+        "ordinary pods are let onto nodes kept for a gang that starves",
+        is_quick=True,
+    ),
+    Planted(
+        "earmarks.py",
+        "limit = now - self.settings.starvation_seconds",
+        "limit = now - 1e9",
+        "small gangs may pass a large one for ever",
+        is_quick=True,
+    ),
+    Planted(
+        "absent.py",
+        "elif life.is_fast and present:",
+        "elif False:",
+        "the first pod of a gang starts without places for those to come",
+        is_quick=True,
+    ),
+    Planted(
+        "absent.py",
+        "if life.templates:",
+        "if False:",
+        "a driver starts without places for its workers",
+        is_quick=True,
+    ),
+    Planted(
+        "absent.py",
+        "known = sum(each.is_spare for each in gang.absent.values())",
+        "known = 0",
+        "a gang gets more spares with each roll call",
+        is_quick=True,
+    ),
+    Planted(
+        "dialects/stateful_sets.py",
+        "return Declared(record.parallelism, where, needed=1, are_alike=True)",
+        "return Declared(record.parallelism, where, needed=1)",
+        "the first pod of a StatefulSet starts without places for the others",
+        is_quick=True,
+    ),
+    Planted(
+        "dialects/job_sets.py",
+        "if len(made) >= expected:",
+        "if made:",
+        "a JobSet starts before all its Jobs are known",
+    ),
+    Planted(
+        "barrier.py",
+        "elif gang.has_started or (len(gang.arrived) == gang.awaited and not gang.unplanned()):",
+        "elif gang.has_started or len(gang.arrived) == gang.awaited and now > gang.complete_at+9:",
+        "a gang's first attempt is in vain, the next one succeeds",
+        is_quick=True,
+    ),
 )
 
 
 def path_of(planted: Planted, root: Path) -> Path:
     """The file a bug is planted in."""
-    return root / "app" / "state" / planted.file
+    return root / "app" / ("" if "/" in planted.file else "state") / planted.file
 
 
 def lines_like(planted: Planted, root: Path = ROOT) -> int:

@@ -1,4 +1,4 @@
-"""The engine's state, compared: with itself a moment ago, and with a fresh start (I8, I9)."""
+"""The engine's state, compared: with itself, with its records, and with a fresh start (I8, I9)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.sim.api import KINDS
 from tests.sim.life import Life
 from tests.sim.told import amounts_of
 from tests.sim.violation import require
+from topology import invariants
 
 
 def state_of(engine: Engine) -> dict[str, Any]:
@@ -58,6 +59,30 @@ def shadow(life: Life, now: float) -> None:
             continue
         ours, theirs = _roll(gang), _roll(fresh.ledger.gangs[key])
         require(ours == theirs, f"I8: roll call of {key}: {ours}, a fresh start has {theirs}")
+
+
+def check_books(life: Life) -> None:
+    """I1, I7: the books are the sums of the records, and no column is what it cannot be."""
+    engine = life.engine
+    engine.cluster.refresh()
+    differences = engine.differences()
+    require(not differences, f"books: {differences}")
+    for topology in engine.cluster.topologies.values():
+        invariants.check(topology.tree, topology.capacity)
+    _check_bounds(life)
+
+
+def _check_bounds(life: Life) -> None:
+    """I11: nothing is remembered of what is gone."""
+    engine, ledger = life.engine, life.engine.ledger
+    pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
+    require(ledger.gang_of.keys() <= pods, "I11: members are remembered that are gone")
+    require(engine.cluster.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
+    for name in ("plannable", "planned", "misinformed"):
+        keys = getattr(ledger, name, {}).keys()
+        if name == "misinformed":
+            continue  # cleared when their turn comes
+        require(keys <= ledger.gangs.keys(), f"I11: {name} names gangs that are gone")
 
 
 def _bookings(engine: Engine) -> dict[str, Any]:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app import dialects
 from app.dialects import corral as own
+from app.dialects.job_sets import GLOBAL_REPLICAS as JOBS_OF_ALL
 from app.dialects.membership import GangKey, Membership
-from app.kube.events import Deleted, Event, Listed
-from app.kube.objects import NodeRecord, PodRecord
+from app.kube.events import Deleted, Event, Kind, Listed
+from app.kube.objects import JobRecord, NodeRecord, PodRecord
 from app.state.engine import Engine
 from app.state.gangs import Gang
 from tests.records import BLOCK, RACK
-from tests.sim.corral import Corral
 from tests.sim.life import Life
+from tests.sim.owners import declared_by
+
+if TYPE_CHECKING:
+    from tests.sim.corral import Corral
+
+OWNERS: tuple[Kind, ...] = ("Job", "StatefulSet")
+MOST_CLAIMS = 20_000  # remembered
+_claims: dict[int, tuple[PodRecord, Membership | None]] = {}
 
 
 def life_of(corral: Corral) -> Life:
@@ -36,7 +45,9 @@ def members_of(life: Life, key: GangKey) -> list[PodRecord]:
     """The gang's pods that are there, ended ones too."""
     found = []
     for pod in pods_of(life):
-        claim = dialects.read(pod) if pod.scheduler == life.engine.settings.scheduler_name else None
+        if pod.scheduler != life.engine.settings.scheduler_name:
+            continue
+        claim = claim_of(pod)
         if claim is not None and claim.gang == key:
             found.append(pod)
     return found
@@ -55,20 +66,53 @@ def has_started(life: Life, members: list[PodRecord]) -> bool:
     return any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members)
 
 
-def declared_by(life: Life, key: GangKey, members: list[PodRecord]) -> int:
-    """How many members have to start together."""
-    if key.source == "job":
-        job: Any = life.streams["Job"].mirror.get(key.name)
-        if job is None or job.uid != key.epoch:
-            return 1  # the Job is gone: what it declared is not known any more
-        left = job.completions - job.succeeded if job.completions is not None else job.parallelism
-        return int(min(job.parallelism, max(left, 0)))
-    for pod in members:
-        claim = dialects.read(pod)
-        if is_live(pod) and isinstance(claim, Membership) and claim.declared is not None:
-            ended = sum(each.phase == "Succeeded" for each in members)
-            return claim.declared.members - (ended if key.source == "group" else 0)
-    return 1
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What it takes to start a gang."""
+
+    together: int  # members that have to be there
+    places: int  # that have to be held, for those and for others that are to come
+
+
+def start_of(life: Life, key: GangKey, members: list[PodRecord]) -> Start:
+    """How many members have to start together, and how many places there must be."""
+    claims = [claim for pod in members if is_live(pod) and (claim := claim_of(pod)) is not None]
+    is_early = any(claim.life.is_fast or claim.life.templates for claim in claims)
+    if key.source in ("job", "jobset", "statefulset"):
+        made = [
+            record
+            for kind in OWNERS
+            for record in life.streams[kind].mirror.values()
+            if isinstance(record, JobRecord) and key in dialects.keys_of(record)
+        ]
+        # What an owner declared that is gone is not known any more: then one is enough. Of a
+        # JobSet whose Jobs are not all there it is more than what those declare.
+        declared = declared_by(made) + (not is_known(key, made))
+        is_early |= any(each.is_gradual for each in made)
+    else:
+        declared = next((each.declared.members for each in claims if each.declared), 1)
+        if key.source != "pod":
+            declared -= sum(each.phase == "Succeeded" for each in members)
+    return Start(1 if is_early else declared, declared)
+
+
+def claim_of(pod: PodRecord) -> Membership | None:
+    """What the pod says about its gang; read once of each record."""
+    known = _claims.get(id(pod))
+    if known is not None and known[0] is pod:
+        return known[1]
+    claim = dialects.read(pod)
+    found = claim if isinstance(claim, Membership) else None
+    if len(_claims) >= MOST_CLAIMS:
+        _claims.clear()
+    _claims[id(pod)] = (pod, found)
+    return found
+
+
+def is_known(key: GangKey, made: Sequence[JobRecord]) -> bool:
+    """Whether all objects are there that say how large the gang is."""
+    wanted = {int(each.labels[JOBS_OF_ALL]) for each in made if JOBS_OF_ALL in each.labels}
+    return bool(made) and (key.source != "jobset" or wanted == {len(made)})
 
 
 def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
@@ -76,8 +120,19 @@ def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
     by_role: dict[object, list[PodRecord]] = {}
     for pod in members_of(life, gang.key):
         if is_live(pod):
-            by_role.setdefault((pod.request, own.own_shape(pod)[0]), []).append(pod)
+            by_role.setdefault(role_of(pod), []).append(pod)
     return list(by_role.values())
+
+
+def places_held(gang: Gang) -> int:
+    """Places held for members, spares not among them."""
+    return sum(not (uid in gang.absent and gang.absent[uid].is_spare) for uid in gang.plan)
+
+
+def role_of(pod: PodRecord) -> tuple[object, ...]:
+    """Members of a gang of which this is the same are identical to the placement."""
+    claim = claim_of(pod)
+    return (claim.pod_set if claim else "", pod.request, own.own_shape(pod)[0])
 
 
 def domain(node: NodeRecord, level: str) -> str:

@@ -1,87 +1,29 @@
-"""Who creates pods: Jobs, pod groups, drivers that make ordinary pods.
+"""Who creates pods: controllers of workloads, drivers, and people who make groups of pods.
 
-A workload wants a number of live pods and makes those that are missing, as the Job controller or a
-driver of a pod group would; both look at the API server's truth, a moment late.
+A workload wants a number of live pods and makes those that are missing, as its controller would;
+it looks at the API server's truth, a moment late. What the kinds are is in `kinds.py`, what their
+controllers write in `owners.py`.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-import msgspec
-
 from app.dialects.corral import GATE, MANAGED
-from app.kube.objects import Owner, PodRecord, Shape, Toleration
-from tests.records import (
-    BLOCK,
-    PREFERRED,
-    RACK,
-    REQUIRED,
-    SLICE_LAYERS,
-    SLICE_LEVEL,
-    SLICE_SIZE,
-    UNCONSTRAINED,
-    group,
-    job,
-    pod,
-)
+from app.dialects.life import FAST, SPARES
+from app.dialects.membership import GangKey
+from app.kube.objects import PodRecord
+from tests.records import SLICE_LAYERS, SLICE_LEVEL, pod
+from tests.sim import kinds, owners
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
+from tests.sim.kinds import Workload
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.kubelets import Kubelets
 
-INDEX = "batch.kubernetes.io/job-completion-index"
 FOREIGN_GATE = "example.com/quota"
-POOL = "pool"
-MAINTENANCE = "maintenance"  # key of the taint that some pods tolerate
-
-
-ANY_SHAPE = Shape()
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """Pods that are alike."""
-
-    pods: int
-    gpus: int
-    cpu: int
-    shape: Shape = ANY_SHAPE
-
-
-@dataclass(slots=True, eq=False)
-class Workload:
-    """One gang, or some ordinary pods. `epoch` grows with each re-creation under the same name."""
-
-    name: str
-    kind: str  # "group", "job" or "plain"
-    templates: tuple[Template, ...]
-    annotations: dict[str, str]
-    priority: int
-    is_gated: bool
-    seconds: float  # that each of its pods runs
-    declared: int
-    replaces: bool = True  # pods that failed or went are made again
-    epoch: int = 0
-    uids: dict[str, None] = field(default_factory=dict)  # every pod it ever had, this epoch
-    names: dict[str, Template] = field(default_factory=dict)  # pods that should be there, by name
-    is_over: bool = False
-    resized_at: float = -1e9  # when `declared` last changed
-    job_uid: str = ""
-    lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
-
-    @property
-    def is_gang(self) -> bool:
-        return self.kind != "plain"
-
-    @property
-    def required(self) -> str:
-        """The level all its pods must be in one domain of, or ""."""
-        return self.annotations.get(REQUIRED, "")
 
 
 class Workloads:
@@ -93,6 +35,8 @@ class Workloads:
         self.all: dict[str, Workload] = {}
         self.of_uid: dict[str, Workload] = {}
         self.gated_share = 0.0
+        self.failing_share = 0.0
+        self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
         self.wall_offset = 0.0  # of the API server's clock, in seconds
         self._clock, self._api, self._rng = clock, api, rng
         self._history, self._hits = history, hits
@@ -108,60 +52,23 @@ class Workloads:
 
     def create(self, most_pods: int, most_gpus: int) -> Workload:
         """A new workload of a random kind."""
-        rng = self._rng
-        self._names += 1
-        kind = rng.choice(("group", "group", "job", "job", "plain"))
-        size = rng.choice((1, 2, 2, 3, 3, 4, 4, 5, 6, 8))
-        templates = self._templates(kind, min(size, most_pods), most_gpus)
-        pods = sum(template.pods for template in templates)
-        workload = Workload(
-            name=f"{kind[0]}{self._names}",
-            kind=kind,
-            templates=templates,
-            annotations=self._wishes(pods) if kind != "plain" else {},
-            priority=rng.choice((0, 0, 0, 5, 10)),
-            is_gated=kind != "plain" and rng.random() < self.gated_share,
-            seconds=rng.uniform(5.0, 60.0),
-            declared=pods,
-            replaces=rng.random() < 0.8,
-            lacks_volume=rng.choice(("first", "all", "all"))
-            if kind != "plain" and rng.random() < 0.1
-            else "",
-        )
-        self.all[workload.name] = workload
-        self._begin(workload)
+        workload = kinds.draw(self._rng, most_pods, most_gpus, self.gated_share)
+        workload.name = self.new_name(workload.kind)
+        workload.fails = workload.is_gang and self._rng.random() < self.failing_share
+        self.begin(workload)
         return workload
 
-    def _templates(self, kind: str, size: int, most_gpus: int) -> tuple[Template, ...]:
-        rng = self._rng
-        gpus = rng.choice([amount for amount in (1, 1, 2, 4, 8) if amount <= most_gpus])
-        shape = Shape()
-        if rng.random() < 0.15:
-            shape = Shape(selector=((POOL, "a"),))
-        elif rng.random() < 0.2:
-            shape = Shape(tolerations=(Toleration(MAINTENANCE, "Exists", "", ""),))
-        if kind == "plain":
-            return (Template(rng.randint(1, 3), rng.choice((0, 1, gpus, most_gpus)), 1000, shape),)
-        if kind == "group" and size >= 3 and rng.random() < 0.3:
-            first = rng.randint(1, size - 1)
-            other = rng.choice((0, 1, max(gpus // 2, 1)))
-            return (Template(first, gpus, 2000, shape), Template(size - first, other, 500, shape))
-        return (Template(size, gpus, 1000, shape),)
+    def new_name(self, kind: str) -> str:
+        """A name that no workload has had."""
+        self._names += 1
+        return f"{kind[0]}{self._names}"
 
-    def _wishes(self, pods: int) -> dict[str, str]:
-        rng = self._rng
-        wish = rng.choice(("rack", "rack", "rack", "block", "prefer", "any", "slices", "layers"))
-        level = rng.choice((BLOCK, RACK))
-        if wish == "slices" and pods % 2 == 0:
-            return {REQUIRED: BLOCK, SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
-        if wish == "layers" and pods % 4 == 0:
-            layers = [{"topology": BLOCK, "size": 4}, {"topology": RACK, "size": 2}]
-            return {SLICE_LAYERS: json.dumps(layers)}
-        if wish == "prefer":
-            return {PREFERRED: level}
-        if wish == "any":
-            return {UNCONSTRAINED: "true"}
-        return {REQUIRED: BLOCK if wish == "block" else RACK}
+    def begin(self, workload: Workload) -> None:
+        """Have a workload from now on."""
+        self.all[workload.name] = workload
+        for kind in _counted(workload):
+            self._hits.hit(kind)
+        self._begin(workload)
 
     def _begin(self, workload: Workload) -> None:
         """Make the workload's objects, its pods one after another."""
@@ -172,41 +79,43 @@ class Workloads:
             f"create {workload.kind} {workload.name}: {workload.declared} pods"
             f" {workload.annotations} {'gated' if workload.is_gated else ''}"
         )
-        if workload.kind == "job":
-            workload.job_uid = self._api.new_uid()
-            record = job(workload.name, workload.declared, completions=workload.declared)
-            self._api.create("Job", msgspec.structs.replace(record, uid=workload.job_uid))
+        workload.made, workload.ended = {}, 0
+        owners.create(self._api, workload)
         index = 0
         for template in workload.templates:
             for _ in range(template.pods):
                 workload.names[f"{workload.name}-{index}"] = template
                 index += 1
         epoch = workload.epoch
-        for name in workload.names:
+        for name in [name for name in workload.names if not workload.awaits(name)]:
             self._clock.after(
                 self._rng.uniform(0.0, 2.0), partial(self._make, workload, name, epoch)
             )
+        for part in [each.part for each in workload.templates[1:] if workload.kind == "jobset"]:
+            self._clock.after(
+                self._rng.uniform(0.0, 3.0), partial(self._make_job, workload, part, epoch)
+            )
         self._clock.after(3.0, lambda: self._reconcile(workload, epoch))
+
+    def _make_job(self, workload: Workload, part: str, epoch: int) -> None:
+        if not workload.is_over and workload.epoch == epoch:
+            owners.create_job(self._api, workload, part)
 
     def _make(self, workload: Workload, name: str, epoch: int) -> None:
         is_wanted = not workload.is_over and workload.epoch == epoch and name in workload.names
         if not is_wanted or name in self._api.pods:
+            return
+        if not owners.may_make(self._api, workload, workload.names[name]):
             return
         if name in self._made:
             self._hits.hit("F4 same name")
         self._made[name] = None
         template = workload.names[name]
         uid = self._api.new_uid()
-        annotations = dict(workload.annotations)
-        labels: dict[str, str] = {}
-        owner = None
-        if workload.kind == "group":
-            annotations = {**group(workload.name, workload.declared), **annotations}
-        elif workload.kind == "job":
-            owner = Owner("batch/v1", "Job", workload.name, workload.job_uid)
-            labels = {INDEX: name.rpartition("-")[2]}
+        workload.made[name] = None
+        annotations, labels, owner = owners.said_on(workload, name, template)
         gates: tuple[str, ...] = (GATE,) if workload.is_gated else ()
-        if workload.is_gated and self._rng.random() < 0.1:
+        if workload.is_gated and self._rng.random() < self.quota_share:
             gates = (GATE, FOREIGN_GATE)
             self._clock.after(self._rng.uniform(1.0, 10.0), lambda: self._drop_gate(name, uid))
         if workload.is_gated:
@@ -241,6 +150,16 @@ class Workloads:
             return workload is not None and bool(workload.lacks_volume)
         return waiting.name.endswith("-0")
 
+    def fails(self, key: GangKey) -> bool:
+        """Whether our own search for this gang raises."""
+        workload = self.all.get(key.name.partition("-")[0])
+        return workload is not None and workload.fails
+
+    def is_hopeless(self, waiting: PodRecord) -> bool:
+        """Whether the pod cannot start, and nobody is to blame for that here."""
+        workload = self.of_uid.get(waiting.uid)
+        return self.lacks_volume(waiting) or (workload is not None and workload.fails)
+
     def _drop_gate(self, name: str, uid: str) -> None:
         found = self._api.pods.get(name)
         if found is not None and found.uid == uid:
@@ -267,25 +186,29 @@ class Workloads:
         if workload.is_over or workload.epoch != epoch:
             return
         pods = [found for found in self._api.pods.values() if found.uid in workload.uids]
+        owners.tell_status(self._api, workload, pods)
         succeeded = sum(found.phase == "Succeeded" for found in pods)
-        record = self._api.objects["Job"].get(workload.name)
-        if record is not None and record.succeeded != succeeded:
-            self._api.change("Job", workload.name, succeeded=succeeded)
-        if succeeded >= workload.declared:
+        if max(succeeded, workload.ended) >= workload.declared:
             self._hits.hit("F12 completed")
             self._clock.after(self._rng.uniform(0.0, 10.0), lambda: self._end(workload, epoch))
             return
         for found in pods:
-            if found.phase == "Failed":
+            # The pods of a StatefulSet never end for good.
+            if found.phase == "Failed" or (found.is_finished and workload.kind == "statefulset"):
+                workload.ended += found.phase == "Succeeded"
                 self._api.remove("Pod", found.name)
-        if workload.replaces:
-            for name in workload.names:
-                if name not in self._api.pods:
-                    self._clock.after(
-                        self._rng.uniform(0.1, 1.0),
-                        partial(self._make, workload, name, epoch),
-                    )
+        for name in workload.names:
+            is_wanted = workload.replaces or name not in workload.made
+            if is_wanted and name not in self._api.pods and self._may_be_made(workload, name):
+                self._clock.after(
+                    self._rng.uniform(0.1, 1.0), partial(self._make, workload, name, epoch)
+                )
         self._clock.after(1.0, lambda: self._reconcile(workload, epoch))
+
+    def _may_be_made(self, workload: Workload, name: str) -> bool:
+        awaited = workload.awaits(name)
+        found = self._api.pods.get(awaited)
+        return not awaited or (found is not None and found.phase == "Running")
 
     def _end(self, workload: Workload, epoch: int) -> None:
         if not workload.is_over and workload.epoch == epoch:
@@ -295,8 +218,7 @@ class Workloads:
         """Delete the workload and all its pods."""
         self._history.say(f"delete {workload.name}")
         workload.is_over = True
-        if workload.name in self._api.objects["Job"]:
-            self._api.remove("Job", workload.name)
+        owners.remove(self._api, workload)
         for found in list(self._api.pods.values()):
             if found.uid in workload.uids and not found.is_terminating:
                 self.delete_pod(found)
@@ -358,3 +280,16 @@ class Workloads:
         self._clock.after(
             seconds, partial(self.kubelets.finish, name, uid, "Succeeded", then_remove=True)
         )
+
+
+def _counted(workload: Workload) -> list[str]:
+    """What is counted about a workload that is drawn."""
+    found = [f"W {workload.kind}"]
+    for key, kind in ((FAST, "W fast"), (SPARES, "W spares"), (SLICE_LEVEL, "W slices")):
+        if key in workload.annotations:
+            found.append(kind)
+    if SLICE_LAYERS in workload.annotations:
+        found.append("W slices")
+    if workload.is_led:
+        found.append("W led")
+    return found

@@ -6,7 +6,8 @@
                               ▼
     kube-scheduler ──/filter, /prioritize, /bind──▶ Corral (the real Engine) ──▶ checks
 
-    0 s ── chaos ── heal ── settle: L1 to L4 ── thaw: gangs end, others follow ── empty: I7
+    0 s ── chaos ── heal ── settle: L1 to L4 ── thaw: gangs end, others follow ── crowd: L3
+        ── empty: I7 ── fresh: L1
 
 One thread, one heap, one `Random(seed)`: the same seed is the same history, byte for byte.
 """
@@ -24,6 +25,8 @@ from typing import Any
 
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, node
+from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
+from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import ApiServer
 from tests.sim.calls import Network
 from tests.sim.chaos import KINDS, Chaos
@@ -31,15 +34,27 @@ from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
+from tests.sim.kinds import POOL
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
-from tests.sim.liveness import check_books, check_empty, check_nobody_is_forgotten
+from tests.sim.liveness import (
+    check_books,
+    check_empty,
+    check_expected,
+    check_nobody_is_forgotten,
+)
 from tests.sim.violation import Violation
 from tests.sim.watch import QUICK, Stream
-from tests.sim.workloads import POOL, Workloads
+from tests.sim.workloads import Workloads
 
-SETTLE_SECONDS = 200.0  # after healing: back-offs of up to 60 s, a hold of 60 s, a barrier of 20 s
-QUIET_SECONDS = 150.0  # after gangs have ended in a quiet cluster: what is owed is so for 120
+# How long the cluster has until it is judged, beside `owed_seconds`: what a lost member owns is not
+# for others until then. That nothing takes as long where nothing went wrong is for `fresh`.
+SETTLE_SECONDS = (
+    100.0  # after faults: 60 s back-off of lost plans, 20 s at /bind, 10 s in the queue
+)
+QUIET_SECONDS = 30.0  # after gangs have ended: 10 s until they are deleted, 10 s in the queue
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
+FAILS_EVERY = 8  # seeds: in each such one our own search raises for some gangs
+FAILING_SHARE = 0.25  # of the gangs there
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +113,7 @@ def _settings(rng: Random) -> tuple[tuple[str, Any], ...]:
         ("replace_on_pod_termination", rng.random() < 0.5),
         ("fail_fast", rng.random() < 0.2),
         ("delete_excess_pods", rng.random() < 0.2),
-        ("starvation_seconds", rng.choice((10.0, 300.0))),
+        ("starvation_seconds", rng.choice((STARVATION_SECONDS, 300.0))),
         ("narrow_nodes", rng.choice((0, 2, 128))),
     )
 
@@ -139,6 +154,9 @@ class World:
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
         self.workloads.gated_share = self.profile.gated_share
+        # By number, not drawn: a journal is replayed by an engine that does not fail.
+        self.is_failing = seed % FAILS_EVERY == 0
+        self.workloads.failing_share = FAILING_SHARE if self.is_failing else 0.0
         self.chaos = Chaos(
             self, self.clock, self.api, self.rng, self.history, self.hits, self.workloads
         )
@@ -146,6 +164,7 @@ class World:
             EngineSettings(),
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
+            kinds=KINDS_READ,
             **dict(self.profile.settings),
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
@@ -173,6 +192,7 @@ class World:
             observer=self.checks,
             settings=settings,
             tick_seconds=self.profile.tick_seconds,
+            fails=self.workloads.fails if self.is_failing else None,
         )
         corral.start()
         corral.is_leading = name.endswith("-0")
@@ -306,16 +326,20 @@ class World:
         self.chaos.begin(kinds, profile.intensity)
         self.clock.run_until(profile.chaos_seconds)
         self._heal()
-        self.clock.run_until(self.clock.now + SETTLE_SECONDS)
+        owed = dict(profile.settings)["owed_seconds"]
+        self.clock.run_until(self.clock.now + SETTLE_SECONDS + owed)
         self._judge()
         self.workloads.kubelets.thaw()
         for _ in range(2):
             self.clock.run_until(self.clock.now + 40.0)
             self.workloads.kubelets.is_frozen = True
-            self.clock.run_until(self.clock.now + QUIET_SECONDS)
+            self.clock.run_until(self.clock.now + QUIET_SECONDS + owed)
             self._judge()
             self.workloads.kubelets.thaw()
+        if dict(profile.settings)["starvation_seconds"] == STARVATION_SECONDS:
+            crowd(self)
         self._empty()
+        fresh(self)
 
     def _plan_workloads(self) -> None:
         def create() -> None:
@@ -339,9 +363,11 @@ class World:
     def _judge(self) -> None:
         self.history.say("judged")
         check_books(self.api, self.corrals)
-        check_nobody_is_forgotten(self.api, self.corrals, self.workloads.lacks_volume)
+        check_expected(self.api, self.corrals)
+        check_nobody_is_forgotten(self.api, self.corrals, self.workloads.is_hopeless)
 
-    def _empty(self) -> None:
+    def delete_everything(self) -> None:
+        """Delete all workloads and all pods."""
         self.history.say("everything is deleted")
         for workload in list(self.workloads.all.values()):
             self.workloads.delete(workload)
@@ -349,5 +375,8 @@ class World:
             if name in self.api.pods:
                 found = self.api.pods[name]
                 self.api.delete_pod(name, found.uid, 1.0)
+
+    def _empty(self) -> None:
+        self.delete_everything()
         self.clock.run_until(self.clock.now + EMPTY_SECONDS)
         check_empty(self.corrals)

@@ -1,0 +1,92 @@
+"""L3: whoever has waited too long is passed by nobody who came later.
+
+    a gang starves ─▶ earmark ─▶ no gang behind it in the queue gets a place there,
+                                 and no ordinary pod that asks for what it needs
+
+That the earmark brings the gang to its place, and when, is judged by `afterwards.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.dialects.membership import GangKey
+from app.kube.objects import PodRecord
+from app.state.answers import FilterAnswer, Passed
+from app.state.earmarks import Earmark
+from app.state.gangs import Gang
+from tests.records import GPU
+from tests.sim.faults import Hits
+from tests.sim.life import Life
+from tests.sim.violation import require
+
+
+@dataclass(slots=True)
+class Bypass:
+    """Looks for places given in front of a gang that has an earmark; one for all Corrals."""
+
+    hits: Hits
+    _marks: dict[GangKey, Earmark] = field(default_factory=dict)
+    _known: dict[GangKey, Earmark] = field(default_factory=dict)  # counted
+    _held: dict[str, str] = field(default_factory=dict)
+
+    def takes(self, life: Life) -> None:
+        """Remember what is kept and what is held."""
+        self._marks = dict(life.engine.earmarks.of)
+        for key, mark in self._marks.items():
+            if self._known.get(key) is not mark:
+                self._known[key] = mark
+                self.hits.hit("L3 earmarked")
+        if self._marks:
+            held = life.engine.cluster.held
+            self._held = {uid: booking.node for uid, booking in held.items()}
+
+    def taken(self, life: Life) -> None:
+        """Raises: Violation."""
+        if not self._marks:
+            return
+        marks = life.engine.earmarks.of
+        lasting = {key: mark for key, mark in self._marks.items() if marks.get(key) is mark}
+        if not lasting:
+            return
+        engine = life.engine
+        ended = [node for uid, node in self._held.items() if uid not in engine.cluster.held]
+        for uid, booking in engine.cluster.held.items():
+            key = engine.ledger.gang_of.get(uid)
+            is_handed_over = booking.node in ended
+            if key is None or uid in self._held or is_handed_over:
+                continue
+            for of, mark in lasting.items():
+                first = engine.ledger.gangs.get(of)
+                later = engine.ledger.gangs[key]
+                if first is not None and booking.node in mark.nodes:
+                    require(
+                        not _comes_after(later, first),
+                        f"L3: {later.key} gets {booking.node}, which is kept for {first.key}",
+                    )
+
+    def answered(
+        self, life: Life, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
+    ) -> None:
+        """Raises: Violation."""
+        if not isinstance(answer, Passed) or not dict(pod.request).get(GPU):
+            return
+        for key, mark in life.engine.earmarks.of.items():
+            gang = life.engine.ledger.gangs.get(key)
+            if gang is None or pod.priority > gang.priority or not _asks_for_devices(gang):
+                continue
+            passed = [name for name in names if name in mark.nodes and name not in answer.without]
+            require(not passed, f"L3: {pod.name} may have {passed}, which are kept for {key}")
+
+
+def _comes_after(later: Gang, first: Gang) -> bool:
+    if later is first or later.has_started or first.has_started:
+        return False
+    if later.priority != first.priority:
+        return later.priority < first.priority
+    return later.complete_at > first.complete_at
+
+
+def _asks_for_devices(gang: Gang) -> bool:
+    return any(dict(member.pod.request).get(GPU) for member in gang.roll.unbound)

@@ -1,0 +1,161 @@
+"""I10: what is about one gang changes nothing of another's, and what fails for one fails for it.
+
+    verb about a pod of A       no other gang's plan changes, nobody else is refused, bound or woken
+    event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding
+    tick                        what is held moves nowhere: a plan ends, and a later tick plans anew
+
+Deadlines, nodes and lists concern every gang. `make_fail` has the search for some gangs raise, as
+a bug of ours would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app import dialects
+from app.dialects.membership import GangKey
+from app.kube.events import Applied, Event, Listed
+from app.kube.objects import JobRecord, PodRecord
+from app.state.effects import Bind, Effect, Refuse, Ungate, Wake
+from app.state.engine import Engine
+from app.state.gangs import Gang
+from app.state.planner import Planner
+from tests.sim.faults import Hits
+from tests.sim.life import Life
+from tests.sim.node_filters import counts, lacks, totals_by_node
+from tests.sim.told import amounts_of, named
+from tests.sim.violation import require
+
+Subject = str | Event | None
+"""What an input is about: the pod of this uid, what an event says, or the time."""
+
+Plans = dict[GangKey, dict[str, str]]
+
+
+class EvaluationFailed(Exception):
+    """The search for one gang has raised."""
+
+
+def make_fail(engine: Engine, fails: Callable[[GangKey], bool], hits: Hits) -> None:
+    """Have every search for such gangs raise from now on."""
+
+    class Failing(Planner):
+        __slots__ = ()
+
+        def _closed_to(self, gang: Gang) -> frozenset[str]:  # on the way of every search
+            if fails(gang.key):
+                hits.hit("I10 failed")
+                raise EvaluationFailed(str(gang.key))
+            return Planner._closed_to(self, gang)
+
+    engine.planner.__class__ = Failing
+
+
+@dataclass(slots=True)
+class Isolation:
+    """Compares the plans before and after each input; one for all Corrals."""
+
+    _plans: Plans = field(default_factory=dict)
+    _held: dict[str, str] = field(default_factory=dict)
+    _key: GangKey | None = None
+    _was_bound: bool = False
+
+    def takes(self, life: Life, subject: Subject) -> None:
+        """Remember what might change."""
+        engine = life.engine
+        self._held = {uid: booking.node for uid, booking in engine.cluster.held.items()}
+        if subject is None:
+            return
+        self._plans = _plans(engine)
+        uid = subject if isinstance(subject, str) else _uid_of(subject)
+        self._key = engine.ledger.gang_of.get(uid)
+        self._was_bound = uid in engine.cluster.bound
+
+    def taken(self, life: Life, subject: Subject, effects: Sequence[Effect]) -> None:
+        """Raises: Violation."""
+        if subject is None:
+            self._nothing_moves(life)
+        elif isinstance(subject, str):
+            self._only_its_own(life, subject, effects)
+        elif not isinstance(subject, Listed) and isinstance(subject.record, PodRecord | JobRecord):
+            self._event(life, subject, subject.record)
+
+    def _nothing_moves(self, life: Life) -> None:
+        held = life.engine.cluster.held
+        for uid, node in self._held.items():
+            now = held.get(uid)
+            require(
+                now is None or now.node == node,
+                f"I10: {uid} is held on {node}, and a tick later on {now and now.node}",
+            )
+
+    def _only_its_own(self, life: Life, uid: str, effects: Sequence[Effect]) -> None:
+        ledger = life.engine.ledger
+        for key, before, now in self._changed(life, (self._key,)):
+            require(False, f"I10: a request about {uid} changes the plan of {key}: {before}, {now}")
+        for effect in effects:
+            if isinstance(effect, Bind | Refuse | Wake | Ungate) and effect.uid != uid:
+                other = ledger.gang_of.get(effect.uid)
+                require(
+                    other is not None and other == self._key,
+                    f"I10: a request about {uid} of gang {self._key} has {effect} of {other}",
+                )
+
+    def _event(self, life: Life, event: Event, record: PodRecord | JobRecord) -> None:
+        ledger = life.engine.ledger
+        if isinstance(record, JobRecord):
+            own: tuple[GangKey | None, ...] = tuple(dialects.keys_of(record))
+        else:
+            own = (self._key, ledger.gang_of.get(record.uid))
+        for key, before, now in self._changed(life, own):
+            what = f"I10: the {named(event)} changes the plan of {key}: {before}, {now}"
+            require(now.items() <= before.items(), what)
+            require(isinstance(record, PodRecord) and isinstance(event, Applied), what)
+            assert isinstance(record, PodRecord)
+            is_news = bool(record.node) and not self._was_bound
+            require(is_news and record.node in before.values(), what)
+            require(self._is_taken(life, record), f"{what}; {record.node} had room for both")
+
+    def _is_taken(self, life: Life, record: PodRecord) -> bool:
+        """Whether what was held on the pod's node does not fit beside what runs there now."""
+        node: Any = life.streams["Node"].mirror.get(record.node)
+        pods: dict[str, Any] = life.streams["Pod"].mirror
+        there = [(each.node, each.request) for each in pods.values() if counts(each)]
+        booked = life.engine.cluster.held
+        there += [
+            (record.node, amounts_of(life.engine, booked[uid].request) if uid in booked else ())
+            for uid, on in self._held.items()
+            if on == record.node and uid != record.uid
+        ]
+        lost = [uid for uid in self._held if self._held[uid] == record.node and uid not in booked]
+        there += [(record.node, self._request_of(life, uid)) for uid in lost if uid != record.uid]
+        totals = totals_by_node(there).get(record.node, {})
+        return node is None or bool(lacks(node, {}, tuple(totals.items())))
+
+    def _request_of(self, life: Life, uid: str) -> tuple[tuple[str, int], ...]:
+        """What was held for a member, present or absent, until now."""
+        for gang in life.engine.ledger.gangs.values():
+            if gang.has(uid):
+                return gang.member(uid).pod.request
+        return ()
+
+    def _changed(
+        self, life: Life, own: Sequence[GangKey | None]
+    ) -> Iterator[tuple[GangKey, dict[str, str], dict[str, str]]]:
+        now = _plans(life.engine)
+        if now == self._plans:
+            return
+        for key in dict.fromkeys((*self._plans, *now)):
+            before, after = self._plans.get(key, {}), now.get(key, {})
+            if key not in own and before != after:
+                yield key, before, after
+
+
+def _plans(engine: Engine) -> Plans:
+    return {key: dict(gang.plan) for key, gang in engine.ledger.gangs.items() if gang.plan}
+
+
+def _uid_of(event: Event) -> str:
+    return "" if isinstance(event, Listed) else getattr(event.record, "uid", "")

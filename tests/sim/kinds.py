@@ -1,0 +1,170 @@
+"""What a workload is: its kind, its pods, and what they ask for; drawn at random.
+
+group         plain pods of one group; some are fast: the first pod takes places for all
+driver        a group whose first pod declares the others and makes them once it runs
+job           a Job's pods
+jobset        two Jobs of one JobSet
+lws           a LeaderWorkerSet's only group, a leader and its workers
+statefulset   one after another, most of them; they run until somebody deletes them
+plain         ordinary pods
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from random import Random
+
+from app.dialects.life import FAST, SPARES
+from app.kube.objects import Shape, Toleration
+from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_LEVEL, SLICE_SIZE
+from tests.records import UNCONSTRAINED as ANYWHERE
+
+POOL = "pool"
+MAINTENANCE = "maintenance"  # key of the taint that some pods tolerate
+KINDS = (
+    "group", "group", "group", "job", "job", "job", "plain", "plain",
+    "driver", "jobset", "lws", "statefulset",
+)  # fmt: skip
+ANY_SHAPE = Shape()
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Pods that are alike. `part`: what the workload calls them, where it has several."""
+
+    pods: int
+    gpus: int
+    cpu: int
+    shape: Shape = ANY_SHAPE
+    part: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Workload:
+    """One gang, or some ordinary pods. `epoch` grows with each re-creation under the same name."""
+
+    name: str
+    kind: str
+    templates: tuple[Template, ...]
+    annotations: dict[str, str]
+    priority: int
+    is_gated: bool
+    seconds: float  # that each of its pods runs
+    declared: int
+    replaces: bool = True  # pods that failed or went are made again
+    fails: bool = False  # our search for its places raises
+    is_gradual: bool = False  # a pod is only made once another one runs
+    is_led: bool = False  # its leader and its workers are one pod set group
+    epoch: int = 0
+    uids: dict[str, None] = field(default_factory=dict)  # every pod it ever had, this epoch
+    names: dict[str, Template] = field(default_factory=dict)  # pods that should be there, by name
+    made: dict[str, None] = field(default_factory=dict)  # names of those that were, this epoch
+    ended: int = 0  # pods that ended and were made anew, this epoch
+    is_over: bool = False
+    resized_at: float = -1e9  # when `declared` last changed
+    owner_uid: str = ""
+    lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
+
+    @property
+    def is_gang(self) -> bool:
+        return self.kind != "plain"
+
+    @property
+    def required(self) -> str:
+        """The level all its pods must be in one domain of, or ""."""
+        return self.annotations.get(REQUIRED, "")
+
+    def number(self, name: str) -> int:
+        """The pod's number among those of its template."""
+        number = int(name.rpartition("-")[2])
+        for template in self.templates[:-1]:
+            if template is self.names[name]:
+                break
+            number -= template.pods
+        return number
+
+    def awaits(self, name: str) -> str:
+        """The pod that has to run before this one is made; "": none."""
+        if not self.is_gradual or name.endswith("-0"):
+            return ""
+        before = int(name.rpartition("-")[2]) - 1
+        return f"{self.name}-{0 if self.kind == 'driver' else before}"
+
+
+def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Workload:
+    """A new workload of a random kind, without a name."""
+    kind = rng.choice(KINDS)
+    size = min(rng.choice((1, 2, 2, 3, 3, 4, 4, 5, 6, 8)), most_pods)
+    templates = _templates(rng, kind, size, most_gpus)
+    pods = sum(template.pods for template in templates)
+    is_gang = kind != "plain"
+    is_led = kind == "lws" and len(templates) > 1 and rng.random() < 0.5
+    is_whole = len(templates) == 1 and kind != "lws"
+    return Workload(
+        name="",
+        kind=kind,
+        templates=templates,
+        annotations=_annotations(rng, kind, pods if is_whole else 1, is_led) if is_gang else {},
+        priority=rng.choice((0, 0, 0, 5, 10)),
+        is_gated=is_gang and rng.random() < gated_share,
+        seconds=rng.uniform(5.0, 60.0),
+        declared=pods,
+        replaces=rng.random() < 0.8,
+        is_gradual=kind == "driver" or (kind == "statefulset" and rng.random() < 0.7),
+        is_led=is_led,
+        lacks_volume=rng.choice(("first", "all", "all")) if is_gang and rng.random() < 0.1 else "",
+    )
+
+
+def _templates(rng: Random, kind: str, size: int, most_gpus: int) -> tuple[Template, ...]:
+    gpus = rng.choice([amount for amount in (1, 1, 2, 4, 8) if amount <= most_gpus])
+    shape = Shape()
+    if rng.random() < 0.15:
+        shape = Shape(selector=((POOL, "a"),))
+    elif rng.random() < 0.2:
+        shape = Shape(tolerations=(Toleration(MAINTENANCE, "Exists", "", ""),))
+    other = rng.choice((0, 1, max(gpus // 2, 1)))
+    match kind:
+        case "plain":
+            most = rng.choice((0, 1, gpus, most_gpus))
+            return (Template(rng.randint(1, 3), most, 1000, shape),)
+        case "group" if size >= 3 and rng.random() < 0.3:
+            first = rng.randint(1, size - 1)
+            return (Template(first, gpus, 2000, shape), Template(size - first, other, 500, shape))
+        case "driver":
+            workers = Template(max(size - 1, 1), gpus, 1000, shape, "workers")
+            return (Template(1, other if rng.random() < 0.5 else 0, 500, shape, "driver"), workers)
+        case "jobset" if size >= 2:
+            workers = Template(size - 1, gpus, 1000, shape, "workers")
+            return (Template(1, other, 500, shape, "leader"), workers)
+        case "lws" if size >= 2 and rng.random() < 0.6:
+            workers = Template(size - 1, gpus, 1000, shape, "worker")
+            return (Template(1, other, 500, shape, "leader"), workers)
+    return (Template(size, gpus, 1000, shape),)
+
+
+def _annotations(rng: Random, kind: str, pods: int, is_led: bool) -> dict[str, str]:
+    wishes = _wishes(rng, pods)
+    if is_led and ANYWHERE in wishes:
+        wishes = {PREFERRED: RACK}
+    if kind == "group" and rng.random() < 0.3:
+        wishes[FAST] = "true"
+    if rng.random() < 0.12:
+        wishes[SPARES] = rng.choice(("1", "1", "2"))
+    return wishes
+
+
+def _wishes(rng: Random, pods: int) -> dict[str, str]:
+    wish = rng.choice(("rack", "rack", "rack", "block", "prefer", "any", "slices", "layers"))
+    level = rng.choice((BLOCK, RACK))
+    if wish == "slices" and pods % 2 == 0:
+        return {REQUIRED: BLOCK, SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
+    if wish == "layers" and pods % 4 == 0:
+        layers = [{"topology": BLOCK, "size": 4}, {"topology": RACK, "size": 2}]
+        return {SLICE_LAYERS: json.dumps(layers)}
+    if wish == "prefer":
+        return {PREFERRED: level}
+    if wish == "any":
+        return {ANYWHERE: "true"}
+    return {REQUIRED: BLOCK if wish == "block" else RACK}

@@ -1,0 +1,48 @@
+"""Who looks on at a Corral: every input, every answer and every effect; `checks.py` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from app.kube.events import Event
+from app.kube.objects import PodRecord
+from app.state.answers import FilterAnswer
+from app.state.effects import Bind, BindOutcome, Effect
+from tests.sim.isolation import Subject
+
+if TYPE_CHECKING:
+    from tests.sim.corral import Corral
+
+
+class Observer(Protocol):
+    """In the order in which it is called for one input."""
+
+    def takes(self, corral: Corral, subject: Subject) -> None:
+        """The engine is about to take an input."""
+
+    def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
+        """The engine has taken it, and nothing has followed yet."""
+
+    def answered(
+        self, corral: Corral, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
+    ) -> None:
+        """/filter is about to be answered like this."""
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """These effects are about to be carried out."""
+
+    def took(self, corral: Corral, text: str) -> None:
+        """One input is done with; `text` says what it was."""
+
+    def crash_after(self, corral: Corral, effects: Sequence[Effect]) -> int | None:
+        """After how many of these effects the process dies; None: it does not."""
+
+    def heard(self, corral: Corral, event: Event) -> None:
+        """A watch event has been taken."""
+
+    def posting(self, corral: Corral, bind: Bind) -> None:
+        """This binding has reached the API server."""
+
+    def bind_ended(self, corral: Corral, bind: Bind, outcome: BindOutcome) -> None:
+        """The engine is about to hear of this."""

@@ -1,0 +1,199 @@
+"""Is there a place for a gang? Searched in the API server's truth with the placement core.
+
+Holds do not count, but for those that are meant to last: of pods that a gang expects, and spares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from app.dialects import corral as own
+from app.dialects.membership import GangKey, Membership
+from app.kube.objects import Amounts, NodeRecord, PodRecord
+from app.state.cluster import is_open
+from app.state.planner import OPTIONS
+from tests.records import BLOCK, RACK
+from tests.sim.api import ApiServer
+from tests.sim.node_filters import Totals, counts, lacks, may_be_on, totals_by_node
+from tests.sim.told import claim_of, domain
+from topology import tree as trees
+from topology.answer import Placement
+from topology.capacity import Capacity
+from topology.errors import InvalidRequest
+from topology.groups import find
+from topology.levels import NODE_LEVEL
+from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice
+from topology.resources import Mask, ResourceAxis
+from topology.tree import Tree
+
+LEVELS = (BLOCK, RACK, NODE_LEVEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What nobody else may have: nodes, and amounts (node, amounts) on others."""
+
+    nodes: frozenset[str]
+    amounts: tuple[tuple[str, Amounts], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pod that waits for a place, or one that is to come."""
+
+    pod: PodRecord
+    constraint: Constraint
+    slices: tuple[Slice, ...] = ()
+    pod_set: str = ""
+    group: str = ""
+
+    @property
+    def role(self) -> tuple[object, ...]:
+        return (self.pod_set, self.pod.request, own.own_shape(self.pod)[0])
+
+
+def wanted(pod: PodRecord) -> Wanted:
+    """A member that is there."""
+    claim = claim_of(pod)
+    assert claim is not None
+    return Wanted(pod, claim.constraint, claim.slices, claim.pod_set, claim.pod_set_group)
+
+
+def to_come(claims: Iterable[Membership], there: list[PodRecord], missing: int) -> list[Wanted]:
+    """The pods that a gang may start without: those a driver declares, or more of the first."""
+    templates = next((claim.life.templates for claim in claims if claim.life.templates), ())
+    if not templates:
+        first = min(there, key=lambda pod: (pod.created, pod.name))
+        like = msgspec.structs.replace(first, shape=own.own_shape(first)[0])
+        return [wanted(like)] * missing
+    known = [claim.pod_set for pod in there if (claim := claim_of(pod)) is not None]
+    return [
+        Wanted(template.like, template.constraint, template.slices, template.pod_set)
+        for template in templates
+        for _ in range(template.pods - known.count(template.pod_set))
+    ]
+
+
+def first_fit(api: ApiServer, pod: PodRecord, taken: Taken) -> str:
+    """The first node that could take an ordinary pod, or ""."""
+    pods = [(each.node, each.request) for each in api.pods.values() if counts(each)]
+    totals = totals_by_node([*pods, *taken.amounts])
+    for node in api.list("Node"):
+        of_node: Totals = totals.get(node.name, {})
+        may = node.name not in taken.nodes and may_be_on(node, pod.shape)
+        if may and not lacks(node, of_node, pod.request):
+            return str(node.name)
+    return ""
+
+
+def place(
+    api: ApiServer, key: GangKey, waiting: list[Wanted], bound: list[PodRecord], taken: Taken
+) -> Placement | None:
+    """A place for all of these beside those that run, if there is one."""
+    levels = LEVELS if any(map(_names_levels, waiting)) else (NODE_LEVEL,)
+    axis = ResourceAxis()
+    for each in waiting:
+        axis.vector(each.pod.request)
+    tree, capacity = _books(api, axis, levels, taken)
+    roles: dict[tuple[object, ...], list[Wanted]] = {}
+    for each in waiting:
+        roles.setdefault(each.role, []).append(each)
+    ordered = sorted(roles.values(), key=lambda role: _demand(role[0].pod), reverse=True)
+    is_free = np.array([name not in taken.nodes for name in tree.nodes], dtype=np.bool_)
+    masks: dict[Hashable, Mask] = {
+        str(index): _mask(api, tree, role, _pinned(api, role[0], bound)) & is_free
+        for index, role in enumerate(ordered)
+    }
+    try:
+        pod_sets = _pod_sets(ordered, axis, is_led=not bound)
+        gang = Gang(str(key), Group("gang", pod_sets))
+        found = find(tree, capacity, gang, masks, OPTIONS)
+    except InvalidRequest:
+        return None
+    return found if isinstance(found, Placement) else None
+
+
+def _pod_sets(roles: list[list[Wanted]], axis: ResourceAxis, *, is_led: bool) -> tuple[PodSet, ...]:
+    """One for each role; of a pod set group the single pod leads the others."""
+    grouped = [index for index, role in enumerate(roles) if role[0].group]
+    leader = -1
+    if is_led and len(grouped) == 2:
+        leader = min(reversed(grouped), key=lambda index: len(roles[index]))
+    return tuple(
+        PodSet(
+            name=str(index),
+            pods=len(role),
+            request=axis.vector(role[0].pod.request),
+            shape=str(index),
+            constraint=role[0].constraint,
+            slices=role[0].slices,
+            leader=Leader(str(leader), axis.vector(roles[leader][0].pod.request), str(leader))
+            if leader >= 0 and index in grouped
+            else None,
+        )
+        for index, role in enumerate(roles)
+        if index != leader
+    )
+
+
+def _names_levels(each: Wanted) -> bool:
+    return bool(each.slices or each.constraint.required or each.constraint.preferred)
+
+
+def _books(
+    api: ApiServer, axis: ResourceAxis, levels: tuple[str, ...], taken: Taken
+) -> tuple[Tree, Capacity]:
+    paths = {}
+    for node in api.list("Node"):
+        above = [node.labels.get(level, "") for level in levels[:-1]]
+        if all(above):
+            paths[node.name] = (*above, node.name)
+    for record in (*api.list("Node"), *api.list("Pod")):
+        axis.vector(record.allocatable if isinstance(record, NodeRecord) else record.request)
+    tree = trees.build(levels, paths, generation=1)
+    capacity = Capacity(axis, tree)
+    for name, slot in tree.slot_of.items():
+        node = api.nodes[name]
+        capacity.set_node(slot, axis.vector(node.allocatable), is_open=is_open(node))
+    used = [(pod.node, pod.request) for pod in api.list("Pod") if counts(pod)]
+    for on, amounts in (*used, *taken.amounts):
+        if on in tree.slot_of:
+            capacity.use(tree.slot_of[on], axis.vector(amounts))
+    return tree, capacity
+
+
+def _pinned(api: ApiServer, like: Wanted, bound: list[PodRecord]) -> set[str] | None:
+    """The domains its role, or its group, runs in where one is required; None: anywhere."""
+    required = like.constraint.required
+    same = [
+        pod
+        for pod in map(wanted, bound)
+        if (pod.group == like.group if like.group else pod.role == like.role)
+    ]
+    if not required or not same:
+        return None
+    nodes: Mapping[str, NodeRecord] = api.nodes
+    domains = {domain(nodes[each.pod.node], required) for each in same if each.pod.node in nodes}
+    # In several domains (a node was moved), which one counts is the engine's choice.
+    return domains if len(domains) == 1 else set()
+
+
+def _mask(api: ApiServer, tree: Tree, role: list[Wanted], pinned: Set[str] | None) -> Mask:
+    """Where each pod of the role may be; those that were narrowed may differ."""
+    level = next((level for level in (RACK, BLOCK) if level in tree.levels), "")
+    may = []
+    for name in tree.nodes:
+        node = api.nodes[name]
+        inside = pinned is None or bool(
+            level and pinned & {domain(node, BLOCK), domain(node, RACK)}
+        )
+        may.append(inside and all(may_be_on(node, each.pod.shape) for each in role))
+    return np.array(may, dtype=np.bool_)
+
+
+def _demand(pod: PodRecord) -> list[tuple[str, int]]:
+    return sorted(pod.request, key=lambda row: ("/" in row[0], row[0], row[1]), reverse=True)
