@@ -34,6 +34,7 @@ from app.extender.guard import Bounds
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
+from app.journal_file import JournalFile
 from app.kube import reflector
 from app.kube.client import Client
 from app.kube.events import KINDS, Event, Kind
@@ -44,6 +45,7 @@ from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
 from app.state.engine import Engine
+from app.state.journal import Recorder
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
 from topology.errors import InvalidTopology
@@ -65,6 +67,7 @@ class Corral:
         self.settings = settings
         self.metrics = Metrics()
         self.engine = Engine(engine_settings(settings), self._fault)
+        self._journal: JournalFile | None = None
         self.extender_url = ""
         self.api_url = ""
         self.admission_url = ""
@@ -79,10 +82,13 @@ class Corral:
     async def __aenter__(self) -> Corral:
         self._listen()
         try:
+            self._keep_journal()
             self._transport = await self._connected()
         except BaseException:
             for listener in self._listeners:
                 listener.close()
+            if self._journal is not None:
+                self._journal.close()
             raise
         self._wire()
         for name, work in self._works():
@@ -137,6 +143,8 @@ class Corral:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._transport.close()
+        if self._journal is not None:
+            self._journal.close()
         self._collector.restore()
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -211,6 +219,14 @@ class Corral:
             for listener in self._listeners:
                 listener.close()
             raise
+
+    def _keep_journal(self) -> None:
+        """Have every input of the engine written down, if that is asked for."""
+        settings = self.settings
+        if settings.journal is not None:
+            journal = self._journal = JournalFile(settings.journal, settings.journal_bytes)
+            self.engine = Recorder(self.engine, journal.write)
+            self.metrics.journal_bytes.set_function(lambda: journal.size)
 
     def _applications(self) -> list[FastAPI]:
         """What is served to kube-scheduler and to people, in the order of their listeners."""

@@ -157,6 +157,11 @@ class Metrics:
             "Time the last look at the books took, during which nobody was answered",
             registry=self.registry,
         )
+        self.journal_bytes = Gauge(
+            "corral_journal_bytes",
+            "Bytes of journal kept so far; stands still once it is full",
+            registry=self.registry,
+        )
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
             "How late the last tick came: work that did not yield",

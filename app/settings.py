@@ -135,6 +135,10 @@ class Settings(BaseSettings):
     keep_alive_seconds: Annotated[int, Field(ge=91, le=86_400)] = 120  # Go's client idles for 90
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 16_384  # one per held /bind
 
+    # What happened
+    journal: Path | None = None  # every input of the engine, for `corral replay`; none: none kept
+    journal_bytes: Annotated[int, Field(ge=MIB, le=1024 * 1024 * MIB)] = 1024 * MIB
+    # ^ it ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import demo, sandbox, serve
+from app.cli import demo, replay, sandbox, serve
 
 main = typer.Typer(
     name="corral",
@@ -27,3 +27,4 @@ def corral() -> None:
 main.command("serve")(serve.serve)
 main.command("demo")(demo.demo)
 main.command("sandbox")(sandbox.sandbox)
+main.command("replay")(replay.replay)

@@ -32,6 +32,10 @@ def serve(
         str | None,
         typer.Option(metavar="NAME", help="Plan for pods of this spec.schedulerName [corral]"),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every input there, for `corral replay`"),
+    ] = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML file with any of the settings")
     ] = None,
@@ -46,6 +50,7 @@ def serve(
         "api_listen": api_listen,
         "levels": levels,
         "scheduler_name": scheduler_name,
+        "journal": journal,
         "settings": settings,
     }
     try:

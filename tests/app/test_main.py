@@ -6,6 +6,7 @@ The tests play kube-scheduler by hand, so that each step is visible.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator
@@ -24,6 +25,7 @@ from app.sandbox.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings
 from app.state.gangs import Phase
 from app.state.planner import Planner
+from app.state.replay import replay
 from tests.app.polling import until
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
 from tests.workloads import behind_gate, gates_of
@@ -294,6 +296,23 @@ async def test_a_search_that_fails_is_counted_and_costs_only_its_own_gang(tmp_pa
                 await plane.create(member(rank, gang=name))
         await until(lambda: errors("corral_engine_errors_total", {"input": "part"}))
         await until(lambda: len(plane.corral.engine.cluster.held) == 2)
+
+
+@pytest.mark.slow
+async def test_a_journal_of_all_that_happened_is_kept_and_plays_again(tmp_path):
+    path = tmp_path / "journal"
+    async with running(tmp_path, journal=path) as plane:
+        pods = [await plane.create(member(rank)) for rank in range(2)]
+        nodes = [await plane.pinned(each) for each in pods]
+        bound = (plane.bind(each, node) for each, node in zip(pods, nodes, strict=True))
+        assert await asyncio.gather(*bound) == ["", ""]
+        size = plane.corral.metrics.registry.get_sample_value("corral_journal_bytes")
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert list(replay(lines)) == []
+    assert {json.loads(line).get("call") for line in lines} >= {
+        "apply", "tick", "filter", "bind_arrived", "bind_finished", "drain",
+    }  # fmt: skip
+    assert 0 < size <= path.stat().st_size
 
 
 @pytest.mark.slow

@@ -1,0 +1,57 @@
+"""The journal of this process as a file: kept until it is full, then closed and said so.
+
+FILE            every input of the engine since this process began, for `corral replay`
+FILE.previous   the one of the process before, which may be why there is a new one
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from app.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+
+class JournalFile:
+    """Takes lines, of which it keeps as many as fit; never raises once it is open.
+
+    Units: `most_bytes` and `size` in bytes. Raises: SettingsError if the file cannot be made.
+    """
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.size = 0
+        self._path, self._most_bytes = path, most_bytes
+        try:
+            if path.exists():
+                path.replace(path.with_name(f"{path.name}.previous"))
+            self._file = path.open("xb")
+        except OSError as error:
+            raise SettingsError(f"journal {path}: cannot be written: {error}") from error
+
+    def write(self, line: bytes) -> None:
+        """Keep this line, unless one before it could not be kept."""
+        if self._file.closed:
+            return
+        if self.size + len(line) > self._most_bytes:
+            self._end(f"it has {self._most_bytes} bytes, which is all it may")
+            return
+        try:
+            self._file.write(line)
+        except OSError as error:
+            self._end(str(error))
+            return
+        self.size += len(line)
+
+    def close(self) -> None:
+        """Write out what is still in memory."""
+        try:
+            self._file.close()
+        except OSError as error:
+            log.error("journal", path=str(self._path), problem=str(error))
+
+    def _end(self, problem: str) -> None:
+        log.warning("journal ends", path=str(self._path), problem=problem)
+        self.close()

@@ -1,0 +1,82 @@
+"""`corral replay`: what `corral serve --journal` has written, played again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import main
+from app.kube.events import Listed
+from app.state.engine import Engine
+from app.state.journal import Recorder
+from tests.app.state.world import World, four_racks, members
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["replay", *map(str, arguments)])
+
+
+@pytest.fixture
+def journal(tmp_path):
+    """A gang that is placed and bound."""
+    path = tmp_path / "journal"
+    with path.open("wb") as file:
+
+        class Recorded(World):
+            def built(self):
+                return Recorder(Engine(self.settings), file.write)
+
+        world = Recorded(four_racks())
+        pods = members("g", 3)
+        world.put(*pods)
+        world.tick()
+        assert len(world.schedule(*pods)) == 3
+        world.apply(Listed("Pod", tuple(world.pods.values())))
+    return path
+
+
+def test_a_journal_played_again_comes_to_the_same(journal):
+    ran = run(journal)
+    assert ran.exit_code == 0
+    lines = len(journal.read_bytes().splitlines())
+    assert ran.output == f"equal: {lines} lines\n"
+
+
+def test_an_answer_that_is_another_is_shown_with_its_line(journal):
+    lines = journal.read_bytes().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if b'"call":"filter"' in line)
+    answer = json.loads(lines[at + 1])
+    lines[at + 1] = json.dumps({**answer, "digest": "0" * 16}).encode() + b"\n"
+    journal.write_bytes(b"".join(lines))
+    ran = run(journal)
+    assert ran.exit_code == 1
+    assert f"differs: line {at + 1}, filter at " in ran.output
+    assert "equal" not in ran.output
+
+
+def test_a_torn_last_line_is_told_and_no_difference(journal):
+    journal.write_bytes(journal.read_bytes()[:-10])
+    ran = run(journal)
+    assert ran.exit_code == 0
+    assert "is torn after" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b'{"journal":99,"settings":{}}\n', "version 99 is not known", id="version"),
+        pytest.param(b"no journal\n", "journal line 1", id="another_file"),
+        pytest.param(b"", "journal line 1", id="empty"),
+        pytest.param(None, "No such file", id="absent"),
+    ],
+)
+def test_what_is_no_journal_is_said_in_one_sentence(tmp_path, content, said):
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    ran = run(path)
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1

@@ -1,0 +1,53 @@
+"""The file a journal is kept in: its bound, what was there before, and a disk that is full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import SettingsError
+from app.journal_file import JournalFile
+
+
+def test_lines_are_kept_in_their_order(tmp_path):
+    journal = JournalFile(tmp_path / "j", 100)
+    for line in (b"one\n", b"two\n"):
+        journal.write(line)
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == b"one\ntwo\n"
+    assert journal.size == 8
+
+
+def test_a_full_journal_ends_with_a_whole_line_and_takes_no_shorter_one_later(tmp_path):
+    journal = JournalFile(tmp_path / "j", 10)
+    for line in (b"first\n", b"second\n", b"3\n"):
+        journal.write(line)
+    assert (tmp_path / "j").read_bytes() == b"first\n"
+    assert journal.size == 6
+
+
+def test_the_journal_of_the_process_before_is_kept_beside_the_new_one(tmp_path):
+    for said in (b"first\n", b"second\n", b"third\n"):
+        journal = JournalFile(tmp_path / "j", 100)
+        journal.write(said)
+        journal.close()
+    assert (tmp_path / "j").read_bytes() == b"third\n"
+    assert (tmp_path / "j.previous").read_bytes() == b"second\n"
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"journal .*absent/j: cannot be written: .*No such"):
+        JournalFile(tmp_path / "absent" / "j", 100)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
+def test_a_full_disk_ends_the_journal_and_nothing_else(tmp_path):
+    journal = JournalFile(tmp_path / "j", 10**6)
+    journal.close()
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        journal._file = full
+        for _ in range(3):
+            journal.write(b"line\n")
+        assert full.closed
+    assert journal.size == 0
