@@ -56,7 +56,7 @@ LATE = 1.0  # seconds of lag that count as a fault
 class Asked:
     """The last /filter: asking the same again at once must give the same."""
 
-    corral: Corral
+    life: Life
     inputs: int
     uid: str
     names: frozenset[str]
@@ -135,12 +135,12 @@ class Checks:
         asked, offered = self._asked, frozenset(names)
         if (
             asked is not None
-            and asked.corral is corral
+            and asked.life is life
             and (asked.inputs, asked.uid, asked.names) == (life.inputs - 1, pod.uid, offered)
         ):
             same = type(answer) is type(asked.answer) and answer == asked.answer
             require(same, f"I9: asked again, {pod.name} hears {answer}, not {asked.answer}")
-        self._asked = Asked(corral, life.inputs, pod.uid, offered, answer)
+        self._asked = Asked(life, life.inputs, pod.uid, offered, answer)
 
     def _count_lag(self, life: Life) -> None:
         for stream, fault in (
@@ -193,10 +193,11 @@ class Checks:
 
     def _starts_whole(self, life: Life, key: GangKey, binds: list[Bind]) -> None:
         members = members_of(life, key)
-        if has_started(life, members):
+        # One that is bound, comes to /bind once more and hears the same again starts nothing.
+        bound = {bind.uid for bind in binds} - {pod.uid for pod in members if pod.node}
+        if not bound or has_started(life, members):
             return
         needed = start_of(life, key, members)
-        bound = {bind.uid for bind in binds}
         gang = life.engine.ledger.gangs[key]
         held = places_held(gang)
         require(
