@@ -35,11 +35,8 @@ def keep_place(gang: Gang, lost: Member, until: float) -> str:
 def review(gang: Gang, now: float) -> None:
     """Bring the places kept in line with the last roll call and the time."""
     is_over = not gang.roll.members_live or bool(gang.roll.problem)
-    for uid, each in list(gang.absent.items()):
-        lost = gang.members.get(each.instead_of)
-        is_done = lost is not None and lost.is_done  # nobody comes instead of it
-        if is_over or is_done or each.until <= now:
-            del gang.absent[uid]
+    for uid in [uid for uid, each in gang.absent.items() if is_over or each.until <= now]:
+        del gang.absent[uid]
     if not is_over:
         _drop_spares(gang)
         _expect_declared(gang)
@@ -55,6 +52,15 @@ def use_spare(gang: Gang, uid: str) -> None:
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
             kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
             return
+
+
+def expect_nobody(gang: Gang, done: Member) -> list[str]:
+    """Expect nobody instead of a member that has succeeded; returns the places that end."""
+    uid = done.pod.uid
+    ended = [kept for kept, each in gang.absent.items() if each.instead_of == uid]
+    for kept in ended:
+        del gang.absent[kept]
+    return ended
 
 
 def forget_lost(gang: Gang) -> None:

@@ -95,6 +95,8 @@ class Ledger:
         is_lost = (pod.is_finished and not member.is_done) or self.places.is_stranded(member)
         if before is not None and before.is_live and is_lost:
             self.places.keep(gang, before, now)
+        if member.is_done:
+            self.places.end(gang, member)
         if pod.uid in gang.plan and not member.is_live:
             self.review(gang, now)
         elif self._is_elsewhere(gang, before, member):

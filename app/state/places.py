@@ -63,6 +63,12 @@ class Places:
         else:
             absent.use_spare(gang, uid)
 
+    def end(self, gang: Gang, done: Member) -> None:
+        """A member has succeeded: end what is held for whoever would have replaced it."""
+        for uid in absent.expect_nobody(gang, done):
+            if uid in gang.plan:
+                self.holds.end(gang, uid, "")
+
     def is_stranded(self, member: Member) -> bool:
         """Whether a member ends on a node that would not take it again: its place is lost."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from app.state.answers import Pinned, Rejected
 from app.state.gangs import Phase
@@ -122,7 +123,8 @@ def driver_with_workers():
     return world
 
 
-def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goes():
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "gone_at_once"])
+def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goes(is_seen):
     world = driver_with_workers()
     leader = next(each for each in world.pods.values() if each.name == "driver")
     lost = [each for each in world.pods.values() if each.node == leader.node]
@@ -130,6 +132,8 @@ def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goe
     world.tick()
     assert len(world.held) == len(lost)
     world.put(msgspec.structs.replace(leader, phase="Succeeded"))
+    if not is_seen:  # before the next roll call
+        world.delete(leader)
     world.tick()
     assert len(world.held) == len(lost) - 1
 
