@@ -44,13 +44,13 @@ class Holds:
 
     def end(self, gang: Gang, uid: str, sentence: str) -> None:
         """End one member's part of the plan; if it is at /bind, that is refused."""
-        if uid in gang.arrived:
-            self.voice.out.append(Refuse(uid, sentence))
-        if self.give_back(gang, uid):
+        if self.give_back(gang, uid, sentence):
             self.capacity_grew()
 
-    def give_back(self, gang: Gang, uid: str) -> bool:
-        """End one member's part of the plan to plan it anew; True if something was held."""
+    def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
+        """The same, to plan it anew; True if something was held."""
+        if uid in gang.arrived:
+            self.voice.out.append(Refuse(uid, sentence))
         booking = self.cluster.release(uid)
         if booking is not None:
             self.freed_nodes[booking.node] = None

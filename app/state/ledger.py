@@ -253,7 +253,7 @@ class Ledger:
         """
         again = gang.plan.keys() - gang.posted - (gang.answered - {member.pod.uid})
         for uid in sorted(again):
-            self.holds.give_back(gang, uid)
+            self.holds.give_back(gang, uid, sentences.planned_elsewhere(gang.key))
         if self._plan(gang, now, offer):
             return True
         self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now)

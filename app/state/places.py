@@ -34,6 +34,11 @@ class Places:
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
         """A member is lost while others run: hold its node for whoever replaces it."""
+        until = now + self.settings.owed_seconds
+        for place in gang.absent.values():
+            if place.instead_of == lost.pod.uid:
+                place.until = until  # its node had failed before: there is another one for it
+                return
         others = [
             member
             for uid, member in gang.members.items()
@@ -41,11 +46,6 @@ class Places:
         ]
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
-        until = now + self.settings.owed_seconds
-        for place in gang.absent.values():
-            if place.instead_of == lost.pod.uid:
-                place.until = until  # its node had failed before: there is another one for it
-                return
         uid = absent.keep_place(gang, lost, until)
         self.expecting[gang.key] = None
         self._hold(gang, uid, lost, others, now)

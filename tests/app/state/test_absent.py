@@ -61,6 +61,17 @@ def test_without_owed_seconds_nothing_is_held():
     assert world.held == {}
 
 
+def test_without_owed_seconds_another_node_is_held_only_while_the_lost_pod_is_shown():
+    world = started(total=3, owed_seconds=0.0)
+    lost = world.pods["uid-g1"]
+    world.delete(world.engine.cluster.nodes[lost.node])
+    world.tick()
+    assert len(world.held) == 1
+    world.delete(lost)
+    world.tick()
+    assert world.held == {}
+
+
 def test_a_member_that_succeeds_leaves_nothing_held():
     world = started()
     world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))

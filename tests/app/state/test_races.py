@@ -236,6 +236,19 @@ def test_a_place_that_is_dropped_when_another_is_taken_leaves_no_trace():
     assert sorted(world.held) == ["uid-h0", "uid-h1"]
 
 
+def test_a_member_that_is_planned_elsewhere_has_its_earlier_bind_request_refused():
+    world = World(four_racks(), members("g", 3))
+    first, second, _ = (world.pods[f"uid-g{i}"] for i in range(3))
+    on = world.held[first.uid]
+    assert isinstance(world.filter(first), Pinned)
+    world.bind(first, on)
+    # Another kube-scheduler leads now, and the node has refused the pod meanwhile.
+    world.filter(first, [name for name in world.engine.cluster.nodes if name != on])
+    assert first.uid in {effect.uid for effect in world.told(Refuse)}
+    assert world.held.get(first.uid, "") != on
+    assert second.uid not in {effect.uid for effect in world.told(Refuse)}
+
+
 def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planned_again():
     world = World(four_racks(), members("g", 3))
     first, second, _ = (world.pods[f"uid-g{i}"] for i in range(3))
