@@ -24,6 +24,7 @@ from app.state.settings import EngineSettings
 from app.state.voice import Voice
 
 PUSH_SECONDS = 1.0  # between two looks for gates that are still there
+IN_VAIN = 3  # losses that a hold in vain counts for: others did without it for long
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,11 @@ class Barrier:
             gang = self.ledger.gangs[key]
             first = min(gang.arrived.values(), default=math.inf)
             if now >= first + self.settings.gang_bind_seconds:
-                self.ledger.lose_plan(gang, "not every member reached its binding in time", now)
+                why = "not every member reached its binding in time"
+                self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
             elif not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
                 why = "kube-scheduler did not ask for every member in time"
-                self.ledger.lose_plan(gang, why, now)
+                self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
             else:
                 self._push(gang, now)
 

@@ -259,20 +259,23 @@ class Ledger:
         self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now)
         return False
 
-    def lose_plan(self, gang: Gang, why: str, now: float) -> None:
-        """Give up what is not being bound yet: holds end, held /bind requests are refused."""
+    def lose_plan(self, gang: Gang, why: str, now: float, *, losses: int = 1) -> None:
+        """Give up what is not being bound yet: holds end, held /bind requests are refused.
+
+        `losses`: for how many the back-off counts this one.
+        """
         sentence = sentences.plan_lost(gang.key, why)
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
             self.holds.end(gang, uid, sentence)
         gang.sentence, gang.sentence_at = sentence, None
-        self._back_off(gang, now)
+        self._back_off(gang, now, losses)
         self.move(gang, now)
         self.holds.capacity_grew()
 
-    def _back_off(self, gang: Gang, now: float) -> None:
+    def _back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
         backoff = self.settings.retry_seconds * 2.0**gang.plans_lost
         gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
-        gang.plans_lost = min(gang.plans_lost + 1, 16)
+        gang.plans_lost = min(gang.plans_lost + losses, 16)
         self._retry_at = min(self._retry_at, gang.not_before)
 
     def _plan(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:

@@ -181,3 +181,21 @@ def test_no_member_passes_to_a_node_that_is_not_its_own():
         assert bound_by(arrive(world, uid, swapped)) == {}
     assert isinstance(world.filter(world.pods["uid-g0"], [nodes["uid-g1"]]), Rejected)
     assert sorted(world.refused) == ["uid-g0", "uid-g1"]
+
+
+def test_a_gang_that_holds_in_vain_leaves_the_nodes_to_others_for_ever_longer():
+    """kube-scheduler's own filters turn one member away, so that it never comes to /filter."""
+    world = World(four_racks(), members("g", 2), gang_bind_seconds=20.0, retry_seconds=1.0)
+    first = world.pods["uid-g0"]
+    pauses, since = [], None
+    for _ in range(1000):
+        world.tick(0.2)
+        if not world.held:
+            since = since or world.now
+        elif first.uid not in world.gang("g").arrived:
+            if since is not None:
+                pauses.append(round(world.now - since))
+                since = None
+            assert isinstance(world.filter(first), Pinned)
+            world.bind(first, world.held[first.uid])
+    assert pauses == [1, 8, 60]
