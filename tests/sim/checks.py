@@ -58,7 +58,7 @@ class Asked:
 
     life: Life
     inputs: int
-    uid: str
+    pod: PodRecord
     names: frozenset[str]
     answer: FilterAnswer
 
@@ -136,11 +136,11 @@ class Checks:
         if (
             asked is not None
             and asked.life is life
-            and (asked.inputs, asked.uid, asked.names) == (life.inputs - 1, pod.uid, offered)
+            and (asked.inputs, asked.pod, asked.names) == (life.inputs - 1, pod, offered)
         ):
             same = type(answer) is type(asked.answer) and answer == asked.answer
             require(same, f"I9: asked again, {pod.name} hears {answer}, not {asked.answer}")
-        self._asked = Asked(life, life.inputs, pod.uid, offered, answer)
+        self._asked = Asked(life, life.inputs, pod, offered, answer)
 
     def _count_lag(self, life: Life) -> None:
         for stream, fault in (
