@@ -273,9 +273,9 @@ class Ledger:
         self.holds.capacity_grew()
 
     def _back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
-        backoff = self.settings.retry_seconds * 2.0**gang.plans_lost
-        gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
         gang.plans_lost = min(gang.plans_lost + losses, 16)
+        backoff = self.settings.retry_seconds * 2.0 ** (gang.plans_lost - 1)
+        gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
         self._retry_at = min(self._retry_at, gang.not_before)
 
     def _plan(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:

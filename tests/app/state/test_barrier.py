@@ -198,4 +198,4 @@ def test_a_gang_that_holds_in_vain_leaves_the_nodes_to_others_for_ever_longer():
                 since = None
             assert isinstance(world.filter(first), Pinned)
             world.bind(first, world.held[first.uid])
-    assert pauses == [1, 8, 60]
+    assert pauses == [4, 32, 60]

@@ -41,7 +41,7 @@ def test_the_barrier_gives_up_after_its_time_and_the_gang_is_tried_again():
     world.bind(gang[0], world.filter(gang[0]).node)
     world.tick(21.0)
     assert world.refused == [gang[0].uid]
-    world.tick(2.0)
+    world.tick(5.0)
     assert len(world.schedule(*gang)) == 2
 
 
