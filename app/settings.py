@@ -96,7 +96,8 @@ class Settings(BaseSettings):
     bind_seconds: Seconds = 8.0  # one binding with its retries; httpTimeout 30 is what bounds both
     refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
     rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
-    retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row …
+    retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row,
+    # thrice for one that was held in vain …
     retry_seconds_most: Seconds = 60.0  # … up to this
     narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
     # ^ nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.
