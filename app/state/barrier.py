@@ -24,7 +24,8 @@ from app.state.settings import EngineSettings
 from app.state.voice import Voice
 
 PUSH_SECONDS = 1.0  # between two looks for gates that are still there
-IN_VAIN = 3  # losses that a hold in vain counts for: others did without it for long
+IN_VAIN = 3  # losses that a hold in vain counts for
+UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,29 @@ class Barrier:
             first = min(gang.arrived.values(), default=math.inf)
             if now >= first + self.settings.gang_bind_seconds:
                 why = "not every member reached its binding in time"
-                self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
+                self._lose_in_vain(gang, why, now)
             elif not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
                 why = "kube-scheduler did not ask for every member in time"
-                self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
+                self._lose_in_vain(gang, why, now)
             else:
                 self._push(gang, now)
+
+    def _lose_in_vain(self, gang: Gang, why: str, now: float) -> None:
+        """Others did without these nodes for long: hold none again until there is some hope.
+
+        A member that kube-scheduler has not asked for may be one that its own filters turn away,
+        such as for a volume. Those we have turned away ourselves are called.
+        """
+        unheard = {
+            uid
+            for uid in gang.plan.keys() & gang.members.keys()
+            if uid not in gang.answered and not gang.members[uid].pod.gates
+        }
+        self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
+        if unheard:
+            gang.unheard = unheard
+            gang.not_before = now + UNHEARD_SECONDS
+            self.voice.call_back(gang, unheard)
 
     def _push(self, gang: Gang, now: float) -> None:
         """Wake and ungate again where a call or a patch may have been missed."""

@@ -49,6 +49,7 @@ class Filtering:
         if allowed is not None and member.allowed != allowed:
             member.allowed = allowed  # kube-scheduler has seen our patch before our watch did
             gang.asked = None
+        self.ledger.hear(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
             gang.rejected.pop(uid, None)

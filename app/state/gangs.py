@@ -66,7 +66,7 @@ class Gang:
 
     Invariants: `plan` covers unbound live members and absent ones only, each held on its planned
     node; `arrived` and `posted` are parts of `plan` and do not overlap; `misinformed` is a part of
-    `rejected`; `ungating` are members whose gate the watch still shows.
+    `rejected`; `ungating` are members whose gate the watch still shows; `unheard` are members.
     """
 
     key: GangKey
@@ -83,6 +83,7 @@ class Gang:
     answered: set[str] = field(default_factory=set)  # pinned in /filter
     arrived: dict[str, float] = field(default_factory=dict)  # held at /bind, since when
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
+    unheard: set[str] = field(default_factory=set)  # planned in vain: nobody asked for them
     rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
     misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
     asked: tuple[object, ...] | None = None  # what was searched for last; None: it may differ now

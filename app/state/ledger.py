@@ -129,9 +129,18 @@ class Ledger:
         gang.unnarrowed.discard(uid)
         gang.rejected.pop(uid, None)
         gang.misinformed.pop(uid, None)
+        self.hear(gang, uid, now)
         self.unreviewed[key] = None
         if uid in gang.plan or not gang.members:
             self.review(gang, now)
+
+    def hear(self, gang: Gang, uid: str, now: float) -> None:
+        """kube-scheduler asks for a member, or it is gone: there is hope once all were heard of."""
+        if uid in gang.unheard:
+            gang.unheard.discard(uid)
+            if not gang.unheard:
+                gang.not_before = now
+                self.holds.wants_pass = True
 
     def put_job(self, job: JobRecord, now: float) -> None:
         """Learn what a Job declares now."""

@@ -59,6 +59,11 @@ class Voice:
         for uid in sorted(gang.rejected.keys() & gang.plan.keys()):
             self._wake(gang.members[uid].pod)
 
+    def call_back(self, gang: Gang, uids: Iterable[str]) -> None:
+        """Have kube-scheduler ask again for members that we rejected, planned or not."""
+        for uid in sorted(gang.rejected.keys() & set(uids)):
+            self._wake(gang.members[uid].pod)
+
     def ungate(self, gang: Gang, now: float) -> None:
         """Have our gate taken off every planned member where that is due."""
         self.out.extend(gates.ungate(gang, self.settings, now))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -183,19 +185,54 @@ def test_no_member_passes_to_a_node_that_is_not_its_own():
     assert sorted(world.refused) == ["uid-g0", "uid-g1"]
 
 
-def test_a_gang_that_holds_in_vain_leaves_the_nodes_to_others_for_ever_longer():
-    """kube-scheduler's own filters turn one member away, so that it never comes to /filter."""
-    world = World(four_racks(), members("g", 2), gang_bind_seconds=20.0, retry_seconds=1.0)
-    first = world.pods["uid-g0"]
-    pauses, since = [], None
+def in_vain(world, *, asked):
+    """Rounds of a gang of two of which one member never gets to /bind; when each plan was made."""
+    first, other = world.pods["uid-g0"], world.pods["uid-g1"]
+    began = []
     for _ in range(1000):
         world.tick(0.2)
-        if not world.held:
-            since = since or world.now
-        elif first.uid not in world.gang("g").arrived:
-            if since is not None:
-                pauses.append(round(world.now - since))
-                since = None
+        if world.held and first.uid not in world.gang("g").arrived:
+            began.append(world.now)
             assert isinstance(world.filter(first), Pinned)
             world.bind(first, world.held[first.uid])
-    assert pauses == [4, 32, 60]
+            if asked:
+                world.filter(other)
+        elif not world.held:
+            assert isinstance(world.filter(first), Rejected)
+    return [round(later - earlier) for earlier, later in pairwise(began)]
+
+
+def test_a_gang_that_holds_in_vain_leaves_the_nodes_to_others_for_ever_longer():
+    world = World(four_racks(), members("g", 2), gang_bind_seconds=20.0, retry_seconds=1.0)
+    assert in_vain(world, asked=True) == [20 + 4, 20 + 32, 20 + 60]
+
+
+def test_a_gang_with_a_member_that_kube_scheduler_turns_away_itself_holds_nothing_again():
+    world = World(four_racks(), members("g", 2), gang_bind_seconds=20.0)
+    assert in_vain(world, asked=False) == []
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-g1"]), Rejected)  # it asks at last
+    world.tick()
+    assert len(world.held) == 2
+
+
+def test_a_gang_is_planned_again_when_the_member_nobody_asked_for_is_replaced():
+    world = World(four_racks(), members("g", 2), gang_bind_seconds=20.0)
+    in_vain(world, asked=False)
+    world.delete(world.pods["uid-g1"])
+    world.put(pod("again", annotations=group("g", 2, RACK), uid="uid-again"))
+    world.tick()
+    assert world.held.keys() == {"uid-g0", "uid-again"}
+
+
+def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more():
+    first, second = members("g", 2)
+    world = World(four_racks(), [first], gang_bind_seconds=20.0, rewake_seconds=1e6)
+    world.filter(first)
+    world.put(second)
+    world.tick()
+    world.filter(second)
+    world.bind(second, world.held[second.uid])
+    before = world.woken.count("g0")
+    world.tick(21.0)
+    assert world.woken.count("g0") == before + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.state.answers import Rejected
 from app.state.effects import Bind, BindFailed
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (
@@ -42,6 +43,8 @@ def test_the_barrier_gives_up_after_its_time_and_the_gang_is_tried_again():
     world.tick(21.0)
     assert world.refused == [gang[0].uid]
     world.tick(5.0)
+    assert isinstance(world.filter(gang[1]), Rejected)  # kube-scheduler asks for it at last
+    world.tick()
     assert len(world.schedule(*gang)) == 2
 
 
