@@ -51,7 +51,9 @@ from tests.sim.workloads import Workloads
 SETTLE_SECONDS = (
     100.0  # after faults: 60 s back-off of lost plans, 20 s at /bind, 10 s in the queue
 )
-QUIET_SECONDS = 30.0  # after gangs have ended: 10 s until they are deleted, 10 s in the queue
+QUIET_SECONDS = 45.0
+# ^ after gangs have ended: 10 s until they are deleted, 20 s that another one may hold in vain, 1 s
+# until the next is planned, 10 s in the queue
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
 FAILS_EVERY = 8  # seeds: in each such one our own search raises for some gangs
 FAILING_SHARE = 0.25  # of the gangs there
