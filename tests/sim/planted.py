@@ -195,12 +195,6 @@ PLANTED = (
         "ordinary pods turned away for a hold are never woken",
     ),
     Planted(
-        "gates.py",
-        "if uid in gang.ungating:",
-        "if False:",
-        "a gate that could not be taken off is left for a while",
-    ),
-    Planted(
         "upsets.py",
         "if not self.cluster.is_overcommitted(node):",
         "if False:",
