@@ -13,5 +13,5 @@ OnFault = Callable[[str, Exception], None]
 
 
 def reraise(what: str, error: Exception) -> None:
-    """Hide nothing: what tests and replays want."""
+    """Hide nothing: what tests want."""
     raise error
