@@ -35,21 +35,21 @@ from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
 from app.journal_file import JournalFile
-from app.kube import reflector
-from app.kube.client import Client
-from app.kube.events import KINDS, Event, Kind
-from app.kube.lease import NeighbourLease
-from app.kube.reflector import Reflector, Resource
-from app.kube.transport import Transport
+from app.kube.client.lease import NeighbourLease
+from app.kube.client.transport import Transport
+from app.kube.client.writes import Client
+from app.kube.watch import reflector
+from app.kube.watch.events import KINDS, Event, Kind
+from app.kube.watch.reflector import Reflector, Resource
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
 from app.state.engine import Engine
-from app.state.journal import Recorder
+from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
 from topology.errors import InvalidTopology
-from topology.levels import levels_of
+from topology.model.levels import levels_of
 
 log = structlog.get_logger(__name__)
 

@@ -29,9 +29,9 @@ from app import dialects
 from app.extender.guard import Bounds
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import listen, server_of
-from app.kube import wire
-from app.kube.decode import decode_node, decode_pod
-from app.kube.events import KINDS, Listed
+from app.kube.core import wire
+from app.kube.core.decode import decode_node, decode_pod
+from app.kube.watch.events import KINDS, Listed
 from app.main import engine_settings
 from app.metrics import Metrics
 from app.settings import Address, Settings

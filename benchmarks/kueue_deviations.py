@@ -21,10 +21,11 @@ from benchmarks.kueue_questions import (
     layers_of,
     workers_of,
 )
-from topology import NoFit, fit
-from topology.balanced import entropy
-from topology.room import Room
-from topology.unit import units_of
+from topology import NoFit
+from topology.fit import fit
+from topology.fit.unit import units_of
+from topology.fit.view import Room
+from topology.pod_set.balanced import entropy
 
 Answers = Mapping[str, Answer]
 

@@ -26,10 +26,10 @@ from topology import (
     Strategy,
     complete,
     find,
-    fit,
     invariants,
 )
-from topology.unit import units_of
+from topology.fit import fit
+from topology.fit.unit import units_of
 
 Kept = dict[str, list[tuple[int, int]]]
 """Pod set -> (slot, pods) that stay."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.table import Row, show
 from topology import Counts, Mask
-from topology.packing import Packing, pack
+from topology.packing.pack import Packing, pack
 
 GIB = 2**30
 SHAPES, PODS_PER_NODE = 3, 4

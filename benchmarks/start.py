@@ -19,7 +19,7 @@ from pathlib import Path
 import aiohttp
 
 from app.sandbox import ClusterPlan, Sandbox, synthetic_snapshot
-from app.sandbox.kinds import Object
+from app.sandbox.apiserver.storage.kinds import Object
 from benchmarks.table import Row, show
 from tests.cluster import BLOCK, RACK
 

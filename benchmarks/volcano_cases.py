@@ -29,7 +29,7 @@ from topology import (
     ResourceAxis,
     build,
 )
-from topology.uneven import Domain, Member, build_uneven
+from topology.model.explicit_tree import Domain, Member, build_uneven
 
 LEFT_OUT: dict[str, str] = {
     "1.3": "passes without a check upstream: the requests it states do fit",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topology import Counts, Mask
-from topology.packing import NoPacking, Packing
+from topology.packing.pack import NoPacking, Packing
 
 GIB = 2**30
 

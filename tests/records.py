@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.kube.objects import JobRecord, NodeRecord, Owner, PodRecord, Shape, Taint
+from app.kube.core.objects import JobRecord, NodeRecord, Owner, PodRecord, Shape, Taint
 
 BLOCK = "cloud.provider.com/topology-block"
 RACK = "cloud.provider.com/topology-rack"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.kube.objects import JobRecord, Owner, PodRecord, Replicas
+from app.kube.core.objects import JobRecord, Owner, PodRecord, Replicas
 from tests.records import REQUIRED, pod
 
 JOBSET = "jobset.sigs.k8s.io/"

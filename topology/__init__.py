@@ -32,7 +32,10 @@ Read in this order:
 
 from __future__ import annotations
 
-from topology.answer import (
+from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
+from topology.fit.order import packing_scores
+from topology.fit.view import Options
+from topology.model.answer import (
     FewerMembers,
     FewerPods,
     Never,
@@ -45,19 +48,25 @@ from topology.answer import (
     WiderLevel,
     WithoutPods,
 )
-from topology.assign import assignment
-from topology.capacity import Capacity
-from topology.changes import Occupant
-from topology.errors import BrokenInvariant, InvalidRequest, InvalidTopology, TopologyError
-from topology.groups import find
-from topology.levels import NODE_LEVEL, levels_of
-from topology.order import packing_scores
-from topology.relax import Leeway, Relaxations, relaxations
-from topology.replace import complete
-from topology.request import Constraint, DomainOrder, Gang, Group, Leader, PodSet, Slice, Strategy
-from topology.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
-from topology.room import Options
-from topology.tree import Tree, build, levels_that_do_not_nest
+from topology.model.capacity import Capacity
+from topology.model.levels import NODE_LEVEL, levels_of
+from topology.model.request import (
+    Constraint,
+    DomainOrder,
+    Gang,
+    Group,
+    Leader,
+    PodSet,
+    Slice,
+    Strategy,
+)
+from topology.model.resources import CPU, PODS, Counts, Mask, ResourceAxis, Rows
+from topology.model.tree import Tree, build, levels_that_do_not_nest
+from topology.nested.complete import complete
+from topology.nested.walk import find
+from topology.pod_set.assign import assignment
+from topology.relax.changed_capacity import Occupant
+from topology.relax.relax import Leeway, Relaxations, relaxations
 
 __all__ = [
     "CPU",

@@ -12,13 +12,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from topology.answer import Placement, PodSetPlacement
-from topology.assign import assignment
-from topology.capacity import Capacity
 from topology.errors import BrokenInvariant
-from topology.request import Constraint, Gang, Group, PodSet
-from topology.resources import Counts, Mask
-from topology.tree import Tree
+from topology.model.answer import Placement, PodSetPlacement
+from topology.model.capacity import Capacity
+from topology.model.request import Constraint, Gang, Group, PodSet
+from topology.model.resources import Counts, Mask
+from topology.model.tree import Tree
+from topology.pod_set.assign import assignment
 
 Table = Iterable[tuple[int, Sequence[int]]]
 """(slot, request of one pod on it) for every pod that is counted."""

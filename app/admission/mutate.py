@@ -20,8 +20,8 @@ from app.admission.scope import Scope, has_opted_out
 from app.dialects import corral, pod_groups
 from app.dialects.kueue import ROLE_HASH
 from app.dialects.validation import INDEX_LABEL
-from app.kube.decode import Json, decode_pod
-from app.kube.objects import PodRecord
+from app.kube.core.decode import Json, decode_pod
+from app.kube.core.objects import PodRecord
 
 _TRUE = "true"
 _GATES = "/spec/schedulingGates"

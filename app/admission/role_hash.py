@@ -14,7 +14,7 @@ import hashlib
 import msgspec
 
 from app.errors import DecodeError
-from app.kube.decode import Json
+from app.kube.core.decode import Json
 
 HASH_DIGITS = 8
 _GO_ESCAPES = (

@@ -20,7 +20,7 @@ from app.dialects.membership import Mistake
 from app.dialects.templates import TEMPLATES
 from app.dialects.validation import ELASTIC, Flaw, PodSetClaim, Problem
 from app.errors import DecodeError
-from app.kube.decode import decode_pod
+from app.kube.core.decode import decode_pod
 
 MOST_SHOWN = 256  # characters of a value in a message; annotations may have 256 KiB
 

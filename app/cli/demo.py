@@ -49,7 +49,7 @@ def demo(
     import uvloop
 
     from app.cli.logs import log_to_stderr
-    from app.sandbox.snapshot import InvalidSnapshot
+    from app.sandbox.cluster.snapshot import InvalidSnapshot
 
     log_to_stderr("warning")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -140,7 +140,7 @@ async def _stage(
 def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> str:
     """Fill the sandbox; what came in, in words."""
     from app.sandbox import ClusterPlan, LoadOptions, synthetic_snapshot
-    from app.sandbox.snapshot import read
+    from app.sandbox.cluster.snapshot import read
 
     if recorded is None:
         plan = ClusterPlan(nodes=SYNTHETIC_NODES, load=load, seed=seed)

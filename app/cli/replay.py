@@ -20,7 +20,7 @@ def replay(
     """Play a journal again: exit code 0 if every answer and effect is the same, 1 if not."""
     from app.cli.serve import USAGE_ERROR
     from app.errors import DecodeError
-    from app.state import replay as replaying
+    from app.state.journal import replay as replaying
 
     lines = 0
     found = 0

@@ -41,9 +41,9 @@ def sandbox(
     import uvloop
 
     from app.cli.serve import USAGE_ERROR
-    from app.sandbox.run import InvalidOptions, RunOptions, run
-    from app.sandbox.scheduler_config import InvalidConfig
-    from app.sandbox.snapshot import InvalidSnapshot
+    from app.sandbox.cluster.run import InvalidOptions, RunOptions, run
+    from app.sandbox.cluster.snapshot import InvalidSnapshot
+    from app.sandbox.scheduler.facts.scheduler_config import InvalidConfig
 
     options = RunOptions(
         snapshot=snapshot,

@@ -30,7 +30,7 @@ from app.errors import (
     TooManyRequests,
     Unreachable,
 )
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 from app.state.effects import Bind, BindFailed, BindOutcome, Bound
 
 log = structlog.get_logger(__name__)

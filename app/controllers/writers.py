@@ -21,7 +21,7 @@ from app.controllers.evict import EvictController, Removal
 from app.controllers.report import ReportController
 from app.controllers.ungate import GateTimes, UngateController
 from app.controllers.wake import WakeController
-from app.kube.client import Client
+from app.kube.client.writes import Client
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import (

@@ -37,7 +37,7 @@ from app.dialects import (
     stateful_sets,
 )
 from app.dialects.membership import Declared, GangKey, Membership, Mistake, Place
-from app.kube.objects import JobRecord, PodRecord
+from app.kube.core.objects import JobRecord, PodRecord
 
 KEPT = frozenset(
     (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from app.kube.objects import PodRecord, Shape
+from app.kube.core.objects import PodRecord, Shape
 
 PREFIX = "corral.dev/"
 GATE = PREFIX + "gang"  # the scheduling gate behind which members wait for their gang

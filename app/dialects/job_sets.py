@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import jobs, kueue
 from app.dialects.membership import Declared, GangKey, Number, Place
-from app.kube.objects import JobRecord, PodRecord, Replicas
+from app.kube.core.objects import JobRecord, PodRecord, Replicas
 
 PREFIX = "jobset.sigs.k8s.io/"
 NAME = PREFIX + "jobset-name"

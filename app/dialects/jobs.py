@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import kueue
 from app.dialects.membership import Declared, GangKey, Number, Place
-from app.kube.objects import JobRecord, Owner, PodRecord
+from app.kube.core.objects import JobRecord, Owner, PodRecord
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 KEPT = (COMPLETION_INDEX,)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import jobs, kueue
 from app.dialects.membership import Declared, GangKey, Number, Place
-from app.kube.objects import JobRecord, PodRecord
+from app.kube.core.objects import JobRecord, PodRecord
 
 PREFIX = "training.kubeflow.org/"
 JOB_NAME = PREFIX + "job-name"

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import msgspec
 
-from app.kube.objects import PodRecord, Replicas
-from topology.request import Constraint, Slice
+from app.kube.core.objects import PodRecord, Replicas
+from topology.model.request import Constraint, Slice
 
 PREFIX = "kueue.x-k8s.io/"
 REQUIRED = PREFIX + "podset-required-topology"

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import kueue
 from app.dialects.membership import Declared, GangKey, Number, Place
-from app.kube.objects import JobRecord, PodRecord
+from app.kube.core.objects import JobRecord, PodRecord
 
 PREFIX = "leaderworkerset.sigs.k8s.io/"
 NAME = PREFIX + "name"

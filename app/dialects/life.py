@@ -16,8 +16,8 @@ from app.dialects import corral, kueue
 from app.dialects.kueue import MOST_PODS, PREFIX, WrongAnnotation
 from app.dialects.membership import ORDINARY_LIFE, Life, PodTemplate
 from app.errors import DecodeError
-from app.kube.decode import decode_pod
-from app.kube.objects import PodRecord
+from app.kube.core.decode import decode_pod
+from app.kube.core.objects import PodRecord
 
 RETRIABLE = PREFIX + "retriable-in-group"
 SERVING = PREFIX + "pod-group-serving"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.kube.objects import PodRecord
-from topology.request import Constraint, Slice
+from app.kube.core.objects import PodRecord
+from topology.model.request import Constraint, Slice
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from app.dialects import jobs
 from app.dialects.kueue import MOST_PODS, PREFIX, WrongAnnotation, whole_number
 from app.dialects.membership import Declared, Number
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"

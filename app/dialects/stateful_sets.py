@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 
 from app.dialects import kueue
 from app.dialects.membership import Declared, GangKey, Number, Place
-from app.kube.objects import JobRecord, PodRecord
+from app.kube.core.objects import JobRecord, PodRecord
 
 POD_INDEX = "apps.kubernetes.io/pod-index"
 KEPT = (POD_INDEX,)

@@ -18,8 +18,8 @@ from typing import TypeVar
 import msgspec
 
 from app import dialects
-from app.kube.decode import decode_pod
-from app.kube.objects import PodRecord
+from app.kube.core.decode import decode_pod
+from app.kube.core.objects import PodRecord
 from app.verbs.preempt import Victims
 
 _NULL = msgspec.Raw(b"null")

@@ -21,9 +21,9 @@ from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
 from app.metrics import Metrics
-from app.state.answers import Failed, FilterAnswer, Passed, Pinned
 from app.state.effects import Effect
 from app.state.engine import Engine
+from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
 from app.verbs.bind import BindDesk
 from app.verbs.filter import filter_nodes
 from app.verbs.preempt import choose_victims

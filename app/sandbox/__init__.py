@@ -7,10 +7,10 @@ It is the other side of the wire: it imports nothing of Corral, and Corral meets
 only. Its behaviour follows kube-apiserver and kube-scheduler 1.36.
 """
 
-from app.sandbox.sandbox import Sandbox
-from app.sandbox.scheduler_config import ExtenderConfig, SchedulerConfig
-from app.sandbox.snapshot import LoadOptions
-from app.sandbox.synthetic import ClusterPlan, synthetic_snapshot
+from app.sandbox.cluster.sandbox import Sandbox
+from app.sandbox.cluster.snapshot import LoadOptions
+from app.sandbox.cluster.synthetic import ClusterPlan, synthetic_snapshot
+from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig, SchedulerConfig
 
 __all__ = [
     "ClusterPlan",

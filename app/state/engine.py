@@ -17,13 +17,13 @@ from typing import TypeVar
 
 from app import dialects
 from app.dialects.membership import Membership, Mistake
-from app.kube.events import Applied, Deleted, Event, Kind, Listed
-from app.kube.objects import JobRecord, NodeRecord, PodRecord, Record
-from app.state import audit, sentences
-from app.state.answers import Candidates, Failed, FilterAnswer, Passed
-from app.state.barrier import Barrier
-from app.state.cluster import ALL_NODES, Cluster, is_open
-from app.state.earmarks import Earmarks
+from app.kube.core.objects import JobRecord, NodeRecord, PodRecord, Record
+from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.cache.assumed_pods import Reservations
+from app.state.cache.books import ALL_NODES, Cluster, is_open
+from app.state.cache.eligibility import Eligibility
+from app.state.cache.rejected_pods import TurnedAway
+from app.state.cache.topologies import Topologies
 from app.state.effects import (
     Bind,
     BindFailed,
@@ -33,22 +33,23 @@ from app.state.effects import (
     UngateFailed,
     UngateOutcome,
 )
-from app.state.eligibility import Eligibility
-from app.state.faults import OnFault, reraise
+from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
 from app.state.filtering import Filtering
-from app.state.gangs import Phase
-from app.state.holds import Holds
-from app.state.ledger import Ledger
-from app.state.places import Places
-from app.state.planner import Planner
-from app.state.repair import Failures, Repairs
-from app.state.reservations import Reservations
+from app.state.gang.gang import Phase
+from app.state.isolation import OnFault, reraise
+from app.state.lifecycle import audit
+from app.state.lifecycle.invalidation import Upsets
+from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.permit import Barrier
+from app.state.lifecycle.repair import Failures, Repairs
+from app.state.lifecycle.replacements import Places
+from app.state.lifecycle.reservations import Holds
+from app.state.plan.planner import Planner
+from app.state.plan.starvation import Earmarks
+from app.state.report import messages
+from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
-from app.state.topologies import Topologies
-from app.state.turned_away import TurnedAway
-from app.state.upsets import Upsets
-from app.state.voice import Voice
-from topology import order
+from topology.fit import order
 
 EARMARK_SECONDS = 5.0  # between two reviews
 
@@ -303,7 +304,7 @@ class Engine:
             elif gang.members[uid].pod.node == node:
                 self.voice.out.append(Bind(namespace, name, uid, node))  # bound: say so again
             else:
-                self.voice.out.append(Refuse(uid, sentences.planned_elsewhere(key)))
+                self.voice.out.append(Refuse(uid, messages.planned_elsewhere(key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:

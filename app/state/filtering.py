@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 from app.dialects import corral
 from app.dialects.membership import Membership, Mistake
-from app.kube.objects import PodRecord
-from app.state import sentences
-from app.state.answers import Candidates, Pinned, Rejected
-from app.state.gangs import Gang, Phase
-from app.state.ledger import Ledger
-from app.state.members import Member
-from app.state.offers import Offer
+from app.kube.core.objects import PodRecord
+from app.state.cache.node_refusals import Offer
+from app.state.filter_result import Candidates, Pinned, Rejected
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.membership import Member
+from app.state.lifecycle.ledger import Ledger
+from app.state.report import messages
+from app.state.report.voice import not_joining
 from app.state.settings import EngineSettings
-from app.state.voice import not_joining
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them
 SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
@@ -75,9 +75,9 @@ class Filtering:
             return Pinned(node)
         # Posted: another leader's attempt; ours is at the API server already.
         if uid in gang.posted or _is_probe(pod, candidates):
-            return Rejected(sentences.planned_elsewhere(gang.key))
+            return Rejected(messages.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
-            sentence = sentences.sampled(gang.key)
+            sentence = messages.sampled(gang.key)
             self.ledger.voice.tell(gang, "NodesSampled", sentence)
             return Rejected(sentence)
         shaped = (member.pod.request, member.shape)
@@ -105,9 +105,9 @@ class Filtering:
 
     def _reject_early(self, uid: str, claim: Membership | Mistake) -> Rejected:
         sentence = (
-            sentences.gathering(claim.gang, claim.declared)
+            messages.gathering(claim.gang, claim.declared)
             if isinstance(claim, Membership)
-            else sentences.mistaken(claim.gang, claim.sentence)
+            else messages.mistaken(claim.gang, claim.sentence)
         )
         self._early[uid] = sentence
         if len(self._early) > MOST_EARLY:
@@ -121,11 +121,11 @@ class Filtering:
 
 def _why_not(gang: Gang, member: Member) -> str:
     if member.mistake and not gang.roll.problem:
-        return sentences.mistaken(gang.key, member.mistake)
+        return messages.mistaken(gang.key, member.mistake)
     outside = (*gang.roll.excess, *gang.roll.strays)
     if any(each.pod.uid == member.pod.uid for each in outside):
         return not_joining(gang, member)
-    return gang.sentence or sentences.gathering(gang.key, member.declared)
+    return gang.sentence or messages.gathering(gang.key, member.declared)
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.kube.events import CORE_KINDS, Kind
+from app.kube.watch.events import CORE_KINDS, Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from app.kube.objects import PodRecord
-from app.state.answers import Candidates, FilterAnswer
+from app.kube.core.objects import PodRecord
 from app.state.effects import Effect
 from app.state.engine import Engine
+from app.state.filter_result import Candidates, FilterAnswer
 
 
 def filter_nodes(

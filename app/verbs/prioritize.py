@@ -5,9 +5,9 @@ A planned member never gets here: with one node left kube-scheduler scores nothi
 
 from __future__ import annotations
 
-from app.kube.objects import PodRecord
-from app.state.answers import Candidates
+from app.kube.core.objects import PodRecord
 from app.state.engine import Engine
+from app.state.filter_result import Candidates
 
 WIDEST_SCORE = 10  # kube-scheduler's MaxExtenderPriority; it does not check, so we do
 

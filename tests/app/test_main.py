@@ -21,11 +21,11 @@ import pytest
 from app.errors import SettingsError
 from app.main import Corral, engine_settings
 from app.sandbox import Sandbox
-from app.sandbox.scheduler_config import ExtenderConfig
+from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings
-from app.state.gangs import Phase
-from app.state.planner import Planner
-from app.state.replay import replay
+from app.state.gang.gang import Phase
+from app.state.journal.replay import replay
+from app.state.plan.planner import Planner
 from tests.app.polling import until
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
 from tests.workloads import behind_gate, gates_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.main import Corral
 from app.sandbox import Sandbox
-from app.sandbox.scheduler_config import SchedulerConfig
+from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
 from app.settings import Address, Settings
 from tests.cluster import Cluster
 from tests.controlplane.plane import SCHEDULER_CONFIG

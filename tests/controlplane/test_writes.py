@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests
-from app.kube.client import Client
-from app.kube.transport import Transport
+from app.kube.client.transport import Transport
+from app.kube.client.writes import Client
 from tests.cluster import Cluster, Object, grid, pod
 from tests.contract.worlds import sandbox
 from tests.controlplane.plane import ControlPlane

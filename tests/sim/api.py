@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from app.kube.events import Kind
-from app.kube.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
+from app.kube.core.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
+from app.kube.watch.events import Kind
 from tests.sim.clock import Clock, History
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.membership import GangKey
-from app.kube.objects import PodRecord
-from app.state.answers import FilterAnswer, Passed
-from app.state.earmarks import Earmark
-from app.state.gangs import Gang
+from app.kube.core.objects import PodRecord
+from app.state.filter_result import FilterAnswer, Passed
+from app.state.gang.gang import Gang
+from app.state.plan.starvation import Earmark
 from tests.records import GPU
 from tests.sim.faults import Hits
 from tests.sim.life import Life

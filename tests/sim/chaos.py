@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from app.kube.objects import NodeRecord, PodRecord, Taint
+from app.kube.core.objects import NodeRecord, PodRecord, Taint
 from tests.records import GPU, RACK
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History

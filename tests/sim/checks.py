@@ -13,11 +13,11 @@ from typing import Any
 
 from app.dialects import corral as own
 from app.dialects.membership import GangKey
-from app.kube.events import Event, Listed
-from app.kube.objects import NodeRecord, PodRecord
-from app.state.answers import FilterAnswer, Pinned, Rejected
+from app.kube.core.objects import NodeRecord, PodRecord
+from app.kube.watch.events import Event, Listed
 from app.state.effects import Bind, BindFailed, BindOutcome, Effect, Refuse, Ungate
-from app.state.gangs import Gang
+from app.state.filter_result import FilterAnswer, Pinned, Rejected
+from app.state.gang.gang import Gang
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer
 from tests.sim.bypass import Bypass

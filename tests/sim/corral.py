@@ -15,9 +15,8 @@ from random import Random
 from typing import Any
 
 from app.dialects.membership import GangKey
-from app.kube.events import Event
-from app.kube.objects import PodRecord
-from app.state.answers import FilterAnswer
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Event
 from app.state.effects import (
     Bind,
     BindFailed,
@@ -33,7 +32,8 @@ from app.state.effects import (
     Wake,
 )
 from app.state.engine import Engine
-from app.state.journal import Recorder
+from app.state.filter_result import FilterAnswer
+from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from tests.app.state.world import Names
 from tests.sim.api import KINDS, ApiServer

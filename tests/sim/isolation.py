@@ -16,12 +16,12 @@ from typing import Any
 
 from app import dialects
 from app.dialects.membership import GangKey
-from app.kube.events import Applied, Event, Listed
-from app.kube.objects import JobRecord, PodRecord
+from app.kube.core.objects import JobRecord, PodRecord
+from app.kube.watch.events import Applied, Event, Listed
 from app.state.effects import Bind, Effect, Refuse, Ungate, Wake
 from app.state.engine import Engine
-from app.state.gangs import Gang
-from app.state.planner import Planner
+from app.state.gang.gang import Gang
+from app.state.plan.planner import Planner
 from tests.sim.faults import Hits
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, lacks, totals_by_node

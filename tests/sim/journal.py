@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DecodeError
-from app.state.replay import Difference, replay
+from app.state.journal.replay import Difference, replay
 from tests.sim.world import Outcome, World
 
 

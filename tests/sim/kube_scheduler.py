@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from app.kube.events import Applied, Event, Listed
-from app.kube.objects import PodRecord
-from app.state.answers import Failed, FilterAnswer, Passed, Pinned
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Applied, Event, Listed
+from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 

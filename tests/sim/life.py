@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.kube.events import Kind
+from app.kube.watch.events import Kind
 from app.state.effects import Wake
 from app.state.engine import Engine
 from tests.sim.watch import Stream

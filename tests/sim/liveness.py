@@ -13,7 +13,7 @@ from typing import Any
 from app import dialects
 from app.dialects import corral as own
 from app.dialects.membership import GangKey, Membership
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from app.kube.objects import Amounts, NodeRecord, PodRecord, Shape, Term
+from app.kube.core.objects import Amounts, NodeRecord, PodRecord, Shape, Term
 
 Totals = dict[str, int]
 

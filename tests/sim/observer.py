@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from app.kube.events import Event
-from app.kube.objects import PodRecord
-from app.state.answers import FilterAnswer
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Event
 from app.state.effects import Bind, BindOutcome, Effect
+from app.state.filter_result import FilterAnswer
 from tests.sim.isolation import Subject
 
 if TYPE_CHECKING:

@@ -13,22 +13,22 @@ import numpy as np
 
 from app.dialects import corral as own
 from app.dialects.membership import GangKey, Membership
-from app.kube.objects import Amounts, NodeRecord, PodRecord
-from app.state.cluster import is_open
-from app.state.planner import OPTIONS
+from app.kube.core.objects import Amounts, NodeRecord, PodRecord
+from app.state.cache.books import is_open
+from app.state.plan.planner import OPTIONS
 from tests.records import BLOCK, RACK
 from tests.sim.api import ApiServer
 from tests.sim.node_filters import Totals, counts, lacks, may_be_on, totals_by_node
 from tests.sim.told import claim_of, domain
-from topology import tree as trees
-from topology.answer import Placement
-from topology.capacity import Capacity
 from topology.errors import InvalidRequest
-from topology.groups import find
-from topology.levels import NODE_LEVEL
-from topology.request import Constraint, Gang, Group, Leader, PodSet, Slice
-from topology.resources import Mask, ResourceAxis
-from topology.tree import Tree
+from topology.model import tree as trees
+from topology.model.answer import Placement
+from topology.model.capacity import Capacity
+from topology.model.levels import NODE_LEVEL
+from topology.model.request import Constraint, Gang, Group, Leader, PodSet, Slice
+from topology.model.resources import Mask, ResourceAxis
+from topology.model.tree import Tree
+from topology.nested.walk import find
 
 LEVELS = (BLOCK, RACK, NODE_LEVEL)
 

@@ -11,7 +11,7 @@ import msgspec
 from app.dialects.job_sets import NAME as JOB_SET
 from app.dialects.kueue import POD_SET_GROUP, ROLE_HASH
 from app.dialects.life import ROLE, SETS, SPARES
-from app.kube.objects import JobRecord, Owner, PodRecord
+from app.kube.core.objects import JobRecord, Owner, PodRecord
 from tests.records import GPU, GROUP, group, job
 from tests.sim.api import ApiServer
 from tests.sim.kinds import Template, Workload

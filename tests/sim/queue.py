@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 
 Place = Literal["active", "backoff", "resting", "in flight"]
 INITIAL_BACKOFF, MOST_BACKOFF = 1.0, 10.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.kube.events import Listed
+from app.kube.watch.events import Listed
 from app.state.engine import Engine
-from app.state.gangs import Gang
+from app.state.gang.gang import Gang
 from tests.sim.api import KINDS
 from tests.sim.life import Life
 from tests.sim.told import amounts_of

@@ -10,10 +10,10 @@ from app import dialects
 from app.dialects import corral as own
 from app.dialects.job_sets import GLOBAL_REPLICAS as JOBS_OF_ALL
 from app.dialects.membership import GangKey, Membership
-from app.kube.events import Deleted, Event, Kind, Listed
-from app.kube.objects import JobRecord, NodeRecord, PodRecord
+from app.kube.core.objects import JobRecord, NodeRecord, PodRecord
+from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.engine import Engine
-from app.state.gangs import Gang
+from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
 from tests.sim.life import Life
 from tests.sim.owners import declared_by

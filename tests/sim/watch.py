@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from app.kube.events import Applied, Deleted, Event, Kind, Listed
-from app.kube.objects import Record
+from app.kube.core.objects import Record
+from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock
 

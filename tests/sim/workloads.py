@@ -13,7 +13,7 @@ from random import Random
 from app.dialects.corral import GATE, MANAGED
 from app.dialects.life import FAST, SPARES
 from app.dialects.membership import GangKey
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 from tests.records import SLICE_LAYERS, SLICE_LEVEL, pod
 from tests.sim import kinds, owners
 from tests.sim.api import ApiServer

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import main
-from app.kube.events import Listed
+from app.kube.watch.events import Listed
 from app.state.engine import Engine
-from app.state.journal import Recorder
+from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
 
 

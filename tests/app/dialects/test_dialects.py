@@ -9,7 +9,7 @@ import pytest
 from app import dialects
 from app.dialects import jobs, kueue
 from app.dialects.membership import Declared, GangKey, Membership, Mistake
-from app.kube.objects import Owner
+from app.kube.core.objects import Owner
 from tests.records import (
     BLOCK,
     GROUP,
@@ -26,7 +26,7 @@ from tests.records import (
     job_owner,
     pod,
 )
-from topology.request import Constraint, Slice
+from topology.model.request import Constraint, Slice
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -23,7 +23,7 @@ from tests.records import (
     group,
     pod,
 )
-from topology.request import Constraint, Slice
+from topology.model.request import Constraint, Slice
 
 PREFIX = "kueue.x-k8s.io/"
 SETS = PREFIX + "pod-group-sets"

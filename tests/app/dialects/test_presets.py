@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dialects.presets import PRESETS, level_keys
-from topology.levels import levels_of
+from topology.model.levels import levels_of
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

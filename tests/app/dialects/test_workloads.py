@@ -11,8 +11,8 @@ import pytest
 from app import dialects
 from app.dialects import kubeflow, kueue
 from app.dialects.membership import Declared, GangKey, Membership, Mistake, Number
-from app.kube.events import OWNER_KINDS
-from app.kube.objects import Owner, Replicas
+from app.kube.core.objects import Owner, Replicas
+from app.kube.watch.events import OWNER_KINDS
 from tests.records import GROUP, RACK, REQUIRED, TOTAL, job, job_owner, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,

@@ -16,11 +16,11 @@ from app.extender.guard import Bounds
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
-from app.kube.objects import PodRecord
+from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.settings import Address
-from app.state.answers import Candidates, FilterAnswer, Passed
 from app.state.effects import Effect
+from app.state.filter_result import Candidates, FilterAnswer, Passed
 from app.verbs.bind import BindDesk
 
 LOOPBACK = Address("127.0.0.1", 0)

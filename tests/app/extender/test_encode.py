@@ -8,7 +8,7 @@ import pytest
 
 from app.extender import encode
 from app.extender.models import FullNodes, NodeNames
-from app.state.answers import Failed, Passed, Pinned, Rejected
+from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from app.verbs.preempt import Victims
 
 NAMES = NodeNames(b'["n1","n2","n3"]')

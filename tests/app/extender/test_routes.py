@@ -9,8 +9,8 @@ import json
 import httpx
 import pytest
 
-from app.state.answers import Failed, Passed, Pinned, Rejected
 from app.state.effects import Bind, Bound, Refuse, Wake
+from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from tests.app.extender.port import (
     ScriptedEngine,
     answer_of,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.kube.transport import Transport
+from app.kube.client.transport import Transport
 from tests.app.kube.apiserver import Server, serving
 
 

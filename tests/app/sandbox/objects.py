@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.sandbox import Sandbox
-from app.sandbox.kinds import EVENT, NODE, POD
+from app.sandbox.apiserver.storage.kinds import EVENT, NODE, POD
 
 
 def node(

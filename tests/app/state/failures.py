@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.kube.objects import Taint
+from app.kube.core.objects import Taint
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, group, pod
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.state.answers import Rejected
 from app.state.effects import Ungate
+from app.state.filter_result import Rejected
 from tests.app.state.world import World
 
 GATED = ("corral.dev/gang",)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kube.events import Listed
-from app.kube.objects import TopologyRecord
-from app.state.answers import Failed, Passed, Pinned, Rejected
+from app.kube.core.objects import TopologyRecord
+from app.kube.watch.events import Listed
 from app.state.effects import Bind, Refuse
 from app.state.engine import Engine
+from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import (
     BLOCK,

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from app.kube.events import Applied, Deleted, Event, Listed
-from app.kube.objects import (
+from app.kube.core.objects import (
     JobRecord,
     NodeRecord,
     PodRecord,
@@ -20,10 +19,11 @@ from app.kube.objects import (
     Term,
     TopologyRecord,
 )
-from app.state.answers import FilterAnswer, Pinned
+from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.state.effects import Bind, Bound, Effect, Refuse, Report, Ungate, Ungated, Wake
 from app.state.engine import Engine
-from app.state.gangs import Gang
+from app.state.filter_result import FilterAnswer, Pinned
+from app.state.gang.gang import Gang
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, group, node, pod
 from topology import invariants

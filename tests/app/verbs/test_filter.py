@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.kube.events import Listed
-from app.state.answers import Failed, Passed, Rejected
+from app.kube.watch.events import Listed
 from app.state.engine import Engine
+from app.state.filter_result import Failed, Passed, Rejected
 from app.state.settings import EngineSettings
 from app.verbs.filter import filter_nodes
 from app.verbs.preempt import Victims, choose_victims

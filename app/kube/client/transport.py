@@ -1,0 +1,193 @@
+"""HTTP to the API server: bytes in, bytes out, every failure one of `app.errors`.
+
+One connection pool, large enough for a whole gang to be bound at once. No retries: whoever
+asked knows whether asking again is right.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from app.errors import ApiError, DecodeError, Unreachable, api_error
+from app.kube.client.credentials import Credentials
+from app.kube.core import wire
+
+CONNECTIONS = 256  # one gang's bindings at once; more wait for a free connection
+REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: nobody waits longer for us
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 60.0  # less than the 90 after which the API server closes an idle connection
+LONGEST_LINE = 4 * 2**20  # bytes; etcd refuses objects above 1.5 MiB, JSON is somewhat longer
+READ_BYTES = 2**18  # per read: a burst of events arrives in few of them
+LONGEST_REFUSAL = 2**16  # bytes read of an error's body
+LONGEST_PAUSE = 300.0  # seconds; a Retry-After beyond this is cut
+
+_JSON = "application/json"
+_NO_HEADERS: Mapping[str, str] = {}
+_STATUS = msgspec.json.Decoder(wire.Status)
+
+
+class Access(Protocol):
+    """Address and identity; `credentials.Credentials`, or a plain one for a local server."""
+
+    url: str
+    proxy: str | None
+    server_name: str | None
+    tls: ssl.SSLContext | None
+
+    async def headers(self) -> dict[str, str]: ...
+
+    def expire(self) -> None: ...
+
+
+class Transport:
+    """Requests and streams over one pool of connections. Close it when done."""
+
+    def __init__(self, access: Access, *, connections: int = CONNECTIONS) -> None:
+        self._access = access
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=connections,
+                ssl=access.tls if access.tls is not None else True,
+                keepalive_timeout=IDLE_SECONDS,
+            ),
+            headers={"User-Agent": "corral", "Accept": _JSON, "Accept-Encoding": "identity"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_BYTES,
+        )
+
+    @classmethod
+    async def from_kubeconfig(
+        cls, path: str | Path, *, connections: int = CONNECTIONS
+    ) -> Transport:
+        """Connect as the current context of a kubeconfig says.
+
+        Raises: SettingsError.
+        """
+        return cls(await Credentials.from_kubeconfig(path), connections=connections)
+
+    @classmethod
+    async def in_cluster(cls, *, connections: int = CONNECTIONS) -> Transport:
+        """Connect with this pod's service account.
+
+        Raises: SettingsError.
+        """
+        return cls(Credentials.in_cluster(), connections=connections)
+
+    async def close(self) -> None:
+        """Close every connection; streams that are open end as Unreachable."""
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = _JSON,
+        timeout: float = REQUEST_SECONDS,
+    ) -> bytes:
+        """Return the body of a 2xx answer. `body` is written as JSON unless it is bytes.
+
+        Units: timeout in seconds, over everything: queueing, connecting, sending, reading.
+        Raises: ApiError or the member of its tree for the status; Unreachable without one.
+        """
+        if body is not None and not isinstance(body, bytes):
+            body = msgspec.json.encode(body)
+        headers = {"Content-Type": content_type} if body is not None else _NO_HEADERS
+        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
+        try:
+            url = self._url(path, params)
+            async with await self._open(method, url, limit, body, headers) as answer:
+                await self._check(answer)
+                return await answer.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(f"{method} {path}", error) from error
+
+    async def stream(
+        self, path: str, params: Mapping[str, str], read_timeout: float
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of a watch until the server ends it; close it with `aclosing`.
+
+        A last line that was cut off is not yielded. Units: read_timeout in seconds of silence.
+        Raises: as `request`; DecodeError for a line longer than LONGEST_LINE.
+        """
+        limit = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=read_timeout
+        )
+        try:
+            async with await self._open("GET", self._url(path, params), limit) as answer:
+                await self._check(answer)
+                tail = b""
+                async for chunk in answer.content.iter_any():
+                    *lines, tail = (tail + chunk).split(b"\n")
+                    for line in lines:
+                        yield line
+                    if len(tail) > LONGEST_LINE:
+                        raise DecodeError(f"watch of {path}: line over {LONGEST_LINE} bytes")
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(f"watch of {path}", error) from error
+
+    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
+        # Paths arrive escaped; escaping them again would name another object.
+        url = URL(self._access.url + path, encoded=True)
+        return url.update_query(params) if params else url
+
+    async def _open(
+        self,
+        method: str,
+        url: URL,
+        timeout: aiohttp.ClientTimeout,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> aiohttp.ClientResponse:
+        return await self._session.request(
+            method,
+            url,
+            data=body,
+            headers={**headers, **await self._access.headers()},
+            timeout=timeout,
+            allow_redirects=False,
+            proxy=self._access.proxy,
+            server_hostname=self._access.server_name,
+        )
+
+    async def _check(self, answer: aiohttp.ClientResponse) -> None:
+        if 200 <= answer.status < 300:
+            return
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self._access.expire()
+        raise await _refusal(answer)
+
+
+async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
+    payload = await answer.content.read(LONGEST_REFUSAL)
+    try:
+        status = _STATUS.decode(payload)
+    except (ValueError, RecursionError):  # a proxy's page, or a cut answer
+        status = wire.Status(message=payload[:200].decode("utf-8", "replace"))
+    return api_error(
+        answer.status,
+        status.reason or str(answer.reason or ""),
+        status.message or "",
+        _pause(answer.headers.get("Retry-After", "")),
+    )
+
+
+def _pause(header: str) -> float | None:
+    # The API server writes whole seconds; the date form of HTTP is not used there.
+    if not (header.isascii() and header.isdecimal()) or len(header) > 9:
+        return None
+    return min(float(header), LONGEST_PAUSE)
+
+
+def _unreachable(what: str, error: Exception) -> Unreachable:
+    return Unreachable(f"{what}: {str(error) or type(error).__name__}")

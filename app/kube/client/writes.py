@@ -1,0 +1,239 @@
+"""The few writes Corral makes, and one read. No retries: the callers know what a failure means.
+
+Every write names the uid it means, so that a pod recreated under the same name is never touched
+on behalf of its predecessor: the API server answers 409 instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from app.errors import ApiError, Conflict, NotFound
+from app.kube.core.decode import Keep, decode_pod
+from app.kube.core.objects import PodRecord
+
+LONGEST_MESSAGE = 1024  # bytes an Event's message may have
+LONGEST_REASON = 128  # characters
+EVENT_SECONDS = 10.0  # an event is not worth waiting for
+COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is called corral
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+NARROWINGS_KEPT = 64  # encoded affinities; the pods of one gang in one domain share theirs
+
+
+class Requests(Protocol):
+    """The part of `transport.Transport` used here."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        timeout: float = ...,
+    ) -> bytes: ...
+
+
+class Subject(Protocol):
+    """The object an event is about; `namespace` is empty for nodes and topologies."""
+
+    @property
+    def api_version(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+def _keep_all(_key: str) -> bool:
+    return True
+
+
+class Client:
+    """Writes to pods and events. `keep`: which labels and annotations `get_pod` retains."""
+
+    def __init__(self, transport: Requests, *, keep: Keep = _keep_all) -> None:
+        self._transport = transport
+        self._keep = keep
+
+    async def bind(
+        self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]
+    ) -> None:
+        """Bind a pod to a node; the annotations land on the pod in the same write.
+
+        Raises: Conflict if the pod is bound already or has another uid, NotFound if it is gone,
+            Unreachable if nobody knows (read back before trying again), any other ApiError.
+        """
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "namespace": namespace,
+                "name": name,
+                "uid": uid,
+                "annotations": dict(annotations),
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = f"{_pod_path(namespace, name)}/binding"
+        await self._transport.request("POST", path, body=binding)
+
+    async def annotate_pod(
+        self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Set annotations on a pod, or remove those whose value is None; all others stay.
+
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
+        """
+        patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
+        await self._patch(namespace, name, patch, MERGE)
+
+    async def ungate_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        gate: str,
+        nodes: Sequence[str] = (),
+        selector: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take one scheduling gate off a pod and narrow it, in one write; foreign gates stay.
+
+        `nodes` become the pod's required node affinity, one term each: only for a pod that has no
+        terms of its own, since the API server replaces them as a whole. `selector` is added to the
+        pod's node selector. A gate that is gone already is no error.
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, ApiError 422 if the
+            API server does not take this change of the pod, Unreachable, any other ApiError.
+        """
+        spec: dict[str, Any] = {"schedulingGates": [{"$patch": "delete", "name": gate}]}
+        if nodes:
+            spec["affinity"] = _only_on(tuple(nodes))
+        if selector:
+            spec["nodeSelector"] = dict(selector)
+        metadata: dict[str, Any] = {"uid": uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        await self._patch(namespace, name, {"metadata": metadata, "spec": spec}, STRATEGIC)
+
+    async def evict_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Have the API server delete a pod if its disruption budget allows that.
+
+        Raises: TooManyRequests if it does not now, Conflict if the pod has another uid, NotFound if
+            it is gone, Unreachable if nobody knows, any other ApiError.
+        """
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        path = f"{_pod_path(namespace, name)}/eviction"
+        await self._transport.request("POST", path, body=eviction)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a pod, with the grace period of its own.
+
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, Unreachable if nobody
+            knows, any other ApiError.
+        """
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        await self._transport.request("DELETE", _pod_path(namespace, name), body=options)
+
+    async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
+        """Return a pod as it is now, None if there is none of that name.
+
+        Raises: ApiError; DecodeError.
+        """
+        try:
+            raw = await self._transport.request("GET", _pod_path(namespace, name))
+        except NotFound:
+            return None
+        return decode_pod(raw, self._keep)
+
+    async def record_event(
+        self, about: Subject, reason: str, message: str, *, is_warning: bool, at: datetime
+    ) -> None:
+        """Write one Event about an object. `at`: wall clock, with a time zone; shown, never read.
+
+        Raises: ApiError.
+        """
+        namespace = about.namespace or "default"  # where events about nodes belong
+        moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "name": _event_name(about.name)},
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+            "reason": reason[:LONGEST_REASON],
+            "message": _cut(message, LONGEST_MESSAGE),
+            "type": "Warning" if is_warning else "Normal",
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        path = f"/api/v1/namespaces/{_segment(namespace)}/events"
+        await self._transport.request("POST", path, body=event, timeout=EVENT_SECONDS)
+
+    async def _patch(self, namespace: str, name: str, patch: object, content_type: str) -> None:
+        """PATCH a pod; the patch names the uid."""
+        path = _pod_path(namespace, name)
+        try:
+            await self._transport.request("PATCH", path, body=patch, content_type=content_type)
+        except ApiError as error:
+            # A patch that names another uid is a change of an immutable field to the API server.
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.message:
+                raise Conflict(error.status, error.reason, error.message) from error
+            raise
+
+
+@lru_cache(NARROWINGS_KEPT)
+def _only_on(nodes: tuple[str, ...]) -> msgspec.Raw:
+    """`spec.affinity` that allows these nodes, encoded: a field selector takes one value only."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return msgspec.Raw(msgspec.json.encode({"nodeAffinity": required}))
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{_segment(namespace)}/pods/{_segment(name)}"
+
+
+def _segment(name: str) -> str:
+    # Names reach us in requests of others: "../secrets" must stay one segment of the path.
+    if name in ("", ".", ".."):
+        raise NotFound(404, "NotFound", f"nothing can be called {name!r}")
+    return quote(name, safe="", errors="replace")
+
+
+def _event_name(name: str) -> str:
+    # Object names may have 253 characters, and none may end in a dot or dash before ours.
+    return f"{name[:200].rstrip('.-')}.{uuid4().hex[:16]}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text.encode("utf-8", "replace")[:longest].decode(errors="ignore")

@@ -1,0 +1,54 @@
+"""What a reflector tells its sink. Per kind, in the order the API server wrote them.
+
+An event may arrive twice (after a cut) and an object may change many times between two events,
+so a receiver keeps the last record and compares; nothing can be learnt from counting events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from app.kube.core.objects import Record
+
+CoreKind = Literal["Node", "Pod", "Job", "Topology"]
+OwnerKind = Literal[
+    "StatefulSet",
+    "JobSet",
+    "LeaderWorkerSet",
+    "PyTorchJob",
+    "TFJob",
+    "XGBoostJob",
+    "PaddleJob",
+    "JAXJob",
+    "MPIJob",
+]
+Kind = CoreKind | OwnerKind
+CORE_KINDS: tuple[CoreKind, ...] = get_args(CoreKind)
+OWNER_KINDS: tuple[OwnerKind, ...] = get_args(OwnerKind)  # workloads; as JobRecords, like Jobs
+KINDS: tuple[Kind, ...] = (*CORE_KINDS, *OWNER_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The object exists and looks like this now: created, changed, or merely said again."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The object is gone; `record` is its last state."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All objects of one kind at one moment: what is not in here does not exist any more."""
+
+    kind: Kind
+    records: tuple[Record, ...]
+
+
+Event = Applied | Deleted | Listed

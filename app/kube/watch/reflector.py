@@ -1,0 +1,375 @@
+"""One kind of object, mirrored: list, then watch, for ever.
+
+    ┌──────▶ list all pages ──Listed──▶ watch from that version ──Applied, Deleted──▶ sink
+    │             │                        │        ▲
+    │          failed                      │        └─ ended, cut or silent: go on from the
+    │             ▼                        │           last version seen, nothing is lost
+    └── pause ◀───┴── version forgotten, ◀─┘
+                      line unreadable
+
+Events reach the sink in the order of the API server, at least once each. A relist is one Listed
+event: the receiver compares, so it never sees a half-empty cluster.
+Nothing here runs hot: a round that ends early is followed by a pause that grows (`backoff.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from app.errors import (
+    ApiError,
+    CorralError,
+    DecodeError,
+    Forbidden,
+    Gone,
+    NotFound,
+    TooManyRequests,
+    Unreachable,
+    api_error,
+)
+from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
+from app.kube.core import wire
+from app.kube.core.decode import (
+    Json,
+    Keep,
+    decode_job,
+    decode_node,
+    decode_pod,
+    decode_topology,
+    decode_version,
+)
+from app.kube.core.decode_workloads import (
+    decode_job_set,
+    decode_leader_worker_set,
+    decode_stateful_set,
+    decode_training_job,
+)
+from app.kube.core.objects import Record
+from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed, OwnerKind
+
+TRAINING_KINDS: tuple[tuple[OwnerKind, str], ...] = (
+    ("PyTorchJob", "v1"),
+    ("TFJob", "v1"),
+    ("XGBoostJob", "v1"),
+    ("PaddleJob", "v1"),
+    ("JAXJob", "v1"),
+    ("MPIJob", "v2beta1"),
+)
+MOST_PAGES = 10_000  # a server that never ends its list is broken
+EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
+
+_LINE = msgspec.json.Decoder(wire.WatchLine)
+_PAGE = msgspec.json.Decoder(wire.Page)
+_STATUS = msgspec.json.Decoder(wire.Status)
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What to mirror. `is_optional`: its CRD may be absent, which means that there are none."""
+
+    kind: Kind
+    path: str
+    decode: Callable[[Json], Record]
+    is_optional: bool = False
+
+
+def pods(keep: Keep) -> Resource:
+    """All pods; labels and annotations only as far as `keep` says."""
+    return Resource("Pod", "/api/v1/pods", partial(decode_pod, keep=keep))
+
+
+def nodes() -> Resource:
+    """All nodes, with all labels."""
+    return Resource("Node", "/api/v1/nodes", decode_node)
+
+
+def jobs(keep: Keep) -> Resource:
+    """All Jobs; annotations only as far as `keep` says."""
+    return Resource("Job", "/apis/batch/v1/jobs", partial(decode_job, keep=keep))
+
+
+def topologies() -> Resource:
+    """Kueue's Topology objects, if Kueue is installed."""
+    path = "/apis/kueue.x-k8s.io/v1beta2/topologies"
+    return Resource("Topology", path, decode_topology, is_optional=True)
+
+
+def stateful_sets(keep: Keep) -> Resource:
+    """All StatefulSets, where the API serves them at all."""
+    decode = partial(decode_stateful_set, keep=keep)
+    return Resource("StatefulSet", "/apis/apps/v1/statefulsets", decode, is_optional=True)
+
+
+def job_sets(keep: Keep) -> Resource:
+    """All JobSets, if their controller is installed."""
+    path = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+    return Resource("JobSet", path, partial(decode_job_set, keep=keep), is_optional=True)
+
+
+def leader_worker_sets(keep: Keep) -> Resource:
+    """All LeaderWorkerSets, if their controller is installed."""
+    path = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+    decode = partial(decode_leader_worker_set, keep=keep)
+    return Resource("LeaderWorkerSet", path, decode, is_optional=True)
+
+
+def training_jobs(keep: Keep) -> tuple[Resource, ...]:
+    """The jobs of Kubeflow's training operator and MPI operator, as far as they are installed."""
+    return tuple(
+        Resource(
+            kind,
+            f"/apis/kubeflow.org/{version}/{kind.lower()}s",
+            partial(decode_training_job, keep=keep, kind=kind),
+            is_optional=True,
+        )
+        for kind, version in TRAINING_KINDS
+    )
+
+
+class Source(Protocol):
+    """The two ways of reading that `transport.Transport` offers."""
+
+    async def request(
+        self, method: str, path: str, *, params: Mapping[str, str], timeout: float
+    ) -> bytes: ...
+
+    def stream(
+        self, path: str, params: Mapping[str, str], read_timeout: float
+    ) -> AsyncGenerator[bytes, None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much and how long, in seconds, and by which clock and dice."""
+
+    page_objects: int = 500  # per page of a list: 3.5 MB of pods
+    page_seconds: float = 60.0  # Kubernetes' own objective for a whole list is 30
+    watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
+    silence_seconds: float = 30.0  # beyond the end of a watch: then the connection is dead
+    steady_seconds: float = 10.0  # a round that lasted this long may begin again at once
+    progress_seconds: float = 2.0  # one that lasted this long is followed by the shortest pause
+    absent_seconds: float = 30.0  # between two looks for an absent CRD
+    first_seconds: float = FIRST_SECONDS
+    longest_seconds: float = LONGEST_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    rng: Random = field(default_factory=Random)
+
+
+def _log_problem(kind: Kind, problem: CorralError) -> None:
+    _log.warning("watch_problem", kind=kind, problem=str(problem))
+
+
+class Reflector:
+    """Mirrors one resource into a sink until `run` is cancelled.
+
+    `on_problem` hears of every failed round and every object that could not be decoded (which is
+    left out: one broken object must not blind us to the others).
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        resource: Resource,
+        sink: Callable[[Event], None],
+        *,
+        pace: Pace | None = None,
+        on_problem: Callable[[Kind, CorralError], None] = _log_problem,
+    ) -> None:
+        self._source = source
+        self._resource = resource
+        self._sink = sink
+        self._pace = pace or Pace()
+        self._on_problem = on_problem
+        self._backoff = Backoff(
+            self._pace.rng, self._pace.first_seconds, self._pace.longest_seconds
+        )
+        self._version = ""  # of the last event seen; "" = everything has to be listed
+        self._is_absent = False
+        self._heard_at = self._pace.clock()
+        self.is_synced = False  # one Listed has been delivered; stays true through later trouble
+
+    @property
+    def kind(self) -> Kind:
+        """The kind it mirrors."""
+        return self._resource.kind
+
+    @property
+    def seconds_since_last_byte(self) -> float:
+        """Seconds since the API server last said anything about this resource."""
+        return self._pace.clock() - self._heard_at
+
+    async def run(self) -> None:
+        """Mirror until cancelled. Only an exception of the sink, a bug, ends it otherwise."""
+        while True:
+            began = self._pace.clock()
+            asked = await self._round()
+            lasted = self._pace.clock() - began
+            if lasted >= self._pace.progress_seconds:
+                self._backoff.reset()
+            if lasted >= self._pace.steady_seconds:
+                await self._pace.sleep(asked)
+            else:
+                await self._pace.sleep(max(asked, self._backoff.pause()))
+
+    async def _round(self) -> float:
+        """List if needed, watch until the watch ends; return the pause the server asks for."""
+        try:
+            if not self._version:
+                await self._list()
+            await self._watch()
+        except NotFound as error:
+            self._version = ""
+            if self._resource.is_optional:
+                self._note_absence()
+                return self._pace.absent_seconds
+            self._on_problem(self.kind, error)
+        except DecodeError as error:
+            self._version = ""
+            self._on_problem(self.kind, error)
+        except Forbidden as error:
+            self._version = ""
+            self._on_problem(self.kind, error)
+            if self._resource.is_optional and not self.is_synced:
+                # A ClusterRole older than we are: the kinds it knows are enough to begin with.
+                self._note_absence()
+                return self._pace.absent_seconds
+        except ApiError as error:
+            if not _may_resume(error):
+                self._version = ""
+            self._on_problem(self.kind, error)
+            return error.retry_after or 0.0
+        return 0.0
+
+    async def _list(self) -> None:
+        records: list[Record] = []
+        token = ""
+        for _ in range(MOST_PAGES):
+            page = await self._page(token)
+            await self._decode_all(page.items or [], records)
+            metadata = page.metadata or wire.PageMetadata()
+            token = metadata.continue_token or ""
+            if not token:
+                break
+        else:
+            raise DecodeError(f"list of {self._resource.path}: over {MOST_PAGES} pages")
+        if not metadata.resource_version:
+            raise DecodeError(f"list of {self._resource.path}: no metadata.resourceVersion")
+        self._version = metadata.resource_version
+        self._is_absent = False
+        self._sink(Listed(self.kind, tuple(records)))
+        self.is_synced = True
+
+    async def _page(self, token: str) -> wire.Page:
+        params = {"limit": str(self._pace.page_objects)}
+        if token:
+            params["continue"] = token
+        body = await self._source.request(
+            "GET", self._resource.path, params=params, timeout=self._pace.page_seconds
+        )
+        self._heard_at = self._pace.clock()
+        try:
+            return _PAGE.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(f"list of {self._resource.path}: {error}") from error
+
+    async def _decode_all(self, items: list[msgspec.Raw], records: list[Record]) -> None:
+        for position, raw in enumerate(items, 1):
+            try:
+                records.append(self._resource.decode(raw))
+            except DecodeError as error:
+                self._on_problem(self.kind, error)
+            if position % EVENTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _watch(self) -> None:
+        seconds = self._pace.rng.randint(*self._pace.watch_seconds)
+        params = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        silence = seconds + self._pace.silence_seconds
+        events = 0
+        async with aclosing(self._source.stream(self._resource.path, params, silence)) as lines:
+            async for line in lines:
+                self._heard_at = self._pace.clock()
+                self._take(line)
+                events += 1
+                if events % EVENTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+
+    def _take(self, line: bytes) -> None:
+        """Turn one line into an event, or raise what makes us list again."""
+        try:
+            event = _LINE.decode(line)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(f"watch of {self._resource.path}: {error}") from error
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._deliver(event.object, Applied)
+            case "DELETED":
+                self._deliver(event.object, Deleted)
+            case "BOOKMARK":
+                self._move_to(decode_version(event.object))
+            case "ERROR":
+                self._version = ""  # whatever the code: this watch cannot be trusted to go on
+                raise _error_in(event.object)
+            case unknown:
+                raise DecodeError(f"watch of {self._resource.path}: event type {unknown[:64]!r}")
+
+    def _deliver(self, raw: msgspec.Raw, event: type[Applied] | type[Deleted]) -> None:
+        try:
+            record = self._resource.decode(raw)
+        except DecodeError as error:
+            self._on_problem(self.kind, error)
+            return
+        self._version = record.version or self._version
+        self._sink(event(record))
+
+    def _move_to(self, version: str) -> None:
+        seen = self._version
+        if _is_before(version, seen):
+            # Its store was restored from a backup: it would stay silent until it caught up.
+            raise Gone(410, "Expired", f"bookmark {version} is behind {seen}, already seen")
+        self._version = version or seen
+
+    def _note_absence(self) -> None:
+        self._heard_at = self._pace.clock()
+        if not self._is_absent:
+            self._is_absent = True
+            self._sink(Listed(self.kind, ()))
+            self.is_synced = True
+
+
+def _may_resume(error: ApiError) -> bool:
+    """Tell whether the version we have is still good: the server was busy or not there at all."""
+    return isinstance(error, Unreachable | TooManyRequests) or error.status == 503
+
+
+def _is_before(version: str, seen: str) -> bool:
+    # Compared only where both are numbers as etcd counts them; else nothing can be said.
+    both = (version, seen)
+    if not all(text.isascii() and text.isdecimal() and len(text) < 20 for text in both):
+        return False
+    return int(version) < int(seen)
+
+
+def _error_in(raw: msgspec.Raw) -> ApiError:
+    try:
+        status = _STATUS.decode(raw)
+    except (ValueError, RecursionError):
+        status = wire.Status(message="unreadable ERROR event")
+    return api_error(status.code or 410, status.reason or "", status.message or "")

@@ -1,0 +1,95 @@
+"""The Eviction subresource: a deletion that asks the pod's disruption budget first.
+
+There is no disruption controller here: a budget's status says what it was written to say, and an
+eviction counts it down. Texts and order of the checks are the API server's own.
+Source: kubernetes 1.36 registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from app.sandbox.apiserver.rules.registry import Registry, with_condition
+from app.sandbox.apiserver.storage import failures
+from app.sandbox.apiserver.storage.failures import Refused
+from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, POD, Key, Object
+from app.sandbox.apiserver.storage.patch import MERGE
+from app.sandbox.apiserver.storage.selectors import matches_labels
+
+_UNGUARDED = ("Pending", "Succeeded", "Failed")  # phases in which a pod is nobody's capacity
+
+
+def evict(registry: Registry, key: Key, eviction: Object) -> None:
+    """Delete a pod, counting it against its budget.
+
+    Raises: Refused: 400, 404, 409 (another uid), 429 (the budget says no), 500 (two budgets).
+    """
+    metadata = eviction.get("metadata") or {}
+    if metadata.get("name", key[1]) != key[1]:
+        raise failures.bad_request("name in URL does not match name in Eviction object")
+    pod = registry.read(POD, key).body
+    preconditions = (eviction.get("deleteOptions") or {}).get("preconditions") or {}
+    if not _is_unguarded(pod):
+        _count(registry, key, pod)
+    uid, own = preconditions.get("uid"), pod["metadata"]["uid"]
+    if uid and uid != own:
+        raise failures.other_uid_to_delete(POD, key[1], uid, own)
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    status = with_condition(pod["status"], condition, now=registry.now())
+    registry.patch(POD, key, {"status": {"conditions": status["conditions"]}}, MERGE, "status")
+    registry.delete(POD, key, preconditions)
+
+
+def _is_unguarded(pod: Object) -> bool:
+    is_going = bool(pod["metadata"].get("deletionTimestamp"))
+    return is_going or pod["status"].get("phase") in _UNGUARDED
+
+
+def _count(registry: Registry, key: Key, pod: Object) -> None:
+    """Take one disruption off the pod's budget, if it has one and is worth guarding."""
+    labels = pod["metadata"].get("labels") or {}
+    budgets = [
+        stored.body
+        for stored in registry.store.values(DISRUPTION_BUDGET)
+        if stored.body["metadata"]["namespace"] == key[0]
+        and matches_labels(stored.body["spec"].get("selector"), labels)
+    ]
+    if len(budgets) > 1:
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource"
+        raise Refused(500, "", f"{text} does not support.")
+    if not budgets or _may_go_unready(pod, budgets[0]):
+        return
+    budget = budgets[0]
+    name, status = budget["metadata"]["name"], budget.get("status") or {}
+    allowed = status.get("disruptionsAllowed", 0)
+    if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
+        why = f"The disruption budget {name} is still being processed by the server."
+        raise failures.would_violate_budget(why, retry_after=10)
+    if not allowed:
+        raise failures.would_violate_budget(_why_none(name, status))
+    change = {"disruptionsAllowed": allowed - 1, "disruptedPods": {key[1]: registry.now()}}
+    budget_key = (key[0], name)
+    registry.patch(DISRUPTION_BUDGET, budget_key, {"status": change}, MERGE, "status")
+
+
+def _may_go_unready(pod: Object, budget: Object) -> bool:
+    """Whether the budget lets an unready pod go without counting it."""
+    conditions = pod["status"].get("conditions") or []
+    if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+        return False
+    status = budget.get("status") or {}
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    is_fine: bool = healthy >= desired > 0
+    return is_fine or budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+
+
+def _why_none(name: str, status: Object) -> str:
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    if healthy <= desired:
+        return (
+            f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+        )
+    return f"The disruption budget {name} does not allow evicting pods currently"

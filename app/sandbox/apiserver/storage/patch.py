@@ -1,0 +1,117 @@
+"""The two patch formats clients of pods and nodes use: JSON merge patch and strategic merge.
+
+Both return a new body and share what they leave alone with the old one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.sandbox.apiserver.storage.failures import Refused, bad_request
+from app.sandbox.apiserver.storage.kinds import Object
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+# Lists of objects merged by a key; the path is that of the list, without indexes.
+# Source: the patchMergeKey tags of k8s.io/api core/v1 and meta/v1.
+_MERGE_KEYS = {
+    "metadata.ownerReferences": "uid",
+    "spec.schedulingGates": "name",
+    "spec.containers": "name",
+    "spec.initContainers": "name",
+    "spec.volumes": "name",
+    "spec.imagePullSecrets": "name",
+    "spec.topologySpreadConstraints": "topologyKey",
+    "spec.containers.env": "name",
+    "spec.containers.ports": "containerPort",
+    "spec.containers.volumeMounts": "mountPath",
+    "status.conditions": "type",
+    "status.addresses": "type",
+}
+_MERGED_SETS = {"metadata.finalizers"}  # lists of words that are united instead of replaced
+_ORDER, _DELETE_WORDS = "$setElementOrder/", "$deleteFromPrimitiveList/"
+
+
+def unsupported_format() -> Refused:
+    return Refused(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include:"
+        f" {MERGE}, {STRATEGIC}",
+    )
+
+
+def merge(body: Any, change: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7386): null deletes, objects merge, all else replaces."""
+    if not isinstance(change, dict):
+        return change
+    merged = dict(body) if isinstance(body, dict) else {}
+    for name, value in change.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
+
+def strategic_merge(body: Object, change: Object) -> Object:
+    """Apply a strategic merge patch, as its directives and the merge keys of the API say.
+
+    Raises: Refused (400) if a list item lacks its merge key or a directive is unknown.
+    """
+    return _merge_object(body, change, "")
+
+
+def _merge_object(body: Object, change: Object, path: str) -> Object:
+    directive = change.get("$patch")
+    if directive == "replace":
+        return {name: value for name, value in change.items() if name != "$patch"}
+    if directive == "delete":
+        return {}
+    merged = dict(body)
+    if (kept := change.get("$retainKeys")) is not None:
+        merged = {name: value for name, value in merged.items() if name in kept}
+    for name, value in change.items():
+        if name.startswith(_DELETE_WORDS):
+            target = name.removeprefix(_DELETE_WORDS)
+            merged[target] = [word for word in merged.get(target) or [] if word not in value]
+        elif not name.startswith("$"):
+            _merge_field(merged, name, value, f"{path}.{name}" if path else name)
+        elif not name.startswith((_ORDER, "$patch", "$retainKeys")):
+            raise bad_request(f"invalid strategic merge directive {name!r}")
+    return merged
+
+
+def _merge_field(merged: Object, name: str, value: Any, path: str) -> None:
+    """Set, merge or delete one field of `merged`, which is a copy of our own."""
+    present = merged.get(name)
+    if value is None:
+        merged.pop(name, None)
+    elif isinstance(value, dict):
+        merged[name] = _merge_object(present if isinstance(present, dict) else {}, value, path)
+        if not merged[name] and value.get("$patch") == "delete":
+            del merged[name]
+    elif isinstance(value, list) and path in _MERGE_KEYS:
+        merged[name] = _merge_list(present or [], value, path)
+        if not merged[name]:
+            del merged[name]  # an empty list is not serialised by the real API either
+    elif isinstance(value, list) and path in _MERGED_SETS:
+        merged[name] = [*(present or []), *(word for word in value if word not in (present or []))]
+    else:
+        merged[name] = value
+
+
+def _merge_list(present: list[Object], change: list[Object], path: str) -> list[Object]:
+    key = _MERGE_KEYS[path]
+    if any(item.get("$patch") == "replace" for item in change):
+        return [item for item in change if item.get("$patch") != "replace"]
+    items = {item[key]: item for item in present}
+    for item in change:
+        if key not in item:
+            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+        if item.get("$patch") == "delete":
+            items.pop(item[key], None)
+        else:
+            items[item[key]] = _merge_object(items.get(item[key], {}), item, path)
+    return list(items.values())

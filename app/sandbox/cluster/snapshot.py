@@ -1,0 +1,201 @@
+"""Loads a recorded or synthetic cluster (`cluster-snapshot/v1`) into the store.
+
+The recorded one has no nodeName on its pods: `load` places the first pods of the list, best fit,
+until that share of the cluster is in use; the rest is left out. Nothing is validated here: a
+record may hold what today's API would refuse.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.sandbox.apiserver.rules.registry import Registry
+from app.sandbox.apiserver.storage.kinds import NAMESPACE, NODE, POD, Object
+from app.sandbox.apiserver.storage.store import Stored
+from app.sandbox.scheduler.cycle.filters import filter_nodes
+from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
+from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of
+
+SCHEMA = "cluster-snapshot/v1"
+BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
+_PODS_PER_NODE = 110  # the kubelet's default, for nodes whose record does not say
+
+Shares = npt.NDArray[np.float64]
+PodPhase = Literal["Running", "recorded"]
+
+
+class InvalidSnapshot(ValueError):
+    """The file is not a snapshot, or an overlay does not belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """overlay: node -> (block, rack), added as labels.
+
+    load: None keeps the pods that name a node and creates the others unbound; a fraction 0..1
+        binds the first pods of the list until the fullest resource is used that far; the rest
+        is left out.
+    phase: what placed pods are said to be; "recorded" keeps the snapshot's word unless finished.
+    pods_per_node: for nodes without allocatable.pods.
+    ignored_resources: left out of nodes and pods. By default the second of the two names under
+        which the recorded cluster counts its GPUs: counting both would count them twice.
+    """
+
+    overlay: Mapping[str, Sequence[str]] | None = None
+    load: float | None = None
+    phase: PodPhase = "Running"
+    pods_per_node: int = _PODS_PER_NODE
+    ignored_resources: frozenset[str] = frozenset({"alibabacloud.com/gpu-milli"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """How much came in."""
+
+    nodes: int
+    pods_bound: int
+    pods_waiting: int
+
+
+def read(path: Path) -> Object:
+    """A snapshot or overlay file, gzipped or not. Raises: InvalidSnapshot, OSError."""
+    raw = path.read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        raw = gzip.decompress(raw)
+    try:
+        content: Object = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidSnapshot(f"{path}: not JSON: {error}") from error
+    return content
+
+
+def overlay_named(overlays: Object, name: str) -> Mapping[str, Sequence[str]]:
+    """One overlay of a topology-overlay/v1 file. Raises: InvalidSnapshot naming those it has."""
+    known = overlays.get("overlays") or {}
+    if name not in known:
+        raise InvalidSnapshot(f"overlay {name!r} is not one of {sorted(known)}")
+    chosen = known[name]
+    nodes: Mapping[str, Sequence[str]] = chosen.get("nodes", chosen)
+    return nodes
+
+
+def load(registry: Registry, snapshot: Object, options: LoadOptions) -> Loaded:
+    """Store the snapshot's nodes and pods. Raises: InvalidSnapshot."""
+    if snapshot.get("schema") != SCHEMA:
+        raise InvalidSnapshot(f"schema {snapshot.get('schema')!r} is not {SCHEMA!r}")
+    for body in snapshot["nodes"]:
+        registry.adopt(NODE, _node(body, options))
+    pods = [_pod(body, options) for body in snapshot.get("pods", [])]
+    for namespace in {pod["metadata"]["namespace"] for pod in pods}:
+        if registry.store.get(NAMESPACE, ("", namespace)) is None:
+            registry.create(NAMESPACE, "", {"metadata": {"name": namespace}})
+    if options.load is not None:
+        nodes = registry.store.values(NODE)
+        pods = _placed(nodes, pods, options.load)
+    bound = 0
+    for pod in pods:
+        node = pod["spec"].get("nodeName", "")
+        registry.adopt(POD, pod | {"status": _status(pod, node, options)})
+        bound += bool(node)
+    return Loaded(len(snapshot["nodes"]), bound, len(pods) - bound)
+
+
+def _node(body: Object, options: LoadOptions) -> Object:
+    name = body["metadata"]["name"]
+    labels = {"kubernetes.io/hostname": name} | (body["metadata"].get("labels") or {})
+    if options.overlay is not None and name in options.overlay:
+        block, rack = options.overlay[name][:2]
+        labels |= {BLOCK: block, RACK: rack}
+    status = body.get("status") or {}
+    allocatable = {"pods": str(options.pods_per_node)} | (status.get("allocatable") or {})
+    allocatable = _without(allocatable, options.ignored_resources)
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"conditions": ready} | status
+    status |= {"allocatable": allocatable, "capacity": status.get("capacity") or allocatable}
+    return body | {
+        "metadata": body["metadata"] | {"labels": labels},
+        "spec": body.get("spec") or {},
+        "status": status,
+    }
+
+
+def _pod(body: Object, options: LoadOptions) -> Object:
+    metadata = {"namespace": "default"} | body["metadata"]
+    spec = {"schedulerName": "default-scheduler", "priority": 0} | body["spec"]
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            spec[field] = [_container(each, options) for each in spec[field]]
+    return body | {"metadata": metadata, "spec": spec}
+
+
+def _container(container: Object, options: LoadOptions) -> Object:
+    resources = container.get("resources") or {}
+    kept = {
+        part: _without(amounts, options.ignored_resources) for part, amounts in resources.items()
+    }
+    return container | {"resources": kept}
+
+
+def _without(amounts: Object, ignored: frozenset[str]) -> Object:
+    return {name: text for name, text in amounts.items() if name not in ignored}
+
+
+def _status(pod: Object, node: str, options: LoadOptions) -> Object:
+    status = dict(pod.get("status") or {})
+    recorded = status.get("phase", "Pending")
+    if not node:
+        return {"phase": "Pending"}
+    if options.phase == "Running" or recorded in ("Succeeded", "Failed", "Pending"):
+        recorded = "Running"
+    condition = {"type": "PodScheduled", "status": "True"}
+    return status | {"phase": recorded, "conditions": [condition]}
+
+
+def _placed(nodes: list[Stored], pods: list[Object], load_wanted: float) -> list[Object]:
+    """The pods of the list, in order, each on its best-fitting node, until the load is reached.
+
+    Load: the largest used share over cpu, memory and every other resource the cluster has.
+    Best fit: the node that keeps the smallest sum of free shares; ties by order.
+    """
+    table = NodeTable()
+    table.set_nodes(nodes)
+    totals = dict(zip(table.rows, table.allocatable.sum(axis=1).tolist(), strict=True))
+    used = dict.fromkeys(totals, 0)
+    every_node: Columns = np.arange(len(table), dtype=np.intp)
+    placed: list[Object] = []
+    reached = 0.0
+    for place, pod in enumerate(pods):
+        if reached >= load_wanted:
+            break
+        facts = _facts(pod, place)
+        feasible = filter_nodes(table, facts, every_node, len(table)).feasible
+        if not feasible.size:
+            continue
+        best = int(feasible[np.argmin(_free_shares(table, feasible))])
+        node = table.names[best]
+        table.add_pod(facts, node)
+        placed.append(pod | {"spec": pod["spec"] | {"nodeName": node}})
+        for name, wanted in facts.requests.items():
+            used[name] += wanted
+            reached = max(reached, used[name] / totals[name])
+    return placed
+
+
+def _free_shares(table: NodeTable, columns: Columns) -> Shares:
+    total = np.maximum(table.allocatable[1:, columns], 1)
+    free = (table.allocatable[1:, columns] - table.used[1:, columns]) / total
+    shares: Shares = free.sum(axis=0)
+    return shares
+
+
+def _facts(pod: Object, place: int) -> PodFacts:
+    metadata = pod["metadata"] | {"uid": f"placing-{place}"}
+    return facts_of(Stored(pod | {"metadata": metadata}, 0))

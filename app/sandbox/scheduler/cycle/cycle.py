@@ -1,0 +1,203 @@
+"""One pod's way to a node: the algorithm of a scheduling cycle, extenders included.
+
+    PreFilter ─▶ [nominated node alone] ─▶ Filter (a sample) ─▶ /filter ─┬─ none ─▶ /preempt
+                                                                        ├─ one ──▶ that node
+                                                                        └─ more ─▶ /prioritize
+
+Nothing is written here: the answer is a node's name or a SchedulingFailure.
+Source: schedule_one.go of kubernetes 1.36, function by function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from app.sandbox.scheduler.cycle.diagnosis import EXTENDER, Diagnosis, SchedulingFailure
+from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
+from app.sandbox.scheduler.cycle.filters import Verdict, filter_nodes, nodes_to_find
+from app.sandbox.scheduler.cycle.preemption import preempt
+from app.sandbox.scheduler.cycle.scores import in_tree_scores
+from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
+from app.sandbox.scheduler.facts.pod_facts import PodFacts, pinned_names
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What tests and the demo ask about: how many cycles, how many calls."""
+
+    cycles: int = 0
+    extender_filters: int = 0
+    extender_prioritizes: int = 0
+
+
+class Cycle:
+    """The algorithm over one table; keeps only where the next sample starts."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        extenders: Sequence[Extender],
+        *,
+        percentages: Mapping[str, int],
+        rng: Random,
+    ) -> None:
+        self._table = table
+        # Non-ignorable extenders first, each group in the order of the configuration.
+        self._extenders = sorted(extenders, key=lambda each: each.config.ignorable)
+        self._percentages = percentages
+        self._rng = rng
+        self._next_start = 0
+        self.statistics = Statistics()
+
+    async def find_node(self, facts: PodFacts, nominated: Iterable[PodFacts]) -> str:
+        """The node this pod goes to.
+
+        nominated: pods that wait for their nominated node; the important ones hold it.
+        Raises: SchedulingFailure.
+        """
+        self.statistics.cycles += 1
+        table = self._table
+        if not len(table):
+            raise SchedulingFailure(NO_NODES, is_rejection=True)
+        rivals = [
+            pod for pod in nominated if pod.uid != facts.uid and pod.priority >= facts.priority
+        ]
+        diagnosis = Diagnosis(len(table))
+        pinned = pinned_names(facts)
+        if pinned is not None:
+            diagnosis.rejectors.add("NodeAffinity")
+            if not pinned:
+                text = "pod affinity terms conflict"
+                raise await self._no_node(facts, diagnosis, pre_filter=text)
+        feasible: list[str] = []
+        if facts.nominated_node:
+            feasible = await self._probe_nominated(facts, rivals, diagnosis)
+        if not feasible:
+            feasible = await self._feasible(facts, rivals, diagnosis, pinned)
+        if not feasible:
+            raise await self._no_node(facts, diagnosis)
+        return feasible[0] if len(feasible) == 1 else await self._best(facts, feasible)
+
+    async def _probe_nominated(
+        self, facts: PodFacts, rivals: list[PodFacts], diagnosis: Diagnosis
+    ) -> list[str]:
+        """The nominated node by itself; nothing if it is not to be had, for whatever reason."""
+        column = self._table.column_of.get(facts.nominated_node)
+        if column is None:
+            return []
+        outcome = filter_nodes(self._table, facts, np.array([column], np.intp), 1, rivals)
+        diagnosis.add_outcome(outcome)
+        try:
+            return await self._ask_filters(facts, outcome.feasible_names(), diagnosis)
+        except SchedulingFailure:
+            return []
+
+    async def _feasible(
+        self,
+        facts: PodFacts,
+        rivals: list[PodFacts],
+        diagnosis: Diagnosis,
+        pinned: frozenset[str] | None,
+    ) -> list[str]:
+        table = self._table
+        if pinned is None:
+            candidates: Columns = np.arange(len(table), dtype=np.intp)
+        else:
+            found = sorted(table.column_of[name] for name in pinned & table.column_of.keys())
+            candidates = np.array(found, np.intp)
+            diagnosis.absent = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+        if candidates.size:
+            candidates = np.roll(candidates, -(self._next_start % candidates.size))
+        wanted = nodes_to_find(self._percentages[facts.scheduler], candidates.size)
+        outcome = filter_nodes(table, facts, candidates, wanted, rivals)
+        diagnosis.add_outcome(outcome)
+        feasible = outcome.feasible_names()
+        judged = len(feasible) + diagnosis.nodes_judged
+        self._next_start = (self._next_start + judged) % len(table)
+        passed = await self._ask_filters(facts, feasible, diagnosis)
+        if len(passed) != len(feasible):
+            diagnosis.rejectors.add(EXTENDER)
+        return passed
+
+    async def _ask_filters(
+        self, facts: PodFacts, names: list[str], diagnosis: Diagnosis
+    ) -> list[str]:
+        """Send the feasible nodes through every interested extender, one after the other.
+
+        The names go out in no particular order, as they come from 16 workers upstream.
+        Raises: SchedulingFailure (an error, not a rejection).
+        """
+        self._rng.shuffle(names)
+        # As of now: nodes may come and go while an extender thinks.
+        nodes = {name: self._table.nodes[self._table.column_of[name]] for name in names}
+        for extender in self._extenders:
+            if not names:
+                break
+            if not extender.is_interested(facts):
+                continue
+            self.statistics.extender_filters += bool(extender.config.filter_verb)
+            try:
+                result = await extender.filter(facts, [nodes[name] for name in names])
+            except ExtenderError as error:
+                if extender.config.ignorable:
+                    continue
+                raise SchedulingFailure(str(error)) from error
+            for node, reason in result.unresolvable.items():
+                diagnosis.set(node, Verdict((reason,), True, EXTENDER))
+            for node, reason in result.failed.items():
+                if node not in result.unresolvable:
+                    diagnosis.set(node, Verdict((reason,), False, EXTENDER))
+            names = [name for name in result.nodes if name in nodes]
+        return names
+
+    async def _best(self, facts: PodFacts, names: list[str]) -> str:
+        """The node with the highest total; ties fall to chance."""
+        column_of = self._table.column_of
+        names = [name for name in names if name in column_of] or names[:1]
+        columns = np.array([column_of[name] for name in names if name in column_of], np.intp)
+        if not columns.size:
+            return names[0]  # all went while the extender thought; the binding will tell
+        totals: list[int] = in_tree_scores(self._table, facts, columns).tolist()
+        nodes = [self._table.nodes[column] for column in columns.tolist()]
+        asked = [each for each in self._extenders if each.is_interested(facts)]
+        self.statistics.extender_prioritizes += sum(
+            bool(each.config.prioritize_verb) for each in asked
+        )
+        answers: list[dict[str, int] | BaseException] = await asyncio.gather(
+            *(each.prioritize(facts, nodes) for each in asked), return_exceptions=True
+        )
+        for answer in answers:
+            if isinstance(answer, dict):  # an extender that fails here just gives no score
+                totals = [
+                    total + answer.get(name, 0) for total, name in zip(totals, names, strict=True)
+                ]
+            elif not isinstance(answer, ExtenderError):
+                raise answer
+        chances = [self._rng.random() for _ in names]
+        ranked: list[tuple[int, float, str]] = list(zip(totals, chances, names, strict=True))
+        return max(ranked)[2]
+
+    async def _no_node(
+        self, facts: PodFacts, diagnosis: Diagnosis, *, pre_filter: str = ""
+    ) -> SchedulingFailure:
+        """The failure to raise, after the PostFilter step had its try."""
+        attempt = await preempt(self._table, facts, diagnosis, self._extenders)
+        if pre_filter:
+            text = f"0/{diagnosis.all_nodes} nodes are available: {pre_filter}. {attempt.message}"
+        else:
+            text = diagnosis.sentence(attempt.message)
+        return SchedulingFailure(
+            text.rstrip(),
+            rejectors=diagnosis.rejectors,
+            is_rejection=True,
+            clears_nomination=attempt.clears_nomination,
+            nominates=attempt.node,
+            victims=attempt.victims,
+        )

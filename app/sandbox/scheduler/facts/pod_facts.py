@@ -1,0 +1,140 @@
+"""What a scheduler needs to know of a pod, read once per version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from app.sandbox.apiserver.rules.quantity import amount
+from app.sandbox.apiserver.storage.kinds import Key, Object, key_of
+from app.sandbox.apiserver.storage.store import Stored
+
+# What scoring assumes of a container that requests nothing (scheduler/util/pod_resources.go).
+_ASSUMED_CPU, _ASSUMED_MEMORY = 100, 200 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodFacts:
+    """requests: what NodeResourcesFit counts, without the pod itself; zero amounts left out.
+
+    scored: (cpu, memory) as the scores count them: never 0.
+    terms: required node affinity, OR-ed; None where the pod has none.
+    shape: equal for pods that the same nodes' labels suit.
+    Units: millicores, base units.
+    """
+
+    stored: Stored
+    key: Key
+    uid: str
+    scheduler: str
+    priority: int
+    requests: Mapping[str, int]
+    scored: tuple[int, int]
+    selector: Mapping[str, str]
+    terms: tuple[Object, ...] | None
+    shape: bytes
+    tolerations: tuple[Object, ...]
+    gates: tuple[str, ...]
+    node: str
+    nominated_node: str
+
+    @property
+    def body(self) -> Object:
+        return self.stored.body
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+    @property
+    def is_going(self) -> bool:
+        return bool(self.body["metadata"].get("deletionTimestamp"))
+
+
+def facts_of(stored: Stored) -> PodFacts:
+    body = stored.body
+    spec, status = body["spec"], body.get("status") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = None if required is None else tuple(required.get("nodeSelectorTerms") or [])
+    selector = spec.get("nodeSelector") or {}
+    requests = pod_requests(spec)
+    return PodFacts(
+        stored=stored,
+        key=key_of(body),
+        uid=body["metadata"]["uid"],
+        scheduler=spec.get("schedulerName", "default-scheduler"),
+        priority=spec.get("priority") or 0,
+        requests=requests,
+        scored=(requests.get("cpu", _ASSUMED_CPU), requests.get("memory", _ASSUMED_MEMORY)),
+        selector=selector,
+        terms=terms,
+        shape=orjson.dumps([selector, terms], option=orjson.OPT_SORT_KEYS),
+        tolerations=tuple(spec.get("tolerations") or []),
+        gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or []),
+        node=spec.get("nodeName", ""),
+        nominated_node=status.get("nominatedNodeName", ""),
+    )
+
+
+def pod_requests(spec: Object) -> dict[str, int]:
+    """The effective request: containers and sidecars together, or the largest init step.
+
+    Overhead is added; pod-level resources replace the sum for what they name.
+    Source: component-helpers resource.PodRequests.
+    """
+    total: dict[str, int] = {}
+    for container in spec.get("containers") or []:
+        _add(total, _requests(container))
+    largest: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.get("initContainers") or []:
+        step = dict(_requests(container))
+        if container.get("restartPolicy") == "Always":
+            _add(total, step.items())
+            _add(sidecars, step.items())
+            step = dict(sidecars)
+        else:
+            _add(step, sidecars.items())
+        for name, wanted in step.items():
+            largest[name] = max(largest.get(name, 0), wanted)
+    for name, wanted in largest.items():
+        total[name] = max(total.get(name, 0), wanted)
+    total |= dict(_requests(spec))  # spec.resources
+    overhead = spec.get("overhead") or {}
+    _add(total, ((name, amount(name, text)) for name, text in overhead.items()))
+    return {name: wanted for name, wanted in sorted(total.items()) if wanted}
+
+
+def _requests(owner: Object) -> Iterable[tuple[str, int]]:
+    resources = owner.get("resources") or {}
+    requests = resources.get("requests") or {}
+    return [(name, amount(name, text)) for name, text in requests.items()]
+
+
+def _add(total: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    for name, wanted in more:
+        total[name] = total.get(name, 0) + wanted
+
+
+def pinned_names(facts: PodFacts) -> frozenset[str] | None:
+    """The nodes PreFilter narrows to by matchFields metadata.name; None for all nodes.
+
+    Terms are OR-ed, fields within a term AND-ed; one term without names opens all nodes.
+    Source: nodeaffinity/node_affinity.go, PreFilter.
+    """
+    if not facts.terms:
+        return None
+    names: set[str] = set()
+    for term in facts.terms:
+        of_term: set[str] | None = None
+        for wanted in term.get("matchFields") or []:
+            if wanted.get("key") == "metadata.name" and wanted.get("operator") == "In":
+                values = set(wanted.get("values") or [])
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names |= of_term
+    return frozenset(names)

@@ -1,0 +1,193 @@
+"""Who waits for whom: what is known of one gang, and the life it leads.
+
+    GATHERING ──complete──▶ WAITING ──plan──▶ PLACED ──all at /bind──▶ BINDING ──▶ RUNNING ──▶ DONE
+        ▲                      ▲  ▲             │                         │           │
+        └──member lost─────────┘  └──plan lost──┘        member lost      ▼           │
+                                                     REPAIRING ◀──────────┴───────────┘
+
+A gang's phase is not a variable that events push about: it is derived from what is known
+(`phase_of`), so that a restart, which knows the same pods, lands in the same phase. The picture
+shows the usual way; many events may be heard between two looks, so any phase may follow any other.
+
+Members are known from the watch and keyed by pod UID. A gang is complete when as many live,
+ungated members exist as its dialect declares. Until the first member is bound it starts whole or
+not at all; once one is bound, the rest follow one by one, inside the domain of those that run.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+from app.dialects.membership import GangKey
+from app.state.gang.membership import Member, RollCall
+
+
+class Phase(enum.Enum):
+    """Where a gang stands in its life."""
+
+    GATHERING = "gathering"  # members are missing, gated, or contradict each other
+    WAITING = "waiting"  # complete, but no plan
+    PLACED = "placed"  # every member has a node and holds its capacity; nothing is bound
+    BINDING = "binding"  # the last member arrived at /bind: bindings are under way
+    RUNNING = "running"  # every live member is bound
+    REPAIRING = "repairing"  # some members are bound, some live one has no plan
+    DONE = "done"  # no live member is left
+
+
+PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spot:
+    """The domain a member was placed in: its nodes in slot order, and the labels that name it.
+
+    Members in the same domain of one plan share one object, so it is compared by identity.
+    """
+
+    nodes: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Absent:
+    """A place kept for a pod that does not exist; see `absent.py`."""
+
+    member: Member  # what that pod will be like; its uid is ours
+    until: float  # infinite: as long as the gang wants it
+    instead_of: str = ""  # uid of the member that was lost
+    is_spare: bool = False  # beside the places of the members
+
+
+@dataclass(slots=True)
+class Gang:
+    """One gang's memory. Sets and dicts hold pod uids.
+
+    Invariants: `plan` covers unbound live members and absent ones only, each held on its planned
+    node; `arrived` and `posted` are parts of `plan` and do not overlap; `misinformed` is a part of
+    `rejected`; `ungating` are members whose gate the watch still shows; `unheard` are members.
+    """
+
+    key: GangKey
+    members: dict[str, Member] = field(default_factory=dict)
+    roll: RollCall = field(default_factory=RollCall)
+    phase: Phase = Phase.GATHERING
+    absent: dict[str, Absent] = field(default_factory=dict)  # by a uid of ours
+    absents_made: int = 0
+    plan: dict[str, str] = field(default_factory=dict)  # uid -> node
+    domains: dict[str, str] = field(default_factory=dict)  # uid -> where, for people
+    spots: dict[str, Spot] = field(default_factory=dict)  # uid -> the same, to narrow the pod to
+    ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
+    unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
+    answered: set[str] = field(default_factory=set)  # pinned in /filter
+    arrived: dict[str, float] = field(default_factory=dict)  # held at /bind, since when
+    posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
+    unheard: set[str] = field(default_factory=set)  # planned in vain: nobody asked for them
+    rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
+    misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
+    asked: tuple[object, ...] | None = None  # what was searched for last; None: it may differ now
+    verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
+    sentence: str = ""  # what waiting members are told
+    sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
+    told: str = ""  # the last problem reported to the owner, "" when there is none
+    told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
+    told_pods: set[str] = field(default_factory=set)  # single pods that were reported
+    complete_at: float = 0.0  # when it last became complete
+    moved_at: float = 0.0  # when the plan was made or last made progress
+    pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
+    given_up_at: float = -math.inf  # when it was last sent for eviction
+    woken_at: float = 0.0  # when its rejected members were last woken
+    not_before: float = 0.0  # no new plan before this
+    plans_lost: int = 0  # in a row, for the back-off
+
+    @property
+    def has_started(self) -> bool:
+        """Whether some member runs or is being bound: the gang can no longer start as a whole."""
+        return bool(self.roll.bound or self.posted)
+
+    @property
+    def priority(self) -> int:
+        """The highest priority among the members that wait."""
+        return self.roll.priority
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether members belong together in slices or as a leader and its workers."""
+        return any(member.slices or member.pod_set_group for member in self.members.values())
+
+    @property
+    def names_levels(self) -> bool:
+        """Whether it matters to some member which domain it is in."""
+        return any(
+            member.constraint.required or member.constraint.preferred or member.slices
+            for member in self.members.values()
+        )
+
+    def unplanned(self) -> tuple[Member, ...]:
+        """Members that could be placed now and are not, absent ones but no spares included."""
+        expected = (each.member for each in self.absent.values() if not each.is_spare)
+        return tuple(
+            member for member in (*self.roll.unbound, *expected) if member.pod.uid not in self.plan
+        )
+
+    def planned(self) -> tuple[Member, ...]:
+        """Members that have a node they are not bound to yet, absent ones included."""
+        absent = (each.member for each in self.absent.values())
+        return tuple(
+            member for member in (*self.roll.unbound, *absent) if member.pod.uid in self.plan
+        )
+
+    def has(self, uid: str) -> bool:
+        """Whether a member, present or absent, has this uid."""
+        return uid in self.members or uid in self.absent
+
+    def member(self, uid: str) -> Member:
+        """The member, present or absent, of this uid."""
+        return self.members[uid] if uid in self.members else self.absent[uid].member
+
+    def under_way(self) -> set[str]:
+        """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
+        return {
+            uid
+            for uid in self.posted
+            if uid in self.members and self.members[uid].is_live and not self.members[uid].pod.node
+        }
+
+    @property
+    def awaited(self) -> int:
+        """Planned pods that can arrive at /bind, and so open the way for all."""
+        return sum(uid in self.members for uid in self.plan)
+
+    def move_to(self, phase: Phase) -> bool:
+        """Enter the phase; True if that is a change."""
+        if phase is self.phase:
+            return False
+        self.phase = phase
+        return True
+
+    def forget_plan_of(self, uid: str) -> None:
+        """Drop one member's part of the plan; the caller ends its hold."""
+        self.asked = None
+        self.plan.pop(uid, None)
+        self.domains.pop(uid, None)
+        self.spots.pop(uid, None)
+        self.arrived.pop(uid, None)
+        for some in (self.answered, self.posted):
+            some.discard(uid)
+
+
+def phase_of(gang: Gang) -> Phase:
+    """The phase that follows from the roll call and the plan."""
+    roll = gang.roll
+    if not roll.members_live:
+        return Phase.DONE
+    if gang.unplanned():
+        if gang.has_started:
+            return Phase.REPAIRING
+        return Phase.WAITING if roll.is_complete else Phase.GATHERING
+    if not roll.unbound and roll.bound:
+        return Phase.RUNNING
+    if not gang.plan:
+        return Phase.GATHERING
+    return Phase.BINDING if gang.has_started else Phase.PLACED

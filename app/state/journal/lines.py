@@ -1,0 +1,170 @@
+"""The lines of a journal: what they mean as records and events, and back.
+
+    {"journal":1,"settings":{…}}                                             line 1
+    {"line":"in","now":1.5,"call":"apply","args":[["applied",["pod",{…}]]]}  before it is given
+    {"line":"out","digest":"9f86d081884c7d65"}                               after: what came of it
+    {"line":"in","now":1.7,"call":"filter","args":[{…},["n1","n2"]]}
+    {"line":"out","digest":"60303ae22b998861"}
+    {"line":"in","now":1.7,"call":"prioritize","args":[{…},4]}               the names of line 4
+
+Floats are written so that they read back exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.errors import DecodeError
+from app.kube.core.objects import JobRecord, NodeRecord, PodRecord, Record, TopologyRecord
+from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.effects import BindFailed, UngateFailed
+from app.state.settings import EngineSettings
+
+VERSION = 1  # one more whenever a line of before would be read as something else
+DIGEST_BYTES = 8  # against chance, not against malice
+
+_T = TypeVar("_T")
+
+
+class _Node(msgspec.Struct, frozen=True, tag="node", array_like=True, gc=False):
+    record: NodeRecord
+
+
+class _Pod(msgspec.Struct, frozen=True, tag="pod", array_like=True, gc=False):
+    record: PodRecord
+
+
+class _Job(msgspec.Struct, frozen=True, tag="job", array_like=True, gc=False):
+    record: JobRecord
+
+
+class _Topology(msgspec.Struct, frozen=True, tag="topology", array_like=True, gc=False):
+    record: TopologyRecord
+
+
+Tagged = _Node | _Pod | _Job | _Topology
+
+
+class _Applied(msgspec.Struct, frozen=True, tag="applied", array_like=True):
+    record: Tagged
+
+
+class _Deleted(msgspec.Struct, frozen=True, tag="deleted", array_like=True):
+    record: Tagged
+
+
+class _Listed(msgspec.Struct, frozen=True, tag="listed", array_like=True):
+    kind: Kind
+    records: tuple[Tagged, ...]
+
+
+Heard = _Applied | _Deleted | _Listed
+Names = list[str] | int  # a number: those of that line, the last with a list
+
+_ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
+    "apply": tuple[Heard],
+    "filter": tuple[PodRecord, Names],
+    "prioritize": tuple[PodRecord, Names],
+    "bind_arrived": tuple[str, str, str, str],
+    "bind_finished": tuple[str, BindFailed | None],  # None: it is bound
+    "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated
+    "tick": tuple[()],
+    "heal": tuple[()],
+    "drain": tuple[()],
+}
+
+
+class _Line(msgspec.Struct, frozen=True, tag_field="line", forbid_unknown_fields=True):
+    pass
+
+
+class In(_Line, frozen=True, tag="in"):
+    """One input."""
+
+    now: float
+    call: str
+    args: msgspec.Raw
+
+
+class Out(_Line, frozen=True, tag="out", omit_defaults=True):
+    """What came of the input before it; both are "" where nothing did."""
+
+    digest: str = ""
+    raised: str = ""  # the exception's name, where the engine failed on its input
+
+
+ENCODER = msgspec.json.Encoder()
+_SORTING = msgspec.json.Encoder(order="deterministic")  # a set has no order of its own
+_FIRST: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+LINE: msgspec.json.Decoder[In | Out] = msgspec.json.Decoder(In | Out)
+ARGS = {call: msgspec.json.Decoder(type_) for call, type_ in _ARGUMENTS.items()}
+
+_TAGGED: dict[type[Record], Callable[[Any], Tagged]] = {
+    NodeRecord: _Node,
+    PodRecord: _Pod,
+    JobRecord: _Job,
+    TopologyRecord: _Topology,
+}
+
+
+def _tagged(record: Record) -> Tagged:
+    return _TAGGED[type(record)](record)
+
+
+def heard(event: Event) -> Heard:
+    """An event as a line has it."""
+    if isinstance(event, Listed):
+        return _Listed(event.kind, tuple(_tagged(record) for record in event.records))
+    tagged = _tagged(event.record)
+    return _Applied(tagged) if isinstance(event, Applied) else _Deleted(tagged)
+
+
+def event_of(said: Heard) -> Event:
+    """The event a line speaks of."""
+    if isinstance(said, _Listed):
+        return Listed(said.kind, tuple(each.record for each in said.records))
+    record = said.record.record
+    return Applied(record) if isinstance(said, _Applied) else Deleted(record)
+
+
+def out_of(given: Any) -> Out:
+    """The digest of effects, of an answer with its effects, or of scores."""
+    parts = [given[0], *given[1]] if isinstance(given, tuple) else given
+    if not parts:
+        return Out()
+    if not isinstance(parts[0], int):
+        # Equal fields do not make equal effects: an Evict reads like a Delete.
+        parts = [(type(each).__name__, each) for each in parts]
+    return Out(hashlib.blake2b(_SORTING.encode(parts), digest_size=DIGEST_BYTES).hexdigest())
+
+
+def settings_of(first: bytes) -> EngineSettings:
+    """What the first line says.
+
+    Raises: DecodeError also for a setting this engine lacks: it would play something else.
+    """
+    said = decoded(_FIRST, 1, first)
+    version = said.get("journal")
+    if type(version) is not int or version != VERSION:  # True is an int, and is 1
+        raise DecodeError(f"journal line 1: version {version!r} is not known, only {VERSION}")
+    settings = said.get("settings")
+    known = {field.name for field in fields(EngineSettings)}
+    unknown = sorted(settings.keys() - known) if isinstance(settings, dict) else ()
+    if unknown:
+        raise DecodeError(f"journal line 1: settings {', '.join(unknown)} are not known")
+    try:
+        return msgspec.convert(settings, EngineSettings)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"journal line 1: settings: {error}") from error
+
+
+def decoded(decoder: msgspec.json.Decoder[_T], number: int, raw: bytes | msgspec.Raw) -> _T:
+    try:
+        return decoder.decode(raw)
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, not ours; nested too deep
+        raise DecodeError(f"journal line {number}: {error}") from error

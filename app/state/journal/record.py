@@ -1,0 +1,114 @@
+"""Every input of one engine written down as a line of JSON, for `replay`.
+
+    input ──line "in"──▶ write            before the engine gets it: one that it never returns
+      └──▶ engine ──line "out"──▶ write   from is in the journal too
+
+There is no I/O here: bytes go where `write` takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Event
+from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
+from app.state.engine import Engine
+from app.state.filter_result import Candidates, FilterAnswer
+from app.state.journal.lines import ENCODER, VERSION, In, Out, heard, out_of, settings_of
+
+_T = TypeVar("_T")
+
+
+class Recorder(Engine):
+    """An engine in front of an engine: writes down each input, and what came of it.
+
+    `engine` is fresh: what it was told before is in no journal. All that is only read is read from
+    it. `write` takes one line with its end; it must not raise, since a full disk is no reason to
+    stop scheduling, and after a line it could not keep it keeps no more.
+
+    Raises: DecodeError for settings that do not read back (JSON has no infinity).
+    """
+
+    def __init__(self, engine: Engine, write: Callable[[bytes], None]) -> None:
+        # Not Engine.__init__: there is one state, and it is the inner engine's (`__getattr__`).
+        self._engine = engine
+        self._write = write
+        self._lines_written = 0
+        self._names = b""  # the last that were written in full
+        self._names_line = 0
+        first = ENCODER.encode({"journal": VERSION, "settings": engine.settings})
+        settings_of(first)
+        self._write_line(first)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def _write_line(self, line: bytes) -> None:
+        self._lines_written += 1
+        self._write(line + b"\n")
+
+    def _recorded(
+        self, now: float, call: str, args: Sequence[object], give: Callable[[], _T]
+    ) -> _T:
+        line = In(now, call, msgspec.Raw(ENCODER.encode(args)))
+        self._write_line(ENCODER.encode(line))
+        try:
+            given = give()
+        except Exception as error:
+            self._write_line(ENCODER.encode(Out(raised=type(error).__name__)))
+            raise
+        self._write_line(ENCODER.encode(out_of(given)))
+        return given
+
+    def _offered(self, candidates: Candidates) -> msgspec.Raw:
+        names = ENCODER.encode(candidates.names())
+        if names == self._names:
+            return msgspec.Raw(b"%d" % self._names_line)
+        self._names, self._names_line = names, self._lines_written + 1
+        return msgspec.Raw(names)
+
+    def apply(self, event: Event, now: float) -> list[Effect]:
+        args = (heard(event),)
+        return self._recorded(now, "apply", args, lambda: self._engine.apply(event, now))
+
+    def filter(
+        self, pod: PodRecord, candidates: Candidates, now: float
+    ) -> tuple[FilterAnswer, list[Effect]]:
+        args = (pod, self._offered(candidates))
+        give = self._engine.filter
+        return self._recorded(now, "filter", args, lambda: give(pod, candidates, now))
+
+    def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
+        args = (pod, self._offered(candidates))
+        give = self._engine.prioritize
+        return self._recorded(now, "prioritize", args, lambda: give(pod, candidates, now))
+
+    def bind_arrived(
+        self, namespace: str, name: str, uid: str, node: str, now: float
+    ) -> list[Effect]:
+        args = (namespace, name, uid, node)
+        give = self._engine.bind_arrived
+        return self._recorded(now, "bind_arrived", args, lambda: give(*args, now))
+
+    def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
+        args = (uid, outcome if isinstance(outcome, BindFailed) else None)
+        give = self._engine.bind_finished
+        return self._recorded(now, "bind_finished", args, lambda: give(uid, outcome, now))
+
+    def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
+        args = (uid, outcome if isinstance(outcome, UngateFailed) else None)
+        give = self._engine.ungate_finished
+        return self._recorded(now, "ungate_finished", args, lambda: give(uid, outcome, now))
+
+    def tick(self, now: float) -> list[Effect]:
+        return self._recorded(now, "tick", (), lambda: self._engine.tick(now))
+
+    def heal(self, now: float) -> list[Effect]:
+        return self._recorded(now, "heal", (), lambda: self._engine.heal(now))
+
+    def drain(self, now: float) -> list[Effect]:
+        return self._recorded(now, "drain", (), lambda: self._engine.drain(now))

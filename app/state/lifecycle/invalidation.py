@@ -1,0 +1,65 @@
+"""Plans that no longer hold, because of what became of a node they are on.
+
+    the node closes or goes                   every plan on it
+    it moves to another domain                plans with members there that name levels
+    its taints or labels change               plans of members that it takes no more
+    it shrinks, or somebody else takes room   plans on it, the youngest first, until it fits
+
+What runs on the node is another matter: `repair.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.kube.core.objects import NodeRecord
+from app.state.cache.books import Cluster
+from app.state.cache.eligibility import may_host
+from app.state.gang.gang import Gang
+from app.state.lifecycle.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Upsets:
+    """Has the ledger lose the plans that a change of a node upsets."""
+
+    cluster: Cluster
+    ledger: Ledger
+
+    def lose_plans_on(self, node: str, why: str, now: float) -> None:
+        """A node takes no pods any more, or is gone."""
+        for gang in self._gangs_held_on(node):
+            self.ledger.lose_plan(gang, why, now)
+
+    def lose_plans_around(self, node: str, now: float) -> None:
+        """A node is in other domains now: so are those who have it, and who was to be with them."""
+        keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
+        bound = self.cluster.bound_on.get(node, {})
+        keys |= dict.fromkeys(
+            self.ledger.gang_of[uid] for uid in bound if uid in self.ledger.gang_of
+        )
+        for gang in [self.ledger.gangs[key] for key in keys]:
+            if gang.names_levels and gang.plan.keys() - gang.posted:
+                self.ledger.lose_plan(gang, f"node {node} has moved to another domain", now)
+
+    def lose_barred(self, node: NodeRecord, now: float) -> None:
+        """The node's taints or labels may keep off what is planned there."""
+        for gang in self._gangs_held_on(node.name):
+            planned = (uid for uid, on in gang.plan.items() if on == node.name)
+            if not all(may_host(node, gang.member(uid).shape) for uid in planned):
+                self.ledger.lose_plan(gang, f"node {node.name} takes its pods no more", now)
+
+    def lose_overcommitted(self, node: str, now: float) -> None:
+        """Somebody took what was held: give up plans there, the youngest first, until it fits."""
+        for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
+            if not self.cluster.is_overcommitted(node):
+                return
+            self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now)
+
+    def _gangs_held_on(self, node: str) -> list[Gang]:
+        ledger, held = self.ledger, self.cluster.held_on.get(node, {})
+        keys = dict.fromkeys(ledger.gang_of[uid] for uid in held if uid in ledger.gang_of)
+        for key in ledger.places.expecting:
+            if any(uid in held for uid in ledger.gangs[key].absent):
+                keys[key] = None
+        return [ledger.gangs[key] for key in keys]

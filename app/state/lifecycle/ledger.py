@@ -1,0 +1,344 @@
+"""What changes a gang: members come and go, plans are made and lost.
+
+    put, drop ──▶ unreviewed ──roll call──▶ phase ──▶ plannable ──pass──▶ plan, held
+
+Every method leaves the invariants of `gangs.py` intact and has the voice say what the cluster must
+be told. A roll call sorts all members, so it is not taken on every event but when it can matter:
+at once when the last declared member appears or a planned one goes, else on the next tick.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from app import dialects
+from app.dialects.membership import Declared, GangKey, Membership, Mistake
+from app.kube.core.objects import JobRecord, PodRecord
+from app.state.cache.node_refusals import Offer
+from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
+from app.state.gang.membership import Member, member_of, roll_call
+from app.state.lifecycle.replacements import Places
+from app.state.lifecycle.reservations import Holds
+from app.state.plan.assignment import Plan
+from app.state.plan.planner import NoPlan, Planner, in_order
+from app.state.report import messages, ungating
+from app.state.report.voice import Voice
+from app.state.settings import EngineSettings
+
+MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All gangs. `gang_of` and `gangs` agree on who is a member of what.
+
+    `unreviewed`, `plannable` and `planned` are sets that keep their order.
+    """
+
+    settings: EngineSettings
+    planner: Planner
+    holds: Holds
+    places: Places
+    voice: Voice
+    gangs: dict[GangKey, Gang] = field(default_factory=dict)
+    gang_of: dict[str, GangKey] = field(default_factory=dict)
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    jobs_of: dict[GangKey, dict[str, JobRecord]] = field(default_factory=dict)
+    unreviewed: dict[GangKey, None] = field(default_factory=dict)
+    plannable: dict[GangKey, None] = field(default_factory=dict)
+    planned: dict[GangKey, None] = field(default_factory=dict)
+    _queue: list[GangKey] = field(default_factory=list)  # the rest of the pass under way
+    _retry_at: float = math.inf  # when the first gang's back-off is over
+
+    # -- members -------------------------------------------------------------------------------
+
+    def put(
+        self,
+        pod: PodRecord,
+        claim: Membership | Mistake,
+        now: float,
+        *,
+        told: str = "",
+    ) -> None:
+        """Add a member or replace what is known of it.
+
+        `told`: what /filter answered where kube-scheduler asked before the watch showed the pod.
+        """
+        known_in = self.gang_of.get(pod.uid)
+        if known_in is not None and known_in != claim.gang:
+            self.drop(pod.uid, now)
+        gang = self.gangs.get(claim.gang)
+        if gang is None:
+            gang = self.gangs[claim.gang] = Gang(claim.gang)
+            self.voice.note_gathering(claim.gang, now)
+        before = gang.members.get(pod.uid)
+        member = gang.members[pod.uid] = member_of(pod, claim)
+        self.gang_of[pod.uid] = claim.gang
+        self.unreviewed[claim.gang] = None
+        self._follow(gang, before, member, now)
+        if before is None:
+            if told or not (self.planner.is_ready or pod.node or pod.gates):
+                gang.rejected[pod.uid] = told  # before our first list: perhaps told no by our past
+            declared = self._declared(gang, claim)
+            is_full = declared is not None and len(gang.members) == declared.members
+            if is_full or (isinstance(claim, Mistake) and not gang.roll.problem):
+                self.review(gang, now)
+
+    def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
+        """What follows for the gang's plan from how a member is now."""
+        pod = member.pod
+        if ungating.has_seen(gang, before, member):
+            gang.moved_at = now
+        if not ungating.allows(member, gang.plan.get(pod.uid)) and not gang.has_started:
+            self.lose_plan(gang, f"pod {pod.name} is narrowed to other nodes", now)
+        is_lost = (pod.is_finished and not member.is_done) or self.places.is_stranded(member)
+        if before is not None and before.is_live and is_lost:
+            self.places.keep(gang, before, now)
+        if member.is_done:
+            self.places.end(gang, member)
+        if pod.uid in gang.plan and not member.is_live:
+            self.review(gang, now)
+        elif self._is_elsewhere(gang, before, member):
+            # Bound by a plan that is not ours: the rest has to follow it, not our own.
+            self.review(gang, now)
+            self.lose_plan(gang, f"pod {pod.name} was bound to another node", now)
+
+    def _is_elsewhere(self, gang: Gang, before: Member | None, member: Member) -> bool:
+        """Whether a member runs now where our plan, its own or that of its pod set, is not."""
+        pod = member.pod
+        if pod.node and pod.uid in gang.plan:
+            return gang.plan[pod.uid] != pod.node
+        is_news = pod.node and (before is None or not before.pod.node)
+        return bool(is_news) and any(
+            not self.planner.is_beside(member, node, (pod.node,))
+            for uid, node in gang.plan.items()
+            if gang.member(uid).role == member.role
+        )
+
+    def drop(self, uid: str, now: float) -> None:
+        """Forget a pod that is gone."""
+        key = self.gang_of.pop(uid, None)
+        if key is None:
+            return
+        gang = self.gangs[key]
+        member = gang.members.pop(uid)
+        if not member.pod.is_finished:
+            self.places.keep(gang, member, now)
+        gang.ungating.pop(uid, None)
+        gang.unnarrowed.discard(uid)
+        gang.rejected.pop(uid, None)
+        gang.misinformed.pop(uid, None)
+        self.hear(gang, uid, now)
+        self.unreviewed[key] = None
+        if uid in gang.plan or not gang.members:
+            self.review(gang, now)
+
+    def hear(self, gang: Gang, uid: str, now: float) -> None:
+        """kube-scheduler asks for a member, or it is gone: there is hope once all were heard of."""
+        if uid in gang.unheard:
+            gang.unheard.discard(uid)
+            if not gang.unheard:
+                gang.not_before = now
+                self.holds.wants_pass = True
+
+    def put_job(self, job: JobRecord, now: float) -> None:
+        """Learn what a Job declares now."""
+        if self.jobs.get(job.uid) == job:
+            return
+        self.jobs[job.uid] = job
+        for key in dialects.keys_of(job):
+            self.jobs_of.setdefault(key, {})[job.uid] = job
+            if key in self.gangs:
+                self.review(self.gangs[key], now)
+
+    def drop_job(self, uid: str) -> None:
+        """Forget a Job that is gone; its pods tell the rest."""
+        job = self.jobs.pop(uid, None)
+        for key in dialects.keys_of(job) if job else ():
+            owners = self.jobs_of[key]
+            del owners[uid]
+            if key in self.gangs:
+                self.unreviewed[key] = None
+            if not owners:
+                del self.jobs_of[key]
+
+    def _declared(self, gang: Gang, claim: Membership | Mistake) -> Declared | None:
+        if isinstance(claim, Membership) and claim.declared:
+            return claim.declared
+        return self._from_job(gang)
+
+    def _from_job(self, gang: Gang) -> Declared | None:
+        return dialects.declared_by(gang.key, self.jobs_of.get(gang.key, {}).values())
+
+    # -- the roll call and what follows from it ------------------------------------------------
+
+    def review_all(self, now: float) -> None:
+        """Take every roll call that is owed."""
+        for key in list(self.unreviewed):
+            if key not in self.gangs:
+                continue
+            try:
+                self.review(self.gangs[key], now)
+            except Exception as error:
+                self.planner.on_fault(f"roll call of gang {key}", error)
+        self.unreviewed.clear()
+
+    def review_now(self, gang: Gang, now: float) -> None:
+        """Take this gang's roll call if it is owed."""
+        if gang.key in self.unreviewed:
+            self.review(gang, now)
+
+    def review(self, gang: Gang, now: float) -> None:
+        """Sort the members out again, drop what of the plan no longer stands, move the phase."""
+        self.unreviewed.pop(gang.key, None)
+        gang.asked = None
+        gang.roll = roll_call(gang.members.values(), self._from_job(gang))
+        self.places.review(gang, now)
+        wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        wanted |= gang.under_way()
+        for uid in [uid for uid in gang.plan if uid not in wanted]:
+            self.holds.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
+        if gang.plan and not gang.has_started and (not gang.roll.is_complete or gang.unplanned()):
+            self.lose_plan(gang, "a member has gone", now)
+        self.move(gang, now)
+        if not gang.members:
+            del self.gangs[gang.key]
+            self.voice.forget_gathering(gang.key)
+            return
+        self.voice.tell_roll_call(gang)
+        if not self.planner.is_ready:
+            return
+        if gang.key in self.plannable and now >= gang.not_before:
+            if self.holds.wants_pass or self._queue:
+                self.holds.wants_pass = True
+            else:
+                self._plan(gang, now)
+        elif gang.phase is Phase.RUNNING:
+            self.places.hold_spares(gang, now)
+
+    def move(self, gang: Gang, now: float) -> None:
+        """Enter the phase that follows from what is known of the gang."""
+        was, phase = gang.phase, phase_of(gang)
+        if not gang.move_to(phase):
+            return
+        if was is Phase.GATHERING:
+            gang.complete_at = now
+            self.voice.forget_gathering(gang.key)
+        if phase is Phase.RUNNING:
+            gang.plans_lost = 0
+        if phase is Phase.GATHERING:
+            self.voice.note_gathering(gang.key, now)
+        _keep(self.plannable, gang.key, phase in PLANNABLE)
+        _keep(self.planned, gang.key, phase in (Phase.PLACED, Phase.BINDING))
+
+    # -- plans ---------------------------------------------------------------------------------
+
+    def plan_waiting(self, now: float) -> None:
+        """Try waiting gangs, in order; a long queue is continued on the next tick."""
+        if not self.planner.is_ready:
+            return
+        if not self._queue and self.holds.wants_pass:
+            self.holds.wants_pass = False
+            self._queue = [gang.key for gang in in_order(self.gangs[key] for key in self.plannable)]
+            self._queue += [key for key in self.places.expecting if key not in self.plannable]
+            self._queue.reverse()
+        for _ in range(min(len(self._queue), MOST_PLANS_PER_TICK)):
+            gang = self.gangs.get(self._queue.pop())
+            if gang is None:
+                continue
+            if gang.key not in self.plannable:
+                self.places.hold_spares(gang, now)
+            elif now >= gang.not_before and not (
+                # An equal gang found no place in this pass, and this one was told why lately.
+                self.voice.knows_verdict(gang, now) and self.planner.is_unfit(gang)
+            ):
+                self._plan(gang, now)
+
+    def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> bool:
+        """Plan again what kube-scheduler has not been told yet, on the nodes it offers.
+
+        Members already pinned keep their node. False: the whole plan is lost.
+        """
+        again = gang.plan.keys() - gang.posted - (gang.answered - {member.pod.uid})
+        for uid in sorted(again):
+            self.holds.give_back(gang, uid, messages.planned_elsewhere(gang.key))
+        if self._plan(gang, now, offer):
+            return True
+        self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now)
+        return False
+
+    def lose_plan(self, gang: Gang, why: str, now: float, *, losses: int = 1) -> None:
+        """Give up what is not being bound yet: holds end, held /bind requests are refused.
+
+        `losses`: for how many the back-off counts this one.
+        """
+        sentence = messages.plan_lost(gang.key, why)
+        for uid in [uid for uid in gang.plan if uid not in gang.posted]:
+            self.holds.end(gang, uid, sentence)
+        gang.sentence, gang.sentence_at = sentence, None
+        self._back_off(gang, now, losses)
+        self.move(gang, now)
+        self.holds.capacity_grew()
+
+    def _back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
+        gang.plans_lost = min(gang.plans_lost + losses, 16)
+        backoff = self.settings.retry_seconds * 2.0 ** (gang.plans_lost - 1)
+        gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
+        self._retry_at = min(self._retry_at, gang.not_before)
+
+    def _plan(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:
+        """Search nodes for the unplanned members and hold them; False if there are none."""
+        self.planner.cluster.refresh()
+        found = self.planner.plan(gang, offer)
+        if isinstance(found, NoPlan) and found.is_fault:
+            self._back_off(gang, now)
+        elif isinstance(found, NoPlan) and gang.has_started:
+            # A pod that is there does not wait for the place of one that is not.
+            present = tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
+            if 0 < len(present) < len(gang.unplanned()):
+                found = self.planner.plan(gang, offer, present)
+            if isinstance(found, NoPlan) and len(present) > 1 and not gang.has_parts:
+                self._plan_singly(gang, present, offer, now)
+        if isinstance(found, NoPlan):
+            self.voice.tell_no_place(gang, found, now)
+            return False
+        self._use(gang, found, now)
+        self.places.hold_spares(gang, now)
+        return True
+
+    def _plan_singly(
+        self, gang: Gang, members: tuple[Member, ...], offer: Offer | None, now: float
+    ) -> None:
+        """Of a gang that runs, whoever finds a place need not wait for the others."""
+        for member in members:
+            found = self.planner.plan(gang, offer, (member,))
+            if isinstance(found, Plan):
+                self._use(gang, found, now)
+
+    def _use(self, gang: Gang, found: Plan, now: float) -> None:
+        """Hold a plan, tell those it is for, and have kube-scheduler ask for them."""
+        self.holds.hold(gang, found, now)
+        self.move(gang, now)
+        self.voice.tell_placed(gang, found.fallback)
+        self.voice.call(gang, now)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def expire(self, now: float) -> None:
+        """End places kept long enough, report what is due, try again whose back-off is over."""
+        for key in [key for key in self.places.expecting if key in self.gangs]:
+            if any(place.until <= now for place in self.gangs[key].absent.values()):
+                self.review(self.gangs[key], now)
+        self.voice.tell_due(self.gangs, now)
+        if now >= self._retry_at:
+            later = (self.gangs[key].not_before for key in self.plannable)
+            self._retry_at = min((at for at in later if at > now), default=math.inf)
+            self.holds.wants_pass = True
+
+
+def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:
+    if wanted:
+        keys[key] = None
+    else:
+        keys.pop(key, None)

@@ -1,0 +1,219 @@
+"""Places kept for pods that do not exist: not yet, or not any more.
+
+    a member is lost              its node stays held for whoever replaces it, for a while
+    a node fails under a member   another node is held before the replacement exists
+    fast admission                the first pod of a group takes places for all
+    a driver declares workers     their places are held while it starts
+    spares                        places beside those of the members, for the next loss
+
+Each is a member of the plan without being a pod: it has a uid of ours and stands for one pod of
+its role. The first pod of that role to join takes its place over, hold and all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, islice, repeat
+
+import msgspec
+
+from app.dialects.membership import Number, PodTemplate
+from app.state.gang.gang import Absent, Gang
+from app.state.gang.membership import Member
+
+MOST_ABSENT = 100_000  # per gang; more than that is a typing error, and the dialects say so
+
+
+def keep_place(gang: Gang, lost: Member, until: float) -> str:
+    """Have somebody like this member expected; returns the uid of the place."""
+    return _add(gang, lost, until, instead_of=lost.pod.uid)
+
+
+def review(gang: Gang, now: float) -> None:
+    """Bring the places kept in line with the last roll call and the time."""
+    is_over = not gang.roll.members_live or bool(gang.roll.problem)
+    for uid in [uid for uid, each in gang.absent.items() if is_over or each.until <= now]:
+        del gang.absent[uid]
+    if not is_over:
+        _drop_spares(gang)
+        _expect_declared(gang)
+        _drop_surplus(gang)
+
+
+def use_spare(gang: Gang, uid: str) -> None:
+    """Have a spare place that has a node stand in for this one, which becomes the spare."""
+    kept = gang.absent[uid]
+    for other, spare in gang.absent.items():
+        if spare.is_spare and other in gang.plan and spare.member.role == kept.member.role:
+            spare.member = replace(spare.member, number=kept.member.number)
+            spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
+            kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
+            return
+
+
+def expect_nobody(gang: Gang, done: Member) -> list[str]:
+    """Expect nobody instead of a member that has succeeded; returns the places that end."""
+    uid = done.pod.uid
+    ended = [kept for kept, each in gang.absent.items() if each.instead_of == uid]
+    for kept in ended:
+        del gang.absent[kept]
+    return ended
+
+
+def forget_lost(gang: Gang) -> None:
+    """Expect nobody instead of lost members any more: the gang starts anew, as a whole."""
+    for uid in [uid for uid, each in gang.absent.items() if each.instead_of]:
+        del gang.absent[uid]
+
+
+def place_for(gang: Gang, newcomer: Member) -> str:
+    """The place this pod may take over: of its number, else planned, else the oldest; "" if none.
+
+    Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
+    """
+    best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
+    for uid, each in gang.absent.items():  # in the order of their age
+        if each.member.role == newcomer.role:
+            unlike = (each.member.number != newcomer.number, uid not in gang.plan, each.is_spare)
+            if not any(unlike):
+                return uid
+            if not best[1] or unlike < best[0]:
+                best = (unlike, uid)
+    return best[1]
+
+
+def spares(gang: Gang) -> tuple[Member, ...]:
+    """The spare places that have no node yet."""
+    return tuple(
+        each.member for uid, each in gang.absent.items() if each.is_spare and uid not in gang.plan
+    )
+
+
+def _expect_declared(gang: Gang) -> None:
+    """Expect pods that are declared and not there, where the gang may start without them."""
+    roll = gang.roll
+    life = roll.life
+    present = [*roll.bound, *roll.joining]
+    if life.templates:
+        _expect_templates(gang, life.templates, present)
+    elif life.is_fast and present:
+        expected = sum(not each.is_spare and not each.instead_of for each in gang.absent.values())
+        wanted = roll.vacant + _not_ready(gang) - _owed(gang)
+        missing = min(wanted, MOST_ABSENT) - expected
+        for like in islice(_to_come(gang, present), max(missing, 0)):
+            _add(gang, like, math.inf)
+    known = sum(each.is_spare for each in gang.absent.values())
+    for _ in range(_spares_wanted(gang) - known):
+        _add(gang, present[0], math.inf, is_spare=True)
+
+
+def _spares_wanted(gang: Gang) -> int:
+    roll = gang.roll
+    return min(roll.life.spares, MOST_ABSENT) if roll.is_complete or roll.bound else 0
+
+
+def _drop_spares(gang: Gang) -> None:
+    """Drop spares that nobody asks for any more."""
+    spares = [uid for uid, each in gang.absent.items() if each.is_spare]
+    _drop_least(gang, spares, len(spares) - _spares_wanted(gang))
+
+
+def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
+    """Drop so many of these places: those without a node first, then the youngest."""
+    by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan)
+    for uid in by_worth[: max(surplus, 0)]:
+        del gang.absent[uid]
+
+
+def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
+    """Whom to keep places for: members behind foreign gates, then pods that are not there."""
+    kept = {each.member.number for each in gang.absent.values()}
+    for member in gang.roll.joining:
+        if not member.is_ready and member.number is not None and member.number not in kept:
+            yield member
+    for number in _numbers_left(gang, present):
+        yield replace(present[0], number=number)
+
+
+def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Number | None]:
+    """The numbers of the pods that are still to come, if those that are there have any."""
+    first = present[0].number
+    if first is None:
+        yield from repeat(None)
+        return
+    taken = {member.number for member in present}
+    taken.update(each.member.number for each in gang.absent.values())
+    for index in count(first.offset):
+        number = replace(first, index=index)
+        if number not in taken:
+            yield number
+
+
+def _expect_templates(
+    gang: Gang, templates: tuple[PodTemplate, ...], present: list[Member]
+) -> None:
+    there = Counter(member.pod_set for member in present)
+    there.update(each.member.pod_set for each in gang.absent.values() if not each.is_spare)
+    there.update(member.pod_set for member in gang.members.values() if member.is_done)
+    for template in templates if present else ():
+        like = _from_template(present[0], template)
+        for _ in range(template.pods - there[template.pod_set]):
+            _add(gang, like, math.inf)
+
+
+def _from_template(driver: Member, template: PodTemplate) -> Member:
+    return Member(
+        msgspec.structs.replace(
+            template.like,
+            namespace=driver.pod.namespace,
+            name=template.pod_set,
+            priority=driver.pod.priority,
+            owner=driver.pod.owner,
+        ),
+        template.constraint,
+        None,
+        slices=template.slices,
+        pod_set=template.pod_set,
+        shape=template.like.shape,
+    )
+
+
+def _drop_surplus(gang: Gang) -> None:
+    """Drop places that nobody is missing for."""
+    expected = [uid for uid, each in gang.absent.items() if not each.is_spare]
+    if gang.roll.declared is None:  # who declared them has gone: only what is owed stays
+        for uid in [uid for uid in expected if not gang.absent[uid].instead_of]:
+            del gang.absent[uid]
+        return
+    instead = sum(
+        lost is not None and lost.is_live
+        for uid in expected
+        if (lost := gang.members.get(gang.absent[uid].instead_of)) is not None
+    )
+    surplus = len(expected) - gang.roll.vacant - instead - _not_ready(gang)
+    _drop_least(gang, expected, surplus)
+
+
+def _not_ready(gang: Gang) -> int:
+    """Members that are there, but behind foreign gates."""
+    return len(gang.roll.joining) - len(gang.roll.unbound)
+
+
+def _owed(gang: Gang) -> int:
+    return sum(bool(each.instead_of) for each in gang.absent.values())
+
+
+def _add(
+    gang: Gang, like: Member, until: float, *, instead_of: str = "", is_spare: bool = False
+) -> str:
+    gang.absents_made += 1
+    uid = f"{gang.key}/{gang.key.source}/absent/{gang.absents_made}"
+    pod = msgspec.structs.replace(
+        like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
+    )
+    member = replace(like, pod=pod, allowed=None)
+    gang.absent[uid] = Absent(member, until, instead_of, is_spare)
+    return uid

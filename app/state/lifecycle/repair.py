@@ -1,0 +1,107 @@
+"""Nodes that fail under running members: since when they have, and what is held instead.
+
+    replace_failed_nodes  …on_pod_termination  a node with running members is not ready
+    off                   any                   nothing is held before the replacement exists
+    on                    off                   after `node_failure_seconds` another node is held
+    on                    on                    as soon as the pod there ends; a running one stays
+
+A node that has gone has failed at once. With `fail_fast` the first search that finds no other
+node is the last, and the gang is evicted; else it goes on. A running pod is never moved.
+Source: the interaction matrix of Kueue's hot swap (kueue-tas-docs.md), kueue.md 4; any number of
+nodes may fail at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from app.kube.core.objects import NodeRecord
+from app.state.cache.books import Cluster
+from app.state.gang.gang import Gang
+from app.state.lifecycle import placeholders
+from app.state.lifecycle.ledger import Ledger
+from app.state.settings import EngineSettings
+
+MOST_FAILED = 10_000  # nodes remembered that have gone; autoscaled clusters never stop making them
+
+
+@dataclass(slots=True)
+class Failures:
+    """Nodes that are not ready, in the order in which they stopped being it."""
+
+    settings: EngineSettings
+    _since: dict[str, float] = field(default_factory=dict)
+    _told: dict[str, None] = field(default_factory=dict)  # failed, and their gangs know it
+
+    def put_node(self, node: NodeRecord, now: float) -> bool:
+        """Learn how a node is; True if it has come back from having failed."""
+        if not node.is_ready:
+            self._since.setdefault(node.name, now)
+            return False
+        self._since.pop(node.name, None)
+        was_failed = node.name in self._told
+        self._told.pop(node.name, None)
+        return was_failed
+
+    def drop_node(self, name: str) -> None:
+        """The node has gone, and with that it has failed."""
+        self._since.pop(name, None)
+        self._told[name] = None
+        if len(self._told) > MOST_FAILED:
+            del self._told[next(iter(self._told))]
+
+    def due(self, now: float) -> list[str]:
+        """The nodes that count as failed from now on though pods still run there."""
+        if not self.settings.replace_failed_nodes or self.settings.replace_on_pod_termination:
+            return []
+        limit = now - self.settings.node_failure_seconds
+        found = [
+            name for name, since in self._since.items() if since <= limit and name not in self._told
+        ]
+        self._told.update(dict.fromkeys(found))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """Other places for members on nodes that have failed."""
+
+    cluster: Cluster
+    ledger: Ledger
+
+    def lose_ending(self, node: str, now: float) -> None:
+        """A node takes no pods any more: what ends there is lost already, and may never be gone."""
+        ledger = self.ledger
+        for uid in self.cluster.bound_on.get(node, {}):
+            gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
+            if gang is not None and ledger.places.is_stranded(gang.members[uid]):
+                ledger.places.keep(gang, gang.members[uid], now)
+                ledger.unreviewed[gang.key] = None
+
+    def lose_node(self, node: str, now: float) -> None:
+        """A node has failed under members that the API server still shows: look for another."""
+        for gang in self._gangs_on(node, now):
+            for member in gang.roll.bound:
+                known = any(each.instead_of == member.pod.uid for each in gang.absent.values())
+                if member.pod.node == node and not known and len(gang.roll.bound) > 1:
+                    placeholders.use_spare(gang, placeholders.keep_place(gang, member, math.inf))
+            self.ledger.review(gang, now)
+
+    def return_node(self, node: str, now: float) -> None:
+        """A failed node is back: who still runs there is not lost."""
+        for gang in self._gangs_on(node, now):
+            for uid, place in list(gang.absent.items()):
+                lost = gang.members.get(place.instead_of)
+                if lost is not None and lost.is_live and lost.pod.node == node:
+                    del gang.absent[uid]
+            self.ledger.review(gang, now)
+
+    def _gangs_on(self, node: str, now: float) -> list[Gang]:
+        """The gangs of which a member runs on a node."""
+        ledger = self.ledger
+        uids = self.cluster.bound_on.get(node, {})
+        keys = dict.fromkeys(ledger.gang_of[uid] for uid in uids if uid in ledger.gang_of)
+        for key in keys:
+            ledger.review_now(ledger.gangs[key], now)
+        return [ledger.gangs[key] for key in keys if key in ledger.gangs]

@@ -1,0 +1,64 @@
+"""Capacity held for planned members, in the books and in the gang at once, and what frees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.state.cache.books import Cluster
+from app.state.effects import Refuse
+from app.state.gang.gang import Gang
+from app.state.plan.assignment import Plan
+from app.state.plan.planner import Planner
+from app.state.report.voice import Voice
+
+
+@dataclass(slots=True)
+class Holds:
+    """Holds of gangs. Invariant: a gang's plan and the books name the same node for a uid."""
+
+    cluster: Cluster
+    planner: Planner
+    voice: Voice
+    freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
+    wants_pass: bool = False  # gangs that wait are to be tried again
+
+    def hold(self, gang: Gang, plan: Plan, now: float) -> None:
+        """Book the plan and make it part of the gang's."""
+        gang.asked = None
+        for uid, node in plan.nodes.items():
+            self.cluster.hold(uid, node, self.cluster.vector(gang.member(uid).pod.request))
+        gang.plan.update(plan.nodes)
+        gang.domains.update(plan.domains)
+        gang.spots.update(plan.spots)
+        gang.moved_at = now
+
+    def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
+        """Give one member's part of the plan to another, who is to have it as it is."""
+        plan = Plan(
+            {newcomer: gang.plan[uid]}, {newcomer: gang.domains[uid]}, {newcomer: gang.spots[uid]}
+        )
+        self.cluster.release(uid)
+        gang.forget_plan_of(uid)
+        self.hold(gang, plan, now=gang.moved_at)
+
+    def end(self, gang: Gang, uid: str, sentence: str) -> None:
+        """End one member's part of the plan; if it is at /bind, that is refused."""
+        if self.give_back(gang, uid, sentence):
+            self.capacity_grew()
+
+    def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
+        """The same, to plan it anew; True if something was held."""
+        if uid in gang.arrived:
+            self.voice.out.append(Refuse(uid, sentence))
+        booking = self.cluster.release(uid)
+        if booking is not None:
+            self.freed_nodes[booking.node] = None
+        gang.forget_plan_of(uid)
+        return booking is not None
+
+    def capacity_grew(self, nodes: Iterable[str] = ()) -> None:
+        """Something may fit now that did not before; on `nodes` ordinary pods may, too."""
+        self.freed_nodes.update(dict.fromkeys(nodes))
+        self.planner.begin_pass()
+        self.wants_pass = True

@@ -1,0 +1,247 @@
+"""From a placement to a node for each member: consecutive ranks as close as the tree allows.
+
+    placement ─┐
+    settled  ──┴─▶ places of the whole pod set, in the order of the tree ──by rank──▶ members
+
+A member's rank follows from how its maker numbered it. Ranks are used for all of a pod set or for
+none of it: where one cannot be trusted, members take what is free in order of seniority, which is
+by number too, and the plan says why. Pods that nobody numbered are just that.
+Source: kueue.md 3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.dialects.membership import Number
+from app.state.cache.books import Topology
+from app.state.gang.gang import Gang, Spot
+from app.state.gang.membership import Member
+from app.state.plan.pod_sets import Role, SetKey, kept_slots
+from topology.model.answer import Pairs, Placement, PodSetPlacement
+from topology.model.levels import NODE_LEVEL
+from topology.pod_set import ranks
+
+PodsBySlot = Counter[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A node for each unplanned member of a gang, by uid, and its domain, also in words."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
+    spots: dict[str, Spot] = field(default_factory=dict)
+    fallback: tuple[tuple[str, str], ...] = ()
+    """(pod set, why) of those whose pods are numbered, but not seated by rank; "": the gang."""
+
+
+def plan_of(gang: Gang, placement: Placement, roles: tuple[Role, ...], topology: Topology) -> Plan:
+    """Seat every unplanned member on the placement."""
+    plan, fallback = Plan(), dict[str, str]()
+    levels: dict[int, int] = {}
+    found: dict[int, PodsBySlot] = {}
+    for placed in placement.pod_sets:
+        index = int(placed.pod_set)
+        levels[index] = placed.level
+        found[index] = Counter(dict(placed.slots))
+        if roles[index].slices:
+            found[index].subtract(dict(kept_slots(roles[index], topology)))
+    for indices in _by_pod_set(roles).values():
+        seats = _Seats(gang, [(roles[index], found[index]) for index in indices], topology)
+        slots, why = seats.slots()
+        if why:
+            fallback[roles[indices[0]].unplanned[0].pod_set] = why
+        for index in indices:
+            _write(plan, roles[index].unplanned, slots, topology, levels[index])
+    return Plan(plan.nodes, plan.domains, plan.spots, tuple(fallback.items()))
+
+
+def _by_pod_set(roles: tuple[Role, ...]) -> Mapping[SetKey, list[int]]:
+    found: dict[SetKey, list[int]] = {}
+    for index, role in enumerate(roles):
+        found.setdefault(role.key, []).append(index)
+    return found
+
+
+def _write(
+    plan: Plan,
+    members: Sequence[Member],
+    slots: Mapping[str, int],
+    topology: Topology,
+    level: int,
+) -> None:
+    known: dict[int, tuple[str, Spot]] = {}
+    for member in members:
+        uid = member.pod.uid
+        domain = int(topology.tree.domain_of[level][slots[uid]])
+        if domain not in known:
+            known[domain] = place(topology, level, domain)
+        plan.nodes[uid] = topology.tree.nodes[slots[uid]]
+        plan.domains[uid], plan.spots[uid] = known[domain]
+
+
+def place(topology: Topology, level: int, domain: int) -> tuple[str, Spot]:
+    """A domain in words and as nodes; a single node is a domain without labels of its own."""
+    tree = topology.tree
+    path = tree.path(level, domain)
+    labels = zip(topology.levels[: level + 1], path, strict=True)
+    spot = Spot(
+        tree.nodes[tree.slots(level, domain)],
+        tuple((key, value) for key, value in labels if key != NODE_LEVEL),
+    )
+    return f"{topology.levels[level]}={'/'.join(path)}", spot
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """The members of one pod set, and the places found for them."""
+
+    gang: Gang
+    roles: Sequence[tuple[Role, PodsBySlot]]
+    topology: Topology
+
+    def slots(self) -> tuple[dict[str, int], str]:
+        """The slot of each unplanned member by uid, and why ranks were not used, if that matters.
+
+        It does where there was a choice, and somebody has numbered the pods.
+        """
+        slot_of = self.topology.tree.slot_of
+        settled = [
+            (member, slot_of[node]) for member, node in self.roles[0][0].settled if node in slot_of
+        ]
+        unplanned = sorted(
+            (member for role, _ in self.roles for member in role.unplanned),
+            key=lambda member: member.seniority,
+        )
+        everyone = [*(member for member, _ in settled), *unplanned]
+        found, why = self._ranks(everyone)
+        if not why:
+            seats = ranks.by_rank(
+                self._places(settled),
+                [
+                    ranks.Member(rank, slot)
+                    for rank, slot in zip(
+                        found,
+                        [*(slot for _, slot in settled), *[None] * len(unplanned)],
+                        strict=True,
+                    )
+                ],
+            )
+            why = _why_not(seats, unplanned, len(settled), self.topology)
+            if not why:
+                wanted = seats.slots[len(settled) :].tolist()
+                return _by_uid(unplanned, wanted), ""
+        is_choice = len({slot for _, places in self.roles for slot in +places}) > 1
+        is_numbered = any(member.number for member in everyone)
+        return dict(self._in_order()), why if is_choice and is_numbered else ""
+
+    def _places(self, settled: Sequence[tuple[Member, int]]) -> PodSetPlacement:
+        """Where the whole pod set is, the settled members included."""
+        places = Counter(slot for _, slot in settled)
+        for _, found in self.roles:
+            places.update(found)
+        return PodSetPlacement("", 0, Pairs.of([]), Pairs.of(sorted((+places).items())))
+
+    def _in_order(self) -> Iterator[tuple[str, int]]:
+        """The places of each role in slot order to its members in order of seniority."""
+        for role, places in self.roles:
+            members = sorted(role.unplanned, key=lambda member: member.seniority)
+            slots = [slot for slot, pods in sorted(places.items()) for _ in range(pods)]
+            for member, slot in zip(members, slots, strict=True):
+                yield member.pod.uid, slot
+
+    def _ranks(self, members: Sequence[Member]) -> tuple[list[int | None], str]:
+        """The rank of each, and why they cannot be used.
+
+        Places kept for pods that do not exist yet take the ranks that are left.
+        """
+        found = _dense(members) if _is_across(self.gang, members) else _numbered(members)
+        seen: dict[int, Member] = {}
+        for member, rank in zip(members, found, strict=True):
+            if member.pod.uid in self.gang.absent:
+                continue
+            if rank is None:
+                return found, _unusable(member, len(members))
+            if rank in seen:
+                names = sorted((seen[rank].pod.name, member.pod.name))
+                return found, f"pods {names[0]} and {names[1]} have the same index"
+            seen[rank] = member
+        return _fill_up(found, [member.pod.uid in self.gang.absent for member in members]), ""
+
+
+def _by_uid(members: Sequence[Member], slots: Sequence[int]) -> dict[str, int]:
+    return {member.pod.uid: slot for member, slot in zip(members, slots, strict=True)}
+
+
+def _why_not(
+    seats: ranks.Seats, unplanned: Sequence[Member], settled: int, topology: Topology
+) -> str:
+    """Why members cannot take the seats their ranks give them; "" if they can."""
+    if seats.fallback:
+        return "pods that have a node already are not where their index belongs"
+    nodes = topology.tree.nodes
+    for member, slot in zip(unplanned, seats.slots[settled:].tolist(), strict=True):
+        if member.allowed is not None and nodes[slot] not in member.allowed:
+            return f"pod {member.pod.name} was narrowed to other nodes than its index asks for"
+    return ""
+
+
+def _is_across(gang: Gang, members: Sequence[Member]) -> bool:
+    """Whether these are numbered together with other pod sets of their gang."""
+    is_across = any(member.number and member.number.is_across for member in members)
+    everyone = (*gang.roll.bound, *gang.planned(), *gang.unplanned())
+    return is_across and any(each.role != members[0].role for each in everyone)
+
+
+def _numbered(members: Sequence[Member]) -> list[int | None]:
+    """The rank of each member by its own number."""
+    return [_rank(member.number, len(members)) for member in members]
+
+
+def _rank(number: Number | None, pods: int) -> int | None:
+    if number is None:
+        return None
+    numbering = ranks.Numbering(pods, number.offset, number.parts)
+    return ranks.rank_of(numbering, number.index, number.part)
+
+
+def _dense(members: Sequence[Member]) -> list[int | None]:
+    """The rank of each member in the order of the numbers, which other pod sets interrupt."""
+    order = {
+        number: rank for rank, number in enumerate(sorted({m.number for m in members if m.number}))
+    }
+    return [order[member.number] if member.number else None for member in members]
+
+
+def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int | None]:
+    """Every rank once: those of pods stay, places kept for pods get theirs, or what is left."""
+    taken = {rank for rank, absent in zip(found, is_absent, strict=True) if not absent}
+    filled: list[int | None] = []
+    later: list[int] = []
+    for rank, absent in zip(found, is_absent, strict=True):
+        if absent and (rank is None or rank in taken):
+            later.append(len(filled))
+            rank = None
+        taken.add(rank)
+        filled.append(rank)
+    left = iter(sorted(set(range(len(found))) - taken))
+    for position in later:
+        filled[position] = next(left)
+    return filled
+
+
+def _unusable(member: Member, pods: int) -> str:
+    """Why a pod's number gives it no rank."""
+    number, name = member.number, member.pod.name
+    if number is None:
+        return f"pod {name} has no index"
+    if not number.parts:
+        return f"pod {name} has index {number.index}, its {pods} pods count from {number.offset}"
+    size = pods // number.parts
+    return (
+        f"pod {name} has index {number.index} in part {number.part}, its {number.parts} parts"
+        f" have {size} pods"
+    )

@@ -1,0 +1,100 @@
+"""Every sentence a pod's owner may read, written once.
+
+They go into FailedScheduling events and conditions through kube-scheduler, which retries a pod
+whenever its text changes: no times, no attempt counters, the same words for all members.
+"""
+
+from __future__ import annotations
+
+from app.dialects.membership import Declared, GangKey
+from app.kube.core.objects import PodRecord
+
+
+def gathering(key: GangKey, declared: Declared | None) -> str:
+    """Members are missing or gated."""
+    if declared is None and key.source == "group":
+        return f"gang {key} waits until the pod that declares its members is there"
+    if declared is None:
+        return f"gang {key} waits until its Job is known"
+    return f"gang {key} waits until all {declared.members} of its pods are there and ungated"
+
+
+def incomplete(key: GangKey, members: int, declared: Declared) -> str:
+    """Members have been missing for a while."""
+    return (
+        f"gang {key} has {members} of the {declared.members} pods that {declared.where} declares;"
+        " it starts when all are there and ungated"
+    )
+
+
+def not_repaired(key: GangKey, missing: int, why: str) -> str:
+    """Part of the gang runs, and there is no place for the rest."""
+    return f"gang {key} runs without {missing} of its pods, which cannot be placed: {why}"
+
+
+def given_up(key: GangKey, why: str) -> str:
+    """The gang is evicted: a member is lost and cannot be replaced."""
+    return f"gang {key} is evicted, as a lost pod cannot be replaced: {why}"
+
+
+def stray(key: GangKey, pod: PodRecord, said: Declared, declared: Declared) -> str:
+    """A newcomer says another size than the members that run."""
+    return (
+        f"pod {pod.namespace}/{pod.name} says {said.members} in {said.where}, and gang {key} runs"
+        f" with {declared.members}; it is not scheduled"
+    )
+
+
+def over(key: GangKey, pod: PodRecord) -> str:
+    """The group has ended: a member that may not be retried has."""
+    return (
+        f"pod {pod.namespace}/{pod.name} comes after the end of gang {key}, of which a pod that"
+        " is not retriable has ended; it is not scheduled"
+    )
+
+
+def no_place(key: GangKey, why: str) -> str:
+    """The gang is complete and does not fit."""
+    return f"gang {key} cannot be placed: {why}"
+
+
+def mistaken(key: GangKey, problem: str) -> str:
+    """The gang's own claims contradict themselves."""
+    return f"gang {key} cannot be meant: {problem}"
+
+
+def in_excess(key: GangKey, pod: PodRecord, declared: Declared) -> str:
+    """The gang has all its members without this pod."""
+    return (
+        f"pod {pod.namespace}/{pod.name} is one more than the {declared.members} pods that"
+        f" {declared.where} declares for gang {key}; it is not scheduled"
+    )
+
+
+def planned_elsewhere(key: GangKey) -> str:
+    """The one node kube-scheduler asks about is not this member's."""
+    return f"gang {key} has another node planned for this pod"
+
+
+def sampled(key: GangKey) -> str:
+    """kube-scheduler offers only a sample of its nodes, and the planned one is not in it."""
+    return (
+        f"gang {key} has a node planned that kube-scheduler did not offer: set"
+        " percentageOfNodesToScore: 100 in its profile"
+    )
+
+
+def plan_lost(key: GangKey, why: str) -> str:
+    """The plan no longer holds."""
+    return f"gang {key} lost its plan: {why}"
+
+
+def ranks_not_used(key: GangKey, pod_set: str, why: str) -> str:
+    """Pods are numbered, and got their nodes in another order."""
+    whose = f"pod set {pod_set} of gang {key}" if pod_set else f"gang {key}"
+    return f"{whose} is not placed by rank: {why}"
+
+
+def placed(key: GangKey, pods: int) -> str:
+    """A gang that had been reported as stuck fits now."""
+    return f"gang {key}: nodes are planned for all its {pods} waiting pods"

@@ -1,0 +1,97 @@
+"""Which gates to take off now, and what to narrow each pod to in the same patch.
+
+A planned member behind our gate gets one Ungate: gate off, and only a few nodes of its domain
+left for kube-scheduler to look at. Until the watch shows the pod without its gate no second one is
+sent, but for one that failed, or one nobody has heard of for a while.
+
+    no required affinity of its own     the domain's nodes, planned ones first, at most so many
+    else                                the labels of the domain: terms can't be added to its own
+    else                                nothing: /filter names the node
+
+All pods of a pod set are narrowed alike, to all the domains it was placed in: should the plan be
+lost when some are ungated, they can still be placed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.dialects import corral
+from app.state.effects import Ungate
+from app.state.gang.gang import Gang
+from app.state.gang.membership import Member
+from app.state.settings import EngineSettings
+
+UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again
+
+
+def ungate(gang: Gang, settings: EngineSettings, now: float) -> Iterator[Ungate]:
+    """Have kube-scheduler ask for every planned member that is still behind our gate."""
+    narrowed: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for uid in sorted(gang.plan.keys() & gang.members.keys()):
+        member = gang.members[uid]
+        sent = gang.ungating.get(uid)
+        if not member.is_gated or (sent is not None and now < sent + UNSEEN_SECONDS):
+            continue
+        gang.ungating[uid] = now
+        gang.asked = None
+        if member.role not in narrowed:
+            narrowed[member.role] = _planned_first(gang, member, settings.narrow_nodes)
+        patch = _patch(gang, member, narrowed[member.role], settings.narrow_nodes)
+        # What the patch will leave the pod, though the watch does not show it yet.
+        gang.members[uid] = replace(member, allowed=frozenset(patch.nodes) or None)
+        yield patch
+
+
+def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:
+    """Compare a member with what was known of it: True if its gate has just gone."""
+    uid = member.pod.uid
+    if member.is_gated:
+        if before is not None and uid in gang.ungating:
+            member.allowed = before.allowed
+        return False
+    return gang.ungating.pop(uid, None) is not None
+
+
+def allows(member: Member, node: str | None) -> bool:
+    """Whether the member may still go to the node planned for it, if there is one."""
+    return node is None or member.allowed is None or node in member.allowed
+
+
+def has_failed(gang: Gang, uid: str, *, is_forbidden: bool) -> None:
+    """The API server did not take an Ungate: it is due again, as a bare one if it was refused."""
+    if uid in gang.ungating:
+        del gang.ungating[uid]
+        gang.asked = None
+        gang.members[uid] = replace(gang.members[uid], allowed=None)
+        if is_forbidden:
+            gang.unnarrowed.add(uid)
+
+
+def _patch(gang: Gang, member: Member, nodes: tuple[str, ...], most: int) -> Ungate:
+    pod, uid = member.pod, member.pod.uid
+    bare = Ungate(pod.namespace, pod.name, uid, corral.GATE)
+    if uid in gang.unnarrowed or not most:
+        return bare
+    if not member.shape.terms:
+        node = gang.plan[uid]
+        own = nodes if node in nodes else (node, *nodes[: most - 1])
+        return replace(bare, nodes=own, annotations=((corral.NARROWED, corral.NODES),))
+    own_keys = {key for key, _ in member.shape.selector}
+    labels = tuple(pair for pair in gang.spots[uid].labels if pair[0] not in own_keys)
+    if not labels:
+        return bare
+    keys = ",".join(key for key, _ in labels)
+    return replace(bare, selector=labels, annotations=((corral.NARROWED, keys),))
+
+
+def _planned_first(gang: Gang, like: Member, most: int) -> tuple[str, ...]:
+    """The nodes planned for a member's pod set, then the others of their domains."""
+    uids = [uid for uid in gang.plan if gang.member(uid).role == like.role]
+    planned = dict.fromkeys(sorted(gang.plan[uid] for uid in uids))
+    others: dict[str, None] = {}
+    for spot in {id(gang.spots[uid]): gang.spots[uid] for uid in uids}.values():
+        # A domain of one node is no domain to repair in.
+        others |= dict.fromkeys(spot.nodes if len(spot.nodes) > 1 else ())
+    return tuple({**planned, **others})[:most]

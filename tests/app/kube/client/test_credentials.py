@@ -1,0 +1,142 @@
+"""Who we are comes from a kubeconfig or from the pod, and follows its files."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import sys
+
+import certifi
+import pytest
+import yaml
+
+from app.errors import SettingsError
+from app.kube.client.credentials import RENEW_SECONDS, Credentials
+from app.kube.client.transport import Transport
+from tests.app.kube.apiserver import reply
+
+
+def kubeconfig(folder, user: dict, server: str = "http://127.0.0.1:1") -> str:
+    path = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+class Clock:
+    """A clock that stands still until told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_transport_from_a_kubeconfig_uses_its_server_and_token(server, tmp_path):
+    server.script = [reply(200, {"ok": 1})]
+    path = kubeconfig(tmp_path, {"token": "secret"}, f"{server.url}/")
+    transport = await Transport.from_kubeconfig(path)
+    assert await transport.request("GET", "/version") == b'{"ok": 1}'
+    await transport.close()
+    assert server.asked[0].headers["Authorization"] == "Bearer secret"
+    assert server.asked[0].path == "/version"
+
+
+async def test_a_user_without_credentials_is_anonymous(tmp_path):
+    credentials = await Credentials.from_kubeconfig(kubeconfig(tmp_path, {}))
+    assert await credentials.headers() == {}
+
+
+async def test_a_token_file_is_read_again_every_minute(tmp_path):
+    clock = Clock()
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    path = kubeconfig(tmp_path, {"tokenFile": str(token)})
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    token.write_text("second\n")
+    assert await credentials.headers() == {"Authorization": "Bearer first"}
+    clock.now += RENEW_SECONDS
+    assert await credentials.headers() == {"Authorization": "Bearer second"}
+
+
+async def test_a_refused_identity_is_renewed_earlier(tmp_path):
+    clock = Clock()
+    token = tmp_path / "token"
+    token.write_text("first")
+    path = kubeconfig(tmp_path, {"tokenFile": str(token)})
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    token.write_text("second")
+    credentials.expire()
+    assert await credentials.headers() == {"Authorization": "Bearer first"}
+    clock.now += RENEW_SECONDS / 10
+    assert await credentials.headers() == {"Authorization": "Bearer second"}
+
+
+async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path):
+    clock = Clock()
+    token = tmp_path / "token"
+    token.write_text("first")
+    path = kubeconfig(tmp_path, {"tokenFile": str(token)})
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    token.unlink()
+    clock.now += RENEW_SECONDS
+    assert await credentials.headers() == {"Authorization": "Bearer first"}
+
+
+@pytest.mark.slow
+async def test_an_exec_plugin_gives_the_token(tmp_path):
+    answer = (
+        '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
+        '"status":{"token":"from-plugin"}}'
+    )
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-c", f"print({answer!r})"],
+        "interactiveMode": "Never",
+    }
+    credentials = await Credentials.from_kubeconfig(kubeconfig(tmp_path, {"exec": plugin}))
+    assert await credentials.headers() == {"Authorization": "Bearer from-plugin"}
+
+
+@pytest.mark.parametrize("text", ["", "[", "a: b", "{}", "current-context: x"])
+async def test_a_kubeconfig_that_says_nothing_is_a_settings_error(tmp_path, text):
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match="kubeconfig"):
+        await Credentials.from_kubeconfig(path)
+
+
+async def test_a_missing_kubeconfig_is_a_settings_error(tmp_path):
+    with pytest.raises(SettingsError, match="no such file"):
+        await Credentials.from_kubeconfig(tmp_path / "absent")
+
+
+async def test_a_pod_uses_its_service_account_and_follows_its_rotation(tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    shutil.copy(certifi.where(), tmp_path / "ca.crt")
+    (tmp_path / "token").write_text("first\n")
+    clock = Clock()
+    credentials = Credentials.in_cluster(tmp_path, clock=clock)
+    assert credentials.url == "https://[::1]:6443"
+    assert credentials.tls is not None
+    assert credentials.tls.verify_mode is ssl.CERT_REQUIRED
+    assert await credentials.headers() == {"Authorization": "Bearer first"}
+    (tmp_path / "token").write_text("second")
+    clock.now += RENEW_SECONDS
+    assert await credentials.headers() == {"Authorization": "Bearer second"}
+
+
+def test_outside_a_pod_there_is_no_service_account(monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(SettingsError, match="service account"):
+        Credentials.in_cluster()

@@ -1,0 +1,172 @@
+"""Requests and streams: every failure is one of app.errors, every wait has an end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from app.errors import (
+    ApiError,
+    Conflict,
+    DecodeError,
+    Forbidden,
+    Gone,
+    NotFound,
+    TooManyRequests,
+    Unreachable,
+)
+from app.kube.client.transport import LONGEST_LINE, Transport
+from tests.app.kube.apiserver import refusal, reply
+from tests.app.kube.conftest import LocalAccess
+
+
+async def lines_of(transport: Transport, read_timeout: float = 5.0) -> list[bytes]:
+    async with aclosing(transport.stream("/watch", {"watch": "true"}, read_timeout)) as lines:
+        return [line async for line in lines]
+
+
+async def test_a_request_says_who_and_what_it_is(server, transport):
+    server.script = [reply(201, {"ok": True})]
+    body = await transport.request("POST", "/api/v1/things", params={"a": "b c"}, body={"x": 1})
+    (asked,) = server.asked
+    assert body == b'{"ok": true}'
+    assert (asked.method, asked.path, asked.query) == ("POST", "/api/v1/things", {"a": "b c"})
+    assert asked.body == {"x": 1}
+    assert asked.headers["Authorization"] == "Bearer local"
+    assert asked.headers["User-Agent"] == "corral"
+    assert asked.headers["Accept-Encoding"] == "identity"
+    assert asked.headers["Content-Type"] == "application/json"
+
+
+async def test_an_escaped_path_stays_as_it_is(server, transport):
+    server.script = [reply(200, {})]
+    await transport.request("GET", "/api/v1/pods/a%2Fb%2E%2E", params={"limit": "1"})
+    assert server.asked[0].path == "/api/v1/pods/a%2Fb%2E%2E"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, ApiError),
+        (401, ApiError),
+        (403, Forbidden),
+        (404, NotFound),
+        (409, Conflict),
+        (410, Gone),
+        (429, TooManyRequests),
+        (500, ApiError),
+        (302, ApiError),
+    ],
+)
+async def test_each_status_has_its_error(server, transport, status, expected):
+    server.script = [refusal(status, "Because")]
+    with pytest.raises(ApiError) as refused:
+        await transport.request("GET", "/x")
+    assert type(refused.value) is expected
+    assert refused.value.status == status
+    assert refused.value.reason == "Because"
+    assert refused.value.message == "because Because"
+
+
+async def test_a_redirect_is_not_followed_with_our_token(server, transport):
+    server.script = [refusal(302, "Found", Location="/elsewhere"), reply(200, {})]
+    with pytest.raises(ApiError):
+        await transport.request("GET", "/x")
+    assert len(server.asked) == 1
+
+
+async def test_a_stream_checks_its_status(server, transport):
+    server.script = [refusal(410, "Expired")]
+    with pytest.raises(Gone):
+        await lines_of(transport)
+
+
+async def test_a_refusal_that_is_no_status_object_is_quoted(server, transport):
+    server.script = [reply(502, "<html>bad gateway</html>")]
+    with pytest.raises(ApiError, match="bad gateway") as refused:
+        await transport.request("GET", "/x")
+    assert refused.value.status == 502
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7.0), ("999999999", 300.0), ("-1", None), ("soon", None), ("\u00b2", None)],
+)
+async def test_retry_after_is_read_in_seconds(server, transport, header, seconds):
+    server.script = [refusal(429, "Slow", Retry_After=header)]
+    with pytest.raises(TooManyRequests) as refused:
+        await transport.request("GET", "/x")
+    assert refused.value.retry_after == seconds
+
+
+async def test_an_identity_that_is_refused_is_renewed(server, transport, access):
+    server.script = [refusal(401, "Unauthorized")]
+    with pytest.raises(ApiError):
+        await transport.request("GET", "/x")
+    assert access.refusals == ["expired"]
+
+
+async def test_a_request_without_an_answer_ends_at_its_timeout(server, transport):
+    with pytest.raises(Unreachable, match="GET /x: TimeoutError") as cut:
+        await transport.request("GET", "/x", timeout=0.05)
+    assert isinstance(cut.value.__cause__, TimeoutError)
+
+
+async def test_a_closed_port_is_unreachable(unused_tcp_port):
+    connected = Transport(LocalAccess(f"http://127.0.0.1:{unused_tcp_port}"))
+    with pytest.raises(Unreachable):
+        await connected.request("GET", "/x")
+    await connected.close()
+
+
+async def test_many_requests_run_at_once(server, transport):
+    everyone_is_here = asyncio.Event()
+
+    async def answer_when_all_have_come(request):
+        if len(server.asked) == 100:
+            everyone_is_here.set()
+        await everyone_is_here.wait()
+        return await reply(200, {})(request)
+
+    server.script = [answer_when_all_have_come] * 100
+    async with asyncio.timeout(10):
+        bodies = await asyncio.gather(*(transport.request("POST", "/bind") for _ in range(100)))
+    assert bodies == [b"{}"] * 100
+
+
+async def test_a_stream_yields_lines_whatever_the_chunks(server, transport):
+    server.script = [server.watch([b"on", b"e\ntw", b"o\n", b"thr", b"ee\n"])]
+    assert await lines_of(transport) == [b"one", b"two", b"three"]
+
+
+async def test_a_last_line_without_an_end_is_not_a_line(server, transport):
+    server.script = [server.watch([b"one\n", b"tw"])]
+    assert await lines_of(transport) == [b"one"]
+
+
+async def test_a_cut_stream_is_unreachable_after_its_whole_lines(server, transport):
+    server.script = [server.watch([b"one\n", b"tw"], then="cut")]
+    stream = transport.stream("/watch", {}, 5.0)
+    assert await anext(stream) == b"one"
+    with pytest.raises(Unreachable):
+        await anext(stream)
+
+
+async def test_a_silent_stream_is_unreachable(server, transport):
+    server.script = [server.watch([b"one\n"], then="hold")]
+    with pytest.raises(Unreachable):
+        await lines_of(transport, read_timeout=0.05)
+
+
+async def test_a_line_without_end_is_refused(server, transport):
+    server.script = [server.watch([b"x" * 2**20] * 6, then="hold")]
+    with pytest.raises(DecodeError, match=str(LONGEST_LINE)):
+        await lines_of(transport)
+
+
+async def test_a_long_line_is_read(server, transport):
+    long = b"x" * (LONGEST_LINE - 1)
+    server.script = [server.watch([long, b"\n"])]
+    assert await lines_of(transport) == [long]

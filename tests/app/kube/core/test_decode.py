@@ -1,0 +1,378 @@
+"""Objects decode into slim records; whatever else arrives is a DecodeError, never a crash."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import DecodeError
+from app.kube.core.decode import (
+    decode_job,
+    decode_node,
+    decode_pod,
+    decode_topology,
+    decode_version,
+)
+from app.kube.core.decode_workloads import (
+    decode_job_set,
+    decode_leader_worker_set,
+    decode_stateful_set,
+    decode_training_job,
+)
+from app.kube.core.objects import (
+    JobRecord,
+    NodeRecord,
+    Owner,
+    PodRecord,
+    Replicas,
+    Requirement,
+    Shape,
+    Taint,
+    Term,
+    Toleration,
+    TopologyRecord,
+)
+
+POD: dict[str, Any] = {
+    "metadata": {
+        "namespace": "team",
+        "name": "worker-0",
+        "uid": "u1",
+        "resourceVersion": "42",
+        "creationTimestamp": "2026-11-21T05:00:00Z",
+        "labels": {"gang": "a", "noise": "x"},
+        "annotations": {"gang": "b", "noise": "y"},
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "no", "uid": "o0"},
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "o1", "controller": True},
+        ],
+        "managedFields": [{"fieldsV1": {"f:spec": {}}}],
+    },
+    "spec": {
+        "nodeName": "n1",
+        "schedulerName": "corral",
+        "priority": -7,
+        "schedulingGates": [{"name": "corral.dev/gang"}, {"name": "foreign"}],
+        "nodeSelector": {"zone": "z", "disk": "ssd"},
+        "tolerations": [{"key": "gpu", "value": "yes"}, {"operator": "Exists"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "rack", "operator": "In", "values": ["r1", "r2"]}
+                            ]
+                        },
+                        {
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+                            ]
+                        },
+                    ]
+                }
+            }
+        },
+    },
+    "status": {"phase": "Pending", "nominatedNodeName": "n2"},
+}
+DECODERS = {
+    "pod": lambda raw: decode_pod(raw, lambda _key: True),
+    "node": decode_node,
+    "job": lambda raw: decode_job(raw, lambda _key: True),
+    "stateful_set": lambda raw: decode_stateful_set(raw, lambda _key: True),
+    "job_set": lambda raw: decode_job_set(raw, lambda _key: True),
+    "leader_worker_set": lambda raw: decode_leader_worker_set(raw, lambda _key: True),
+    "training_job": lambda raw: decode_training_job(raw, lambda _key: True, kind="TFJob"),
+    "topology": decode_topology,
+    "version": decode_version,
+}
+
+
+def pod_from(pod: object) -> PodRecord:
+    return decode_pod(json.dumps(pod).encode(), lambda key: key == "gang")
+
+
+def test_a_pod_keeps_what_scheduling_needs():
+    assert pod_from(POD) == PodRecord(
+        namespace="team",
+        name="worker-0",
+        uid="u1",
+        node="n1",
+        phase="Pending",
+        scheduler="corral",
+        priority=-7,
+        request=(("pods", 1),),
+        shape=Shape(
+            selector=(("disk", "ssd"), ("zone", "z")),
+            terms=(
+                Term(expressions=(Requirement("rack", "In", ("r1", "r2")),)),
+                Term(fields=(Requirement("metadata.name", "In", ("n1",)),)),
+            ),
+            tolerations=(
+                Toleration("gpu", "Equal", "yes", ""),
+                Toleration("", "Exists", "", ""),
+            ),
+        ),
+        gates=("corral.dev/gang", "foreign"),
+        is_terminating=False,
+        created="2026-11-21T05:00:00Z",
+        labels={"gang": "a"},
+        annotations={"gang": "b"},
+        owner=Owner("batch/v1", "Job", "j", "o1"),
+        nominated_node="n2",
+        version="42",
+    )
+
+
+def test_an_empty_pod_is_a_record_of_zero_values():
+    record = pod_from({})
+    assert (record.key, record.node, record.owner) == ("/", "", None)
+    assert record.shape == Shape()
+    assert record.request == (("pods", 1),)
+    assert not record.is_terminating
+    assert not record.is_finished
+
+
+def test_equal_shapes_are_one_object():
+    assert pod_from(POD).shape is pod_from(POD).shape
+
+
+def test_phases_and_deletion():
+    finished = [pod_from({"status": {"phase": p}}).is_finished for p in ("Failed", "Succeeded")]
+    assert finished == [True, True]
+    assert not pod_from({"status": {"phase": "Running"}}).is_finished
+    assert pod_from({"metadata": {"deletionTimestamp": "2026-11-21T05:00:00Z"}}).is_terminating
+
+
+@pytest.mark.parametrize("terms", [[], None, [{}], [None]], ids=str)
+def test_required_affinity_without_a_usable_term_matches_no_node(terms):
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = {"spec": {"affinity": {"nodeAffinity": required}}}
+    assert pod_from(pod).shape.terms == (Term(),)
+
+
+def test_a_null_line_of_a_term_does_not_widen_it():
+    lines = {"matchExpressions": [None, {"key": "rack", "operator": "Exists", "values": None}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [lines]}}
+    (term,) = pod_from({"spec": {"affinity": {"nodeAffinity": required}}}).shape.terms
+    assert term.expressions == (Requirement("", "", ()), Requirement("rack", "Exists", ()))
+
+
+def preferring(*lines):
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": list(lines)}
+    return pod_from({"spec": {"affinity": {"nodeAffinity": preferred}}}).shape
+
+
+def test_preferred_affinity_is_not_a_constraint():
+    assert preferring({"weight": 1}) == Shape()
+
+
+def test_preferred_affinity_is_kept_with_weights_as_the_api_allows_them():
+    term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    lines = [{"weight": weight, "preference": term} for weight in (7, -3, 2**31 - 1, None)]
+    zone = Term((Requirement("zone", "Exists", ()),))
+    assert preferring(None, *lines) == Shape(
+        preferred=((7, zone), (0, zone), (100, zone), (0, zone))
+    )
+
+
+def test_a_node_keeps_labels_taints_and_readiness():
+    node = {
+        "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"rack": "r1"}},
+        "spec": {
+            "unschedulable": True,
+            "taints": [
+                {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+                {"key": "soft", "effect": "PreferNoSchedule"},
+            ],
+        },
+        "status": {
+            "allocatable": {"cpu": "8", "pods": "110"},
+            "conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": "True"},
+            ],
+        },
+    }
+    assert decode_node(json.dumps(node).encode()) == NodeRecord(
+        name="n1",
+        uid="u",
+        labels={"rack": "r1"},
+        allocatable=(("cpu", 8000), ("pods", 110)),
+        is_ready=True,
+        is_unschedulable=True,
+        taints=(Taint("gpu", "yes", "NoSchedule"), Taint("soft", "", "PreferNoSchedule")),
+        version="7",
+    )
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown", None])
+def test_a_node_is_ready_only_if_it_says_true(status):
+    node = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+    assert not decode_node(json.dumps(node).encode()).is_ready
+
+
+def test_a_job_keeps_the_size_of_its_gang():
+    job = {
+        "metadata": {
+            "namespace": "team",
+            "name": "j",
+            "uid": "u",
+            "resourceVersion": "3",
+            "labels": {"gang": "c", "noise": "z"},
+            "annotations": {"gang": "b", "noise": "y"},
+        },
+        "spec": {
+            "completions": 8,
+            "suspend": True,
+            "template": {"metadata": {"annotations": {"gang": "d", "noise": "v"}}},
+        },
+        "status": {"succeeded": 2, "conditions": [{"type": "Failed", "status": "True"}]},
+    }
+    record = decode_job(json.dumps(job).encode(), lambda key: key == "gang")
+    assert record == JobRecord(
+        namespace="team",
+        name="j",
+        uid="u",
+        parallelism=1,
+        completions=8,
+        succeeded=2,
+        is_suspended=True,
+        is_finished=True,
+        annotations={"gang": "b"},
+        owner=None,
+        version="3",
+        labels={"gang": "c"},
+        replicas=(Replicas("", 1, {"gang": "d"}),),
+    )
+
+
+def test_a_topology_keeps_its_levels_in_order():
+    levels = [{"nodeLabel": "block"}, {"nodeLabel": "rack"}]
+    topology = {
+        "metadata": {"name": "default", "resourceVersion": "5"},
+        "spec": {"levels": levels},
+    }
+    record = decode_topology(json.dumps(topology).encode())
+    assert record == TopologyRecord("default", ("block", "rack"), "5")
+
+
+def test_a_topology_level_without_a_label_is_a_problem():
+    topology = {"metadata": {"name": "default"}, "spec": {"levels": [{}, None]}}
+    record = decode_topology(json.dumps(topology).encode())
+    assert record.levels == ("", "")
+    assert "default" in record.problem
+
+
+def nulled(value: Any) -> Any:
+    """The same document with every leaf null."""
+    if isinstance(value, dict):
+        return {key: nulled(inner) for key, inner in value.items()}
+    return [nulled(inner) for inner in value] if isinstance(value, list) else None
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+@pytest.mark.parametrize(
+    "document",
+    [
+        nulled(POD),
+        {"metadata": None, "spec": None, "status": None},
+        {"spec": {"containers": [None], "tolerations": [None], "taints": [None]}},
+        {"status": {"conditions": [None], "allocatable": {"cpu": None}}},
+        {"metadata": {"labels": {"a": None}, "ownerReferences": [None]}},
+    ],
+    ids=["every_leaf", "every_section", "list_elements", "conditions", "map_values"],
+)
+def test_nulls_are_zero_values(decode, document):
+    assert decode(json.dumps(document).encode()) is not None
+
+
+@pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(b"", b"null", b"[]", b"1", b'"pod"', b"{", b'{"metadata":', b"\xff\xfe", b"{}{}"),
+        b'{"metadata":{"name":"\xff"}}',
+        b'{"metadata":{"name":"\\ud800 alone"}}',
+        b'{"metadata":{"name":7}}',
+        b'{"metadata":[]}',
+        b'{"deep":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"metadata":' + b'{"labels":' * 100_000,
+    ],
+    ids=lambda raw: ascii(raw)[:32],
+)
+def test_what_is_not_such_an_object_is_a_decode_error(decode, raw):
+    with pytest.raises(DecodeError):
+        decode(raw)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"priority": 2**31}, "$.spec.priority", id="a_priority_beyond_int32"),
+        pytest.param({"priority": "1"}, "$.spec.priority", id="a_text_for_a_number"),
+        pytest.param({"nodeName": 1}, "$.spec.nodeName", id="a_number_for_a_text"),
+        pytest.param({"containers": {}}, "$.spec.containers", id="an_object_for_a_list"),
+        pytest.param(
+            {"overhead": {"cpu": [1]}}, "$.spec.overhead[...]", id="a_list_for_a_quantity"
+        ),
+    ],
+)
+def test_a_decode_error_names_object_and_field(spec, field):
+    raw = json.dumps({"metadata": {"namespace": "team", "name": "p"}, "spec": spec}).encode()
+    with pytest.raises(DecodeError) as refused:
+        decode_pod(raw, lambda _key: True)
+    assert "Pod team/p" in str(refused.value)
+    assert field in str(refused.value)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(data=st.data())
+def test_any_value_in_any_field_is_a_record_or_a_decode_error(data):
+    pod = json.loads(json.dumps(POD))
+    place = pod
+    while True:
+        key = data.draw(st.sampled_from(sorted(place)))
+        if not isinstance(place[key], dict) or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(JSON_VALUES)
+    try:
+        record = pod_from(pod)
+    except DecodeError:
+        return
+    assert isinstance(record, PodRecord)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_record_or_a_decode_error(raw):
+    for decode in DECODERS.values():
+        try:
+            record = decode(raw)
+        except DecodeError:
+            continue
+        assert record is not None
+
+
+def test_views_and_raw_parts_of_a_larger_body_decode_alike():
+    raw = json.dumps(POD).encode()
+    expected = pod_from(POD)
+    assert decode_pod(memoryview(raw), lambda key: key == "gang") == expected
+    assert decode_pod(msgspec.Raw(raw), lambda key: key == "gang") == expected
+
+
+def test_records_survive_a_round_trip_through_json():
+    record = pod_from(POD)
+    assert msgspec.json.decode(msgspec.json.encode(record), type=PodRecord) == record

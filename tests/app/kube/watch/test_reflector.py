@@ -1,0 +1,462 @@
+"""List, watch, resume, relist: what a sink hears over real HTTP, and at what pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from app.errors import CorralError, Forbidden, TooManyRequests, Unreachable
+from app.kube.watch.events import Applied, Deleted, Event, Listed
+from app.kube.watch.reflector import Pace, Reflector, Resource, jobs, nodes, pods, topologies
+from tests.app.kube.apiserver import Server, page, refusal, reply
+
+
+def node(name: str, version: int, **labels: str) -> dict:
+    """A node as the API server writes it."""
+    return {"metadata": {"name": name, "resourceVersion": str(version), "labels": labels}}
+
+
+def line(kind: str, name: str, version: int) -> dict:
+    """A line of a watch about one node."""
+    return {"type": kind, "object": node(name, version)}
+
+
+def bookmark(version: int) -> dict:
+    """A line that says only how far the server is."""
+    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+
+
+def error(code: int, reason: str) -> dict:
+    """The line with which a server gives a watch up."""
+    status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+    return {"type": "ERROR", "object": status}
+
+
+class Heard:
+    """A sink that can be waited for."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.problems: list[CorralError] = []
+        self.pauses: list[float] = []
+        self._something = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        self._something.set()
+
+    def problem(self, _kind: str, problem: CorralError) -> None:
+        self.problems.append(problem)
+        self._something.set()
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self._something.set()
+        await asyncio.sleep(0)
+
+    async def wait_until(self, is_true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not is_true():
+                self._something.clear()
+                await self._something.wait()
+
+    @property
+    def said(self) -> list[str]:
+        """The events in short: "listed a b", "applied c@7"."""
+        return [told(event) for event in self.events]
+
+
+def told(event: Event) -> str:
+    match event:
+        case Listed(_, records):
+            return " ".join(["listed", *(record.name for record in records)])
+        case Applied(record):
+            return f"applied {record.name}@{record.version}"
+        case Deleted(record):
+            return f"deleted {record.name}@{record.version}"
+
+
+@asynccontextmanager
+async def reflecting(transport, heard: Heard, resource: Resource | None = None, **pace):
+    """Run a reflector until the block ends; its pauses are noted, not spent."""
+    settings = {"sleep": heard.sleep, "rng": Random(1), **pace}
+    reflector = Reflector(
+        transport,
+        resource or nodes(),
+        heard,
+        pace=Pace(**settings),
+        on_problem=heard.problem,
+    )
+    running = asyncio.create_task(reflector.run())
+    try:
+        yield reflector
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def queries(server: Server, key: str) -> list[str | None]:
+    return [asked.query.get(key) for asked in server.asked]
+
+
+async def test_pages_become_one_listed_event_then_the_watch_follows(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1), node("b", 2)], "10", more="next"),
+        page([node("c", 3)], "10"),
+        server.watch([line("ADDED", "d", 11), line("DELETED", "a", 12)], then="hold"),
+    ]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 3)
+        assert reflector.is_synced
+        assert reflector.seconds_since_last_byte < 5
+    assert heard.said == ["listed a b c", "applied d@11", "deleted a@12"]
+    first, second, watch = (asked.query for asked in server.asked)
+    assert first == {"limit": "500"}
+    assert second == {"limit": "500", "continue": "next"}
+    assert 240 <= int(watch.pop("timeoutSeconds")) <= 300
+    assert watch == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "10"}
+
+
+async def test_nothing_is_synced_before_the_last_page(server, transport):
+    heard = Heard()
+    second_page_is_asked_for = asyncio.Event()
+
+    async def never_answer(request):
+        second_page_is_asked_for.set()
+        return await server.watch([], then="hold")(request)
+
+    server.script = [page([node("a", 1)], "10", more="next"), never_answer]
+    async with reflecting(transport, heard) as reflector:
+        await asyncio.wait_for(second_page_is_asked_for.wait(), 5)
+        assert not reflector.is_synced
+    assert heard.events == []
+
+
+@pytest.mark.parametrize("then", ["end", "cut"])
+async def test_a_watch_that_ends_is_resumed_from_the_last_version(server, transport, then):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        server.watch([line("ADDED", "a", 11), bookmark(20)], then=then),
+        server.watch([line("ADDED", "b", 21)], then=then),
+        server.watch([line("ADDED", "c", 22)], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed", "applied a@11", "applied b@21", "applied c@22"]
+    assert queries(server, "resourceVersion") == [None, "10", "20", "21"]
+
+
+async def test_a_line_cut_in_the_middle_is_asked_for_again(server, transport):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        server.watch([line("ADDED", "a", 11), b'{"type":"ADDED","object":{"met'], then="cut"),
+        server.watch([line("ADDED", "b", 12)], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 3)
+    assert heard.said == ["listed", "applied a@11", "applied b@12"]
+    assert queries(server, "resourceVersion") == [None, "10", "11"]
+
+
+async def test_a_silent_watch_is_resumed(server, transport):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        server.watch([line("ADDED", "a", 11)], then="hold"),
+        server.watch([line("ADDED", "b", 12)], then="hold"),
+    ]
+    async with reflecting(transport, heard, watch_seconds=(0, 0), silence_seconds=0.05):
+        await heard.wait_until(lambda: len(heard.events) == 3)
+    assert queries(server, "resourceVersion")[:3] == [None, "10", "11"]
+    assert isinstance(heard.problems[0], Unreachable)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param([error(410, "Expired")], id="an_error_event_410"),
+        pytest.param([error(500, "InternalError")], id="any_error_event"),
+        pytest.param([error(503, "ServiceUnavailable")], id="an_error_event_that_sounds_mild"),
+        pytest.param([{"type": "ERROR", "object": "what"}], id="an_unreadable_error_event"),
+        pytest.param([b"garbage\n"], id="a_line_that_is_not_json"),
+        pytest.param([b'{"type":"ADDED","object":{"metadata":\n'], id="half_a_line"),
+        pytest.param([b"\n"], id="an_empty_line"),
+        pytest.param([{"type": "MOVED", "object": {}}], id="an_unknown_event_type"),
+        pytest.param([{"object": {}}], id="no_event_type"),
+        pytest.param([bookmark(9)], id="a_bookmark_from_before_a_restored_backup"),
+    ],
+)
+async def test_a_watch_that_cannot_go_on_is_listed_anew(server, transport, failure):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1), node("b", 2)], "10"),
+        server.watch([line("ADDED", "c", 11), *failure, line("ADDED", "never", 12)], then="hold"),
+        page([node("b", 2), node("d", 20)], "30"),
+        server.watch([line("ADDED", "e", 31)], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed a b", "applied c@11", "listed b d", "applied e@31"]
+    assert queries(server, "resourceVersion") == [None, "10", None, "30"]
+    assert len(heard.problems) == 1
+    assert 0.5 <= heard.pauses[0] <= 1.0
+
+
+async def test_a_forgotten_version_is_listed_anew(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10"),
+        refusal(410, "Expired"),
+        page([node("b", 2)], "30"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a", "listed b"]
+
+
+async def test_a_page_that_is_forgotten_restarts_the_list(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10", more="next"),
+        refusal(410, "Expired"),
+        page([node("b", 1)], "12", more="other"),
+        page([node("c", 1)], "12"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed b c"]
+    assert queries(server, "continue")[:4] == [None, "next", None, "other"]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        pytest.param("not json", "malformed", id="text"),
+        pytest.param({"items": []}, "no metadata.resourceVersion", id="no_version"),
+        pytest.param({"items": {}}, "items", id="items_is_no_list"),
+    ],
+)
+async def test_a_list_that_cannot_be_read_is_asked_for_again(server, transport, body, why):
+    heard = Heard()
+    server.script = [reply(200, body), page([node("a", 1)], "10")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed a"]
+    assert why in str(heard.problems[0])
+
+
+async def test_one_object_that_cannot_be_read_does_not_hide_the_others(server, transport):
+    heard = Heard()
+    broken = {"metadata": {"name": 7}}
+    server.script = [
+        page([node("a", 1), broken, node("b", 2)], "10"),
+        server.watch(
+            [{"type": "ADDED", "object": broken}, line("ADDED", "c", 12)],
+            then="hold",
+        ),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a b", "applied c@12"]
+    assert ["$.metadata.name" in str(problem) for problem in heard.problems] == [True, True]
+    assert len(server.asked) == 2
+
+
+async def test_a_request_to_slow_down_is_honoured_without_a_relist(server, transport):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        refusal(429, "TooManyRequests", Retry_After="17"),
+        server.watch([line("ADDED", "a", 11)], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.pauses == [17.0]
+    assert isinstance(heard.problems[0], TooManyRequests)
+    assert queries(server, "resourceVersion") == [None, "10", "10"]
+
+
+async def test_an_absent_crd_is_an_empty_list_and_looked_for_calmly(server, transport):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}, "spec": {"levels": []}}
+    server.script = [refusal(404, "NotFound"), refusal(404, "NotFound"), page([topology], "9")]
+    async with reflecting(transport, heard, topologies()) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        assert reflector.is_synced
+    assert heard.said == ["listed", "listed t"]
+    assert heard.events[0] == Listed("Topology", ())
+    assert heard.pauses == [30.0, 30.0]
+    assert heard.problems == []
+
+
+async def test_an_optional_kind_our_role_does_not_know_is_told_and_keeps_nobody_waiting(
+    server, transport
+):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
+    server.script = [refusal(403, "Forbidden"), page([topology], "9")]
+    async with reflecting(transport, heard, topologies()):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed", "listed t"]
+    assert [type(problem) for problem in heard.problems] == [Forbidden]
+    assert heard.pauses[0] == 30.0
+
+
+async def test_a_right_that_is_lost_later_does_not_take_the_objects_away(server, transport):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
+    server.script = [page([topology], "9"), refusal(403, "Forbidden"), refusal(403, "Forbidden")]
+    async with reflecting(transport, heard, topologies()):
+        await heard.wait_until(lambda: len(heard.problems) == 2)
+    assert heard.said == ["listed t"]
+
+
+async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport):
+    heard = Heard()
+    topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
+    server.script = [page([topology], "9"), refusal(404, "NotFound"), refusal(404, "NotFound")]
+    async with reflecting(transport, heard, topologies()):
+        await heard.wait_until(lambda: len(heard.pauses) == 2)
+    assert heard.said == ["listed t", "listed"]
+
+
+async def test_a_missing_resource_that_is_not_optional_is_a_problem(server, transport):
+    heard = Heard()
+    server.script = [refusal(404, "NotFound"), page([node("a", 1)], "10")]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.problems) == 1)
+        assert not reflector.is_synced
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed a"]
+
+
+async def test_an_outage_ends_in_the_state_of_the_server(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10"),
+        refusal(503, "ServiceUnavailable"),
+        refusal(500, "InternalError"),
+        refusal(503, "ServiceUnavailable"),
+        page([node("b", 12)], "13"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a", "listed b"]
+    assert heard.pauses == sorted(heard.pauses)
+
+
+async def test_each_resource_is_read_where_the_api_has_it(server, transport):
+    everything = [pods(lambda _key: True), nodes(), jobs(lambda _key: True), topologies()]
+    item = {"metadata": {"namespace": "team", "name": "x", "resourceVersion": "1"}}
+    for resource in everything:
+        server.script.append(page([item], "5"))
+        heard = Heard()
+        async with reflecting(transport, heard, resource):
+            await heard.wait_until(lambda heard=heard: len(heard.events) == 1)
+        (listed,) = heard.events
+        assert listed.kind == resource.kind
+        assert [type(record).__name__ for record in listed.records] == [f"{resource.kind}Record"]
+        server.script.clear()
+    lists = [asked.path for asked in server.asked if "watch" not in asked.query]
+    assert lists == [
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/apis/batch/v1/jobs",
+        "/apis/kueue.x-k8s.io/v1beta2/topologies",
+    ]
+
+
+class Broken:
+    """A source in virtual time: lists at once; each watch lasts as told, the last ones alike."""
+
+    def __init__(self, *watches_last: float, lines: int = 0, fails: bool = False) -> None:
+        self.now = 0.0
+        self.attempts: list[float] = []
+        self.turns = 0
+        self._watches_last = list(watches_last or [0.0])
+        self._lines = lines
+        self._fails = fails
+
+    async def request(
+        self, _method: str, _path: str, *, params: Mapping[str, str], timeout: float
+    ) -> bytes:
+        if self._fails:
+            self.attempts.append(self.now)
+            raise Unreachable("refused")
+        return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+
+    async def stream(
+        self, _path: str, params: Mapping[str, str], read_timeout: float
+    ) -> AsyncGenerator[bytes, None]:
+        self.attempts.append(self.now)
+        for _ in range(self._lines):
+            yield b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}'
+        several = len(self._watches_last) > 1
+        self.now += self._watches_last.pop(0) if several else self._watches_last[0]
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    async def run_until(self, end: float) -> None:
+        """Mirror from this source until its clock says `end`."""
+        pace = Pace(clock=lambda: self.now, sleep=self.sleep, rng=Random(3))
+        heard = Heard()
+        reflector = Reflector(self, nodes(), heard, pace=pace, on_problem=heard.problem)
+        running = asyncio.create_task(reflector.run())
+        while self.now < end:
+            await asyncio.sleep(0)
+            self.turns += 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({}, id="every_watch_ends_at_once"),
+        pytest.param({"lines": 1}, id="every_watch_ends_after_one_line"),
+        pytest.param({"fails": True}, id="nothing_listens"),
+    ],
+)
+async def test_trouble_is_met_with_at_most_five_attempts_in_ten_seconds(trouble):
+    source = Broken(**trouble)
+    await source.run_until(60.0)
+    assert sum(moment <= 10.0 for moment in source.attempts) <= 5
+    assert 5 <= len(source.attempts) <= 20
+
+
+async def test_watches_that_last_are_resumed_at_once():
+    source = Broken(270.0)
+    await source.run_until(2700.0)
+    assert source.attempts[:4] == [0.0, 270.0, 540.0, 810.0]
+
+
+async def test_a_watch_that_lasted_makes_the_next_pause_short_again():
+    source = Broken(0.0, 0.0, 0.0, 0.0, 30.0, 0.0)
+    await source.run_until(120.0)
+    steady, short, after = source.attempts[4:7]
+    assert short == steady + 30.0
+    assert 0.5 <= after - short <= 1.0
+
+
+async def test_watches_cut_every_few_seconds_are_blind_for_less_than_a_second_each_time():
+    source = Broken(*[4.0] * 40)
+    await source.run_until(100.0)
+    pauses = [after - before - 4.0 for before, after in pairwise(source.attempts)]
+    assert len(pauses) >= 15
+    assert max(pauses) <= 1.0
+
+
+async def test_a_burst_of_lines_leaves_turns_to_others():
+    source = Broken(270.0, lines=3200)
+    await source.run_until(260.0)
+    assert source.turns >= 100

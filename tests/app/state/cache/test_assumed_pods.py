@@ -1,0 +1,102 @@
+"""What ordinary pods meet: everything but what is held for gangs."""
+
+from __future__ import annotations
+
+from app.state.effects import Bind, BindFailed, Refuse
+from app.state.filter_result import Passed
+from tests.app.state.world import World, four_racks, members
+from tests.records import (
+    node,
+    pod,
+)
+
+
+def test_an_ordinary_pod_passes_with_every_node():
+    world = World(four_racks())
+    assert world.filter(pod("plain")) == Passed()
+
+
+def test_an_ordinary_pod_loses_the_nodes_where_it_would_eat_held_capacity():
+    world = World(four_racks())
+    gang = members("g", 4, gpus=6)
+    world.put(*gang)
+    held = frozenset(world.held.values())
+    assert world.filter(pod("big", gpus=4)) == Passed(without=held)
+    assert world.filter(pod("small", gpus=2)) == Passed()
+
+
+def test_an_ordinary_pod_that_reaches_bind_after_its_node_was_held_is_refused():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    assert world.filter(plain) == Passed()
+    world.put(*members("g", 1))
+    assert [type(effect) for effect in world.bind(plain, "n00")] == [Refuse]
+
+
+def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.filter(plain)
+    assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
+    world.put(*members("g", 1))
+    assert "uid-g0" not in world.held
+
+
+def test_a_failed_bind_of_an_ordinary_pod_gives_its_capacity_back():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.filter(plain)
+    world.bind(plain, "n00")
+    world.engine.bind_finished(plain.uid, BindFailed("gone", is_gone=True), world.now)
+    assert world.held == {}
+
+
+def test_an_ordinary_pod_that_asks_again_gives_its_earlier_node_back():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.filter(plain)
+    world.bind(plain, "n00")
+    world.put(*members("g", 1))
+    assert set(world.held) == {"uid-plain"}
+    world.filter(plain)
+    world.tick()
+    assert set(world.held) == {"uid-g0"}
+
+
+def test_an_ordinary_pod_that_found_everything_held_is_woken_when_the_hold_ends():
+    world = World([node("b0/r0/n00")])
+    (member,) = members("g", 1)
+    world.put(member)
+    plain = pod("plain")
+    world.put(plain)
+    assert world.filter(plain) == Passed(frozenset({"n00"}))
+    world.tick()
+    assert world.woken == []
+    world.delete(member)
+    world.tick()
+    assert world.woken == ["plain"]
+    world.tick()
+    assert world.woken == ["plain"]
+
+
+def test_an_ordinary_pod_is_not_woken_for_a_hold_that_ended_where_it_does_not_fit():
+    world = World([node("b0/r0/n00"), node("b0/r1/n10", gpus=2)])
+    large, small = members("large", 1), members("small", 1, gpus=2)
+    world.put(*large, *small)
+    plain = pod("plain", gpus=4)
+    world.filter(plain, ["n00"])
+    world.delete(*small)
+    world.tick()
+    assert world.woken == []
+
+
+def test_an_ordinary_pod_that_is_gone_is_not_woken():
+    world = World([node("b0/r0/n00")])
+    (member,) = members("g", 1)
+    plain = pod("plain")
+    world.put(member, plain)
+    world.filter(plain)
+    world.delete(plain)
+    world.delete(member)
+    world.tick()
+    assert world.woken == []

@@ -1,0 +1,106 @@
+"""Who belongs to a gang: newcomers, excess pods, members that ended, other sizes declared."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.state.effects import Delete, Report
+from app.state.gang.gang import Phase
+from tests.app.state.lost import PREFIX, failed, replacement, started
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import RACK, group, pod
+
+
+def test_kep_976_an_excess_pod_is_told_so_and_left_alone():
+    world = started()
+    world.put(replacement())
+    world.tick()
+    assert "is one more than the 4 pods" in world.filter(world.pods["uid-g9"]).sentence
+    assert world.told(Delete) == []
+
+
+def test_kep_976_an_excess_pod_is_deleted_where_the_settings_say_so():
+    world = started(delete_excess_pods=True)
+    world.put(replacement())
+    for _ in range(5):
+        world.tick()
+    assert [effect.name for effect in world.told(Delete)] == ["g9"]
+
+
+def test_kep_976_excess_pods_before_admission_the_youngest_are_left_out():
+    pods = [
+        pod(f"g{i}", annotations=group("g", 2, RACK), created=f"2026-01-01T00:00:0{i}Z")
+        for i in (2, 0, 1)
+    ]
+    world = World(four_racks(), pods, delete_excess_pods=True)
+    assert [effect.name for effect in world.told(Delete)] == ["g2"]
+    assert sorted(world.held) == ["uid-g0", "uid-g1"]
+
+
+def test_a_newcomer_that_declares_another_size_than_what_runs_is_told_so():
+    world = started()
+    world.delete(world.pods["uid-g2"])
+    world.put(replacement(total=5))
+    world.tick()
+    assert "says 5 in" in world.filter(world.pods["uid-g9"]).sentence
+    assert world.gang("g").phase in (Phase.RUNNING, Phase.REPAIRING)
+
+
+def test_a_total_count_raised_on_the_running_pods_lets_another_join():
+    world = started(total=3)
+    for uid in list(world.pods):
+        grown = {**world.pods[uid].annotations, PREFIX + "pod-group-total-count": "4"}
+        world.put(msgspec.structs.replace(world.pods[uid], annotations=grown))
+    world.put(replacement(total=4))
+    world.tick()
+    placed = world.schedule(world.pods["uid-g9"])
+    assert racks(placed) == {world.pods["uid-g0"].node[:2]}
+
+
+def test_kep_976_a_group_of_which_an_unretriable_pod_ended_takes_nobody_in():
+    world = started(total=2)
+    for uid in ("uid-g0", "uid-g1"):
+        marked = {**world.pods[uid].annotations, PREFIX + "retriable-in-group": "false"}
+        world.put(msgspec.structs.replace(world.pods[uid], annotations=marked, phase="Failed"))
+    world.put(replacement(total=2))
+    world.tick()
+    assert "after the end of gang" in world.filter(world.pods["uid-g9"]).sentence
+
+
+def test_kep_976_a_group_whose_pods_all_failed_starts_again_with_replacements():
+    world = started(total=2)
+    for uid in ("uid-g0", "uid-g1"):
+        world.put(failed(world, uid))
+    new = [replacement(f"n{i}", total=2) for i in range(2)]
+    world.put(*new)
+    world.tick()
+    world.tick(1.1)
+    assert len(racks(world.schedule(*new))) == 1
+
+
+def test_a_pod_of_a_serving_group_that_succeeds_is_replaced():
+    serving = {PREFIX + "pod-group-serving": "true"}
+    world = started(total=2, annotations=serving)
+    world.put(msgspec.structs.replace(world.pods["uid-g1"], phase="Succeeded"))
+    again = pod("g9", annotations={**group("g", 2, RACK), **serving}, uid="uid-g9")
+    world.put(again)
+    world.tick()
+    assert racks(world.schedule(again)) == {world.pods["uid-g0"].node[:2]}
+
+
+def test_kep_976_fewer_pods_than_expected_are_reported_once_and_waited_for():
+    world = World(four_racks(), members("g", 4)[:3], gather_seconds=10.0)
+    world.tick(5.0)
+    assert world.told(Report) == []
+    for _ in range(20):
+        world.tick(5.0)
+    (report,) = world.told(Report)
+    assert report.reason == "GangIncomplete"
+    assert "3 of the 4 pods" in report.sentence
+
+
+def test_succeeded_pods_give_their_capacity_back_at_once():
+    world = started()
+    world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
+    stranger = pod("stranger", gpus=8)
+    assert world.pods["uid-g2"].node not in world.filter(stranger).without

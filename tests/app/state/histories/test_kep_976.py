@@ -1,0 +1,349 @@
+"""KEP-976, plain pods: its user stories and rules, each with the section it comes from.
+
+What differs by design: where Kueue has a Workload with a quota, Corral has a gang with held places;
+what Kueue writes as conditions, Corral tells in one event; and it deletes nobody's pods unless
+`delete_excess_pods` says so. Story 3 is in `test_kep_976_driver.py`; `test_absent.py` has more of
+what becomes of places.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.kube.core.objects import Shape
+from app.state.effects import Delete, Evict, Report, Ungate
+from app.state.filter_result import Passed, Pinned, Rejected
+from app.state.gang.gang import Phase
+from tests.app.state.stories import go, sentence, turn
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import GROUP, RACK, REQUIRED, TOTAL, UNCONSTRAINED, group, node, pod
+
+PREFIX = "kueue.x-k8s.io/"
+GATED = ("corral.dev/gang",)
+RETRIABLE = PREFIX + "retriable-in-group"
+
+
+# -- Story 1: single pods ------------------------------------------------------------------------
+
+
+def test_story_1_a_single_pod_is_gated_planned_ungated_bound_and_finished():
+    world = World(four_racks())
+    world.put(pod("foo", annotations={REQUIRED: RACK}, gates=GATED))
+    assert world.ungated == ["foo"]
+    assert set(go(world)) == {"foo"}
+    assert world.gang("foo").phase is Phase.RUNNING
+    turn(world, "uid-foo", "Succeeded")
+    world.tick()
+    assert world.gang("foo").phase is Phase.DONE
+    assert world.held == {}
+
+
+def test_story_1_a_single_pod_waits_behind_its_gate_until_there_is_room():
+    world = World([node("b0/r0/n00")], [pod("other", on="n00")])
+    world.put(pod("foo", annotations={UNCONSTRAINED: "true"}, gates=GATED))
+    world.tick()
+    assert world.ungated == []
+    turn(world, "uid-other", "Succeeded")
+    world.tick()
+    assert world.ungated == ["foo"]
+
+
+def test_story_1_a_single_pod_that_fails_leaves_nothing_held():
+    world = World(four_racks(), [pod("foo", annotations={REQUIRED: RACK})])
+    go(world)
+    turn(world, "uid-foo", "Failed")
+    world.tick()
+    assert world.held == {}
+
+
+def test_story_1_a_pod_of_another_scheduler_or_without_annotation_is_not_ours():
+    world = World(four_racks())
+    for each in (pod("a"), pod("b", annotations={REQUIRED: RACK}, scheduler="default-scheduler")):
+        world.put(each)
+        assert world.filter(each) == Passed()
+
+
+# -- Story 2: groups of pods created beforehand --------------------------------------------------
+
+
+def story_2(gates=GATED):
+    """The KEP's own group: a driver without devices and two workers with some."""
+    return [
+        pod(
+            name,
+            gpus=gpus,
+            labels={GROUP: "pod-group"},
+            annotations={TOTAL: "3", REQUIRED: RACK},
+            gates=gates,
+        )
+        for name, gpus in (("job-driver", 0), ("job-worker-0", 8), ("job-worker-1", 8))
+    ]
+
+
+def test_story_2_a_group_of_pods_of_different_shapes_starts_as_a_whole_in_one_rack():
+    world = World(four_racks())
+    *early, last = story_2()
+    world.put(*early)
+    world.tick()
+    assert world.ungated == []
+    world.put(last)
+    assert sorted(world.ungated) == ["job-driver", "job-worker-0", "job-worker-1"]
+    placed = go(world)
+    assert len(placed) == 3
+    assert len(racks(placed)) == 1
+
+
+def test_story_2_a_group_starts_with_no_pod_where_one_of_its_shapes_has_no_room():
+    small = [node(f"b0/r0/n{i}", gpus=8 * (i == 0)) for i in range(3)]
+    world = World(small, story_2())
+    world.tick()
+    assert world.ungated == []
+    assert world.held == {}
+    assert [report.reason for report in world.told(Report)] == ["GangNotPlaced"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_story_2_the_order_in_which_the_pods_appear_does_not_matter(order):
+    world = World(four_racks())
+    pods = story_2()
+    world.put(*[pods[index] for index in order])
+    first = World(four_racks(), story_2())
+    assert world.held == first.held
+
+
+def test_groups_a_group_finished_when_all_its_pods_have_succeeded():
+    world = World(four_racks(), story_2())
+    go(world)
+    for each in list(world.pods.values()):
+        turn(world, each.uid, "Succeeded")
+        world.tick()
+    assert world.gang("pod-group").phase is Phase.DONE
+    assert world.held == {}
+    assert world.told(Evict) == []
+
+
+def test_groups_total_counts_that_differ_are_one_event_and_nothing_is_placed():
+    one, two, three = members("g", 3, gates=GATED)
+    odd = msgspec.structs.replace(two, annotations=group("g", 4, RACK))
+    world = World(four_racks(), [one, odd, three])
+    for _ in range(50):
+        world.tick(1.0)
+    (report,) = world.told(Report)
+    assert report.reason == "GangMistaken"
+    assert f"members disagree on annotation {TOTAL}" in report.sentence
+    assert "pod g0 says 3" in report.sentence
+    assert "pod g1 says 4" in report.sentence
+    assert world.held == {}
+    assert world.ungated == []
+
+
+def test_groups_the_gang_starts_once_the_pod_with_another_total_count_is_replaced():
+    one, two, three = members("g", 3, gates=GATED)
+    odd = msgspec.structs.replace(two, uid="uid-odd", annotations=group("g", 4, RACK))
+    world = World(four_racks(), [one, odd, three])
+    world.delete(odd)
+    world.put(two)
+    assert len(go(world)) == 3
+
+
+# Kueue refuses a group of more than 8 (the KEP) or 18 (today) shapes; Corral has no use for that.
+def test_groups_more_shapes_than_a_workload_could_have_are_placed_all_the_same():
+    annotations = group("g", 19, RACK)
+    pods = [pod(f"g{i:02}", gpus=1, cpu=1000 + i, annotations=annotations) for i in range(19)]
+    world = World(four_racks(), pods)
+    assert len(world.held) == 19
+    assert len(racks(world.held)) == 1
+
+
+def test_groups_env_and_command_do_not_split_a_role_but_requests_and_selectors_do():
+    annotations = group("g", 3, RACK)
+    picky = Shape(selector=(("kubernetes.io/hostname", "n12"),))
+    pods = [pod(f"g{i}", annotations=annotations) for i in range(2)]
+    pods.append(pod("g2", annotations=annotations, shape=picky))
+    world = World(four_racks(), pods)
+    assert world.held["uid-g2"] == "n12"
+    assert world.held["uid-g0"][:2] == world.held["uid-g1"][:2]
+    roles = {member.role for member in world.gang("g").members.values()}
+    assert len(roles) == 2
+
+
+# -- Skipping pods, controllers that create too many -----------------------------------------------
+
+
+def test_too_many_pods_before_admission_the_youngest_stay_gated_and_are_told():
+    pods = [
+        pod(
+            f"g{i}",
+            annotations=group("g", 2, RACK),
+            created=f"2026-01-01T00:00:0{i}Z",
+            gates=GATED,
+        )
+        for i in range(4)
+    ]
+    world = World(four_racks(), reversed(pods))
+    assert sorted(world.ungated) == ["g0", "g1"]
+    told = {report.about.name: report for report in world.told(Report)}
+    assert sorted(told) == ["g2", "g3"]
+    assert {report.reason for report in told.values()} == {"PodNotInGang"}
+    assert "is one more than the 2 pods that annotation" in told["g2"].sentence
+    assert world.told(Delete) == []
+
+
+def test_too_many_pods_after_admission_the_newcomers_are_out_and_deleted_only_if_allowed():
+    world = World(four_racks(), members("g", 2), delete_excess_pods=True)
+    go(world)
+    late = [pod(f"late{i}", annotations=group("g", 2, RACK), gates=GATED) for i in range(2)]
+    world.put(*late)
+    for _ in range(10):
+        world.tick()
+    deleted = [effect.name for effect in world.told(Delete)]
+    assert sorted(deleted) == ["late0", "late1"]
+    assert "late0" not in world.ungated
+    assert all(world.pods[f"uid-g{i}"].node for i in range(2))
+
+
+def test_too_many_pods_an_excess_pod_joins_when_a_member_has_failed():
+    world = World(four_racks(), members("g", 2))
+    go(world)
+    late = pod("late", annotations=group("g", 2, RACK), created="2026-01-02T00:00:00Z")
+    world.put(late)
+    world.tick()
+    assert "is one more than" in sentence(world, "uid-late")
+    lost = world.pods["uid-g1"].node
+    turn(world, "uid-g1", "Failed")
+    assert go(world, late) == {"late": lost}
+
+
+# -- Pods replaced on failure, retrying failed pods ------------------------------------------------
+
+
+def test_retrying_a_replacement_may_have_any_name():
+    world = World(four_racks(), members("g", 3))
+    go(world)
+    lost = world.pods["uid-g1"].node
+    turn(world, "uid-g1", "Failed")
+    world.put(pod("anything-else", annotations=group("g", 3, RACK)))
+    assert go(world) == {"anything-else": lost}
+
+
+@pytest.mark.parametrize("already", [0, 8], ids=["of_three", "after_eight_others"])
+def test_retrying_a_new_pod_takes_the_place_of_the_pod_that_failed_first(already):
+    world = World(four_racks(), members("g", 4))
+    go(world)
+    for index in range(already):
+        turn(world, "uid-g0", "Failed")
+        world.delete(world.pods["uid-g0"])
+        again = pod("g0", annotations=group("g", 4, RACK), created=f"2026-02-01T00:00:{index:02}Z")
+        world.put(again)
+        assert set(go(world)) == {"g0"}
+    failed = [world.pods[f"uid-g{i}"].node for i in (2, 1, 3)]
+    for index in (2, 1, 3):
+        turn(world, f"uid-g{index}", "Failed")
+        world.tick()
+    for number, on in enumerate(failed):
+        fresh = pod(f"fresh{number}", annotations=group("g", 4, RACK))
+        world.put(fresh)
+        assert go(world) == {fresh.name: on}
+
+
+def test_retrying_a_group_with_an_unretriable_failed_pod_goes_on_while_others_run():
+    world = World(four_racks(), members("g", 3))
+    go(world)
+    marked = {**world.pods["uid-g0"].annotations, RETRIABLE: "false"}
+    world.put(msgspec.structs.replace(world.pods["uid-g0"], annotations=marked))
+    turn(world, "uid-g0", "Failed")
+    world.put(pod("g9", annotations=group("g", 3, RACK)))
+    assert set(go(world)) == {"g9"}
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_retrying_ends_when_no_pod_runs_and_one_that_ended_may_not_be_retried(phase):
+    world = World(four_racks(), members("g", 2), delete_excess_pods=True)
+    go(world)
+    marked = {**world.pods["uid-g0"].annotations, RETRIABLE: "false"}
+    world.put(msgspec.structs.replace(world.pods["uid-g0"], annotations=marked, phase=phase))
+    turn(world, "uid-g1", "Failed")
+    world.tick()
+    assert world.held == {}
+    assert world.gang("g").phase is Phase.DONE
+    world.put(pod("g9", annotations=group("g", 2, RACK)))
+    world.tick()
+    assert "comes after the end of gang default/g" in sentence(world, "uid-g9")
+    assert world.held == {}
+
+
+def test_retrying_a_group_that_was_preempted_as_a_whole_starts_again_as_a_whole():
+    world = World(four_racks(), members("g", 3, gates=GATED))
+    go(world)
+    for each in list(world.pods.values()):
+        world.delete(each)
+    world.tick()
+    assert world.held == {}
+    again = [msgspec.structs.replace(each, uid=f"{each.uid}-2") for each in members("g", 3)]
+    world.put(*again[:2])
+    world.tick()
+    assert world.held == {}
+    world.put(again[2])
+    assert len(racks(go(world))) == 1
+
+
+# -- Dynamically reclaiming quota ------------------------------------------------------------------
+
+
+def test_reclaiming_what_succeeded_pods_had_goes_to_the_next_gang():
+    world = World([node(f"b0/r0/n{i}") for i in range(4)], members("g", 4))
+    go(world)
+    world.put(*members("h", 2, gates=GATED))
+    world.tick()
+    assert world.ungated == []
+    turn(world, "uid-g0", "Succeeded")
+    world.tick()
+    assert world.ungated == []
+    turn(world, "uid-g3", "Succeeded")
+    world.tick()
+    assert sorted(world.ungated) == ["h0", "h1"]
+
+
+def test_reclaiming_what_a_failed_pod_had_is_kept_from_others_until_its_time_is_over():
+    world = World([node(f"b0/r0/n{i}") for i in range(2)], members("g", 2), owed_seconds=60.0)
+    go(world)
+    world.put(*members("h", 1))
+    turn(world, "uid-g1", "Failed")
+    world.tick(59.0)
+    assert "uid-h0" not in world.held
+    world.tick(2.0)
+    world.tick()
+    assert "uid-h0" in world.held
+
+
+def test_reclaiming_a_succeeded_pod_is_not_replaceable():
+    world = World(four_racks(), members("g", 2))
+    go(world)
+    turn(world, "uid-g1", "Succeeded")
+    world.put(pod("g9", annotations=group("g", 2, RACK)))
+    world.tick()
+    assert "is one more than the 2 pods" in sentence(world, "uid-g9")
+
+
+# -- Gating ----------------------------------------------------------------------------------------
+
+
+def test_gating_foreign_gates_stay_and_the_pod_counts_only_without_them():
+    foreign = ("example.com/quota", *GATED)
+    world = World(four_racks(), members("g", 2, gates=foreign))
+    world.tick()
+    assert world.ungated == []
+    world.put(*members("g", 2, gates=GATED))
+    world.tick()
+    assert {effect.gate for effect in world.told(Ungate)} == set(GATED)
+
+
+def test_gating_an_ungated_pod_of_a_gang_without_plan_passes_nowhere():
+    world = World(four_racks(), members("g", 3)[:2])
+    answers = {world.filter(each) for each in world.pods.values()}
+    (answer,) = answers
+    assert isinstance(answer, Rejected)
+    assert "waits until all 3 of its pods are there and ungated" in answer.sentence
+    world.put(members("g", 3)[2])
+    assert isinstance(world.filter(world.pods["uid-g0"]), Pinned)

@@ -1,0 +1,168 @@
+"""kueue.md 4 and kueue-tas-docs.md "Hot swap": no other node for a lost pod, and pods that run.
+
+Where Kueue evicts, Corral does with `fail_fast` only; else what runs is left where it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.state.effects import Bind, Evict, Report
+from app.state.filter_result import Pinned
+from app.state.gang.gang import Phase
+from tests.app.state.failures import (
+    TRIGGERS,
+    change,
+    each_trigger,
+    fail,
+    remove,
+    replace,
+    running,
+    terminate,
+    where,
+)
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import RACK, REQUIRED, group, node, pod
+
+# -- no replacement --------------------------------------------------------------------------------
+
+
+@each_trigger
+def test_4_without_another_node_the_verdict_is_one_report_and_nobody_is_evicted(trigger):
+    world = running(pods=4)
+    trigger(world, where(world))
+    terminate(world)
+    for _ in range(50):
+        world.tick(1.0)
+    (report,) = world.told(Report)
+    assert report.reason == "GangNotPlaced"
+    assert report.sentence.startswith("gang default/g runs without 1 of its pods, which cannot be")
+    assert world.gang().phase is Phase.REPAIRING
+    assert world.told(Evict) == []
+
+
+@each_trigger
+def test_4_with_fail_fast_the_gang_is_evicted_after_the_first_search_in_vain(trigger):
+    world = running(pods=4, fail_fast=True)
+    trigger(world, where(world))
+    terminate(world)
+    world.tick()
+    # Of a node that is deleted the pod is lost before it terminates: it goes with the others.
+    assert {effect.name for effect in world.told(Evict)} - {"g1"} == {"g0", "g2", "g3"}
+    (sentence,) = {effect.sentence for effect in world.told(Evict)}
+    assert sentence.startswith("gang default/g is evicted, as a lost pod cannot be replaced: ")
+    assert "GangEvicted" in {report.reason for report in world.told(Report)}
+
+
+@each_trigger
+def test_4_with_fail_fast_a_spare_place_is_as_good_as_another_node(trigger):
+    annotations = {**group("g", 3, RACK), "corral.dev/spare-pods": "1"}
+    pods = [pod(f"g{i}", annotations=annotations) for i in range(3)]
+    world = World([node(f"b0/r0/n{i}") for i in range(4)], pods, fail_fast=True)
+    world.schedule(*pods)
+    world.tick()
+    (spare,) = world.held.values()
+    trigger(world, where(world))
+    terminate(world)
+    world.tick()
+    assert world.told(Evict) == []
+    assert replace(world, annotations=annotations) == {"g1-new": spare}
+
+
+def test_4_with_fail_fast_and_another_node_nobody_is_evicted():
+    world = running(fail_fast=True)
+    remove(world, where(world))
+    terminate(world)
+    for _ in range(50):
+        world.tick(1.0)
+    assert world.told(Evict) == []
+    assert len(replace(world)) == 1
+
+
+def test_4_an_evicted_gang_starts_again_as_a_whole_elsewhere():
+    world = running(pods=4, fail_fast=True)
+    bad = where(world)
+    remove(world, bad)
+    terminate(world)
+    world.tick()
+    for each in list(world.pods.values()):
+        world.delete(each)
+    fresh = [pod(f"h{i}", annotations=group("g", 4, RACK)) for i in range(4)]
+    world.put(*fresh)
+    world.tick()
+    placed = world.schedule(*fresh)
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+    assert racks(placed) != {bad[:2]}
+
+
+def test_4_a_mistake_of_the_replacement_evicts_nobody():
+    world = running(fail_fast=True)
+    fail(world)
+    annotations = {**group("g", 2), REQUIRED: "example.com/unknown-level"}
+    assert replace(world, gpus=4, annotations=annotations) == {}
+    assert world.told(Evict) == []
+
+
+# -- running pods are left alone -------------------------------------------------------------------
+
+nodes_of_rack = st.integers(0, 3)
+step = st.one_of(
+    st.tuples(st.sampled_from(sorted(TRIGGERS)), nodes_of_rack),
+    st.tuples(st.just("heal"), nodes_of_rack),
+    st.tuples(st.sampled_from(["terminate", "fail", "gone", "new"]), st.integers(0, 2)),
+    st.tuples(st.just("tick"), st.sampled_from([0, 1, 40])),
+)
+
+
+def play(world, kind, index):
+    name = f"n0{index}"
+    if kind == "tick":
+        world.tick(index or 0.1)
+    elif kind == "heal":
+        world.put(node(f"b0/r0/{name}"))
+    elif kind in TRIGGERS:
+        if name in world.engine.cluster.nodes:
+            TRIGGERS[kind](world, name)
+    elif kind == "new":
+        fresh = pod(f"x{len(world.effects)}-{world.now}", annotations=group("g", 3, RACK))
+        world.put(fresh)
+        world.schedule(*[each for each in world.pods.values() if not each.node])
+    elif len(world.pods) > index:
+        record = list(world.pods.values())[index]
+        if kind == "gone":
+            world.delete(record)
+        elif kind == "fail":
+            world.put(msgspec.structs.replace(record, phase="Failed"))
+        else:
+            world.put(msgspec.structs.replace(record, is_terminating=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fail_fast", [False, True])
+@given(steps=st.lists(step, max_size=30))
+def test_4_nothing_is_ever_done_to_a_pod_that_runs_but_its_eviction(fail_fast, steps):
+    world = World(four_racks(), members("g", 3), fail_fast=fail_fast)
+    world.schedule(*world.pods.values())
+    for kind, index in steps:
+        before, seen = {uid: each.node for uid, each in world.pods.items()}, len(world.effects)
+        play(world, kind, index)
+        for effect in world.effects[seen:]:
+            if isinstance(effect, Report) or not before.get(effect.uid):
+                continue
+            assert isinstance(effect, Evict)
+            assert fail_fast
+    live = [each for each in world.pods.values() if each.node and each.phase == "Pending"]
+    assert len({(each.node) for each in live}) == len(live)  # 8 of 8 GPUs each
+
+
+def test_4_a_binding_asked_for_again_names_the_node_the_pod_runs_on():
+    world = running()
+    on = where(world)
+    change(world, on, is_ready=False)
+    answer = world.bind(world.pods["uid-g1"], on)
+    assert [effect.node for effect in answer if isinstance(effect, Bind)] == [on]
+    assert not isinstance(world.filter(world.pods["uid-g1"]), Pinned)

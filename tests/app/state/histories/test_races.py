@@ -1,0 +1,266 @@
+"""What the simulator found: events that cross a plan under way."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.kube.watch.events import Applied, Deleted
+from app.state.effects import Bind, BindFailed, Bound, Refuse, Ungate, UngateFailed
+from app.state.filter_result import Pinned, Rejected
+from tests.app.state.world import World, four_racks, members, racks, ungated
+from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
+
+FAILED = BindFailed("500")
+
+
+def bound(world, uid, on):
+    return msgspec.structs.replace(world.pods[uid], node=on)
+
+
+def elsewhere(world):
+    """A node outside the rack the gang is planned in."""
+    rack = next(iter(world.held.values()))[:2]
+    return next(name for name in world.engine.cluster.nodes if name[:2] != rack)
+
+
+def test_members_follow_one_that_another_corral_bound_in_another_domain():
+    world = World(four_racks(), members("g", 3))
+    other = elsewhere(world)
+    world.put(bound(world, "uid-g0", other))
+    for _ in range(15):
+        world.tick()
+    assert racks(world.held) == {other[:2]}
+
+
+def test_a_binding_that_failed_on_a_node_somebody_else_filled_is_owed_elsewhere():
+    world = World(four_racks(), members("g", 2))
+    placed = dict(world.held)
+    for uid, on in placed.items():
+        assert not isinstance(world.filter(world.pods[uid]), Rejected)
+        world.bind(world.pods[uid], on)
+    world._take(world.engine.bind_finished("uid-g0", Bound(), world.now))
+    world.put(bound(world, "uid-g0", placed["uid-g0"]))
+    taken = placed["uid-g1"]
+    world.put(pod("thief", on=taken, phase="Running"))
+    world._take(world.engine.bind_finished("uid-g1", FAILED, world.now))
+    for _ in range(15):
+        world.tick()
+    assert world.held["uid-g1"] != taken
+    assert world.held["uid-g1"][:2] == taken[:2]
+
+
+def test_a_gang_whose_job_has_gone_is_not_complete_any_more():
+    owned = job_pods("train", 2, **{"kueue.x-k8s.io/podset-required-topology": RACK})
+    world = World(four_racks(), owned, [job("train", 2)])
+    assert len(world.held) == 2
+    world.apply(Deleted(job("train", 2)))
+    world.tick()
+    assert world.held == {}
+
+
+def test_a_plan_is_lost_when_one_of_its_nodes_moves_to_another_rack():
+    world = World(four_racks(), members("g", 3))
+    moved = sorted(world.held.values())[0]
+    world.put(node(f"b1/r3/{moved}"))
+    for _ in range(15):
+        world.tick()
+    rack = {world.engine.cluster.nodes[on].labels[RACK] for on in world.held.values()}
+    assert len(world.held) == 3
+    assert len(rack) == 1
+
+
+def test_the_rest_of_a_gang_follows_a_bound_member_whose_node_moves():
+    world = World(four_racks(), members("g", 2))
+    first, second = sorted(world.held)
+    on = world.held[first]
+    world.put(bound(world, first, on))
+    world.tick()
+    world.put(node(f"b1/r3/{on}"))
+    for _ in range(15):
+        world.tick()
+    assert world.engine.cluster.nodes[world.held[second]].labels[RACK] == "r3"
+
+
+def test_a_gang_does_not_start_from_a_roll_call_that_is_out_of_date():
+    world = World(four_racks(), members("g", 3))
+    for uid, on in sorted(world.held.items())[:2]:
+        world.filter(world.pods[uid])
+        world.bind(world.pods[uid], on)
+    last = world.pods["uid-g2"]
+    on = world.held["uid-g2"]
+    world.filter(last)
+    dying = msgspec.structs.replace(world.pods["uid-g0"], is_terminating=True)
+    world.pods[dying.uid] = dying
+    world.put(dying)
+    effects = world.bind(last, on)
+    assert [effect for effect in effects if isinstance(effect, Bind)] == []
+
+
+def test_a_node_deleted_twice_costs_one_plan():
+    world = World(four_racks(), members("g", 2))
+    gone = world.engine.cluster.nodes[sorted(world.held.values())[0]]
+    world.delete(gone)
+    lost = next(iter(world.engine.ledger.gangs.values())).plans_lost
+    world.delete(gone)
+    assert next(iter(world.engine.ledger.gangs.values())).plans_lost == lost == 1
+
+
+def test_a_gang_whose_last_running_member_goes_starts_again_as_a_whole():
+    world = World(four_racks(), members("g", 2))
+    world.schedule(*world.pods.values())
+    for uid in ("uid-g0", "uid-g1"):
+        world.put(msgspec.structs.replace(world.pods[uid], phase="Failed"))
+        again = msgspec.structs.replace(
+            world.pods[uid], uid=f"{uid}-again", name=f"{uid}-again", node="", phase="Pending"
+        )
+        world.put(again)
+    for _ in range(15):
+        world.tick()
+    assert len(world.held) == 2
+    assert len(racks(world.held)) == 1
+
+
+def test_a_member_whose_binding_is_under_way_is_not_planned_again():
+    world = World(four_racks(), members("g", 2))
+    placed = dict(world.held)
+    for uid, on in placed.items():
+        world.filter(world.pods[uid])
+        world.bind(world.pods[uid], on)
+    others = [name for name in world.engine.cluster.nodes if name not in placed.values()]
+    answer = world.filter(world.pods["uid-g0"], others)
+    assert isinstance(answer, Rejected)
+    assert world.held == placed
+
+
+def test_the_rest_of_a_gang_is_planned_again_when_the_node_of_its_members_comes_back():
+    world = World(four_racks(), members("g", 2))
+    first, second = sorted(world.held)
+    on = world.held[first]
+    home = world.engine.cluster.nodes[on]
+    world.put(bound(world, first, on))
+    world.delete(home)
+    for _ in range(15):
+        world.tick()
+    world.put(home)
+    for _ in range(15):
+        world.tick()
+    assert world.held[second][:2] == on[:2]
+
+
+def test_what_is_being_bound_stays_held_when_its_job_goes():
+    world = World(four_racks(), jobs=[job("j", 2)])
+    pods = job_pods("j", 2, **{UNCONSTRAINED: "true"})
+    world.put(*pods)
+    for each in pods:
+        world.bind(each, world.filter(each).node)
+    world.delete(job("j", 2))
+    world.tick()
+    assert world.held.keys() == {each.uid for each in pods}
+
+
+def test_hearing_of_a_job_again_changes_nothing():
+    world = World(four_racks(), jobs=[job("j", 2)])
+    world.put(*job_pods("j", 2, **{UNCONSTRAINED: "true"}))
+    held = dict(world.held)
+    assert world.apply(Applied(job("j", 2))) == []
+    assert world.held == held
+
+
+def test_a_pod_is_never_pinned_to_a_node_that_was_not_offered():
+    world = World(four_racks(), members("g", 2, gates=("corral.dev/gang",)))
+    patches = {effect.uid: effect for effect in world.told(Ungate)}
+    first = ungated(world.pods["uid-g0"], patches["uid-g0"])  # our watch shows it gated still
+    on = world.held["uid-g0"]
+    others = [name for name in patches["uid-g0"].nodes if name != on]
+    answer = world.filter(first, others[:1])
+    assert not isinstance(answer, Pinned) or answer.node in others[:1]
+
+
+def test_a_gate_that_may_not_be_taken_off_at_all_is_not_asked_for_in_a_loop():
+    world = World(four_racks(), members("g", 1, gates=("corral.dev/gang",)))
+    refused = UngateFailed("403", is_forbidden=True)
+    for _ in range(5):
+        world._take(world.engine.ungate_finished("uid-g0", refused, world.now))
+    assert len(world.told(Ungate)) <= 3
+    world.tick(1.1)
+    world.tick(1.1)
+    assert 2 <= len(world.told(Ungate)) <= 5
+
+
+def test_a_pod_turned_away_because_our_books_were_late_is_woken_when_they_catch_up():
+    leaving = pod("leaving", on="n0", gpus=4, phase="Running")
+    world = World([node("b0/r0/n0")], [leaving, *members("g", 1, gpus=4)])
+    assert world.held == {"uid-g0": "n0"}
+    world.filter(pod("stranger", gpus=4), ["n0"])  # kube-scheduler knows that `leaving` is gone
+    world.put(bound(world, "uid-g0", "n0"))
+    world.tick()
+    assert "stranger" not in world.woken
+    world.delete(leaving)
+    world.tick()
+    assert "stranger" in world.woken
+
+
+def test_a_deadline_counts_from_the_first_member_that_still_waits():
+    world = World(four_racks(), members("g", 3), gang_bind_seconds=20.0)
+    first, second, _ = sorted(world.held)
+    world.bind(world.pods[first], world.held[first])
+    world.tick(15.0)
+    world.bind(world.pods[second], world.held[second])
+    gone = world.pods[first]
+    again = msgspec.structs.replace(gone, uid="uid-again")
+    world.delete(gone)
+    world.put(again)
+    for _ in range(30):
+        world.tick()
+    uid = next(iter(world.held))
+    world.bind(world.pods[uid], world.held[uid])
+    before = len(world.refused)
+    world.tick(15.0)
+    assert len(world.refused) == before
+    world.tick(6.0)
+    assert len(world.refused) == before + 1
+
+
+def test_a_place_that_is_dropped_when_another_is_taken_leaves_no_trace():
+    pods = members("g", 4, gates=("corral.dev/gang",))
+    world = World(four_racks(), pods)
+    world.patch(world.effects)
+    world.schedule(*(world.pods[each.uid] for each in pods))
+    world.tick()
+    for uid in ("uid-g2", "uid-g3"):
+        world.delete(world.pods[uid])
+    same = msgspec.structs.replace(pods[2], uid="uid-h0", name="h0")
+    other = pod("h1", gpus=4, annotations=pods[3].annotations, gates=pods[3].gates, uid="uid-h1")
+    world.put(same, other)
+    world.tick()
+    assert sorted(world.held) == ["uid-h0", "uid-h1"]
+
+
+def test_a_member_that_is_planned_elsewhere_has_its_earlier_bind_request_refused():
+    world = World(four_racks(), members("g", 3))
+    first, second, _ = (world.pods[f"uid-g{i}"] for i in range(3))
+    on = world.held[first.uid]
+    assert isinstance(world.filter(first), Pinned)
+    world.bind(first, on)
+    # Another kube-scheduler leads now, and the node has refused the pod meanwhile.
+    world.filter(first, [name for name in world.engine.cluster.nodes if name != on])
+    assert first.uid in {effect.uid for effect in world.told(Refuse)}
+    assert world.held.get(first.uid, "") != on
+    assert second.uid not in {effect.uid for effect in world.told(Refuse)}
+
+
+def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planned_again():
+    world = World(four_racks(), members("g", 3))
+    first, second, _ = (world.pods[f"uid-g{i}"] for i in range(3))
+    on = world.held[first.uid]
+    assert isinstance(world.filter(first), Pinned)
+    # The plan is lost, and made again on the same nodes before kube-scheduler has come to /bind.
+    world.engine.ledger.lose_plan(world.gang("g"), "for a test", world.now)
+    for _ in range(30):
+        world.tick()
+    assert world.held[first.uid] == on
+    world.bind(first, on)
+    offered = [name for name in world.engine.cluster.nodes if name != world.held[second.uid]]
+    world.filter(second, offered)
+    kept = world.held.get(first.uid) == on and first.uid in world.gang("g").arrived
+    assert kept or first.uid in {effect.uid for effect in world.told(Refuse)}

@@ -1,0 +1,514 @@
+"""What an engine was told can be played again, and whatever then comes out different is found."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import DecodeError
+from app.extender.models import FullNodes, NodeNames
+from app.kube.core.objects import (
+    JobRecord,
+    Owner,
+    Replicas,
+    Requirement,
+    Shape,
+    Taint,
+    Term,
+    Toleration,
+    TopologyRecord,
+)
+from app.kube.watch.events import Applied, Deleted, Listed
+from app.state.effects import Bind, BindFailed, Bound, Delete, Evict, Ungated, UngateFailed
+from app.state.engine import Engine
+from app.state.filter_result import Pinned
+from app.state.journal.record import Recorder
+from app.state.journal.replay import replay
+from app.state.settings import EngineSettings
+from tests.app.state.stories import GATED
+from tests.app.state.world import Names, World, four_racks, members
+from tests.records import BLOCK, RACK, group, job, node, pod
+
+ONLY_READ = {"is_synced", "gangs_by_phase", "warnings", "differences"}
+
+
+class RecordedWorld(World):
+    """A world that keeps the journal of its engine."""
+
+    lines: list[bytes]
+
+    def apply(self, event):
+        if not isinstance(self.engine, Recorder):
+            self.lines = []
+            self.engine = Recorder(self.engine, self.lines.append)
+        return super().apply(event)
+
+
+def recorded(settings=None):
+    """A fresh engine, and the lines of its journal."""
+    lines: list[bytes] = []
+    return Recorder(Engine(settings), lines.append), lines
+
+
+def gated_gang_that_loses_a_node(**settings):
+    """A gated gang runs; a node of it goes; whoever replaces the lost pod takes its place."""
+    world = RecordedWorld(four_racks(), **settings)
+    world.put(*members("g", 3, gates=GATED))
+    world.patch(world.effects)
+    world.schedule(*world.pods.values())
+    assert all(each.node for each in world.pods.values())
+    lost = world.pods["uid-g1"]
+    world.delete(world.engine.cluster.nodes[lost.node])
+    world.delete(lost)
+    world.tick()
+    assert world.held
+    new = pod("g9", annotations=group("g", 3, RACK))
+    world.put(new)
+    world.tick()
+    assert world.schedule(new)["g9"] != lost.node
+    world.tick(30.0)
+    return world
+
+
+def one_of_each():
+    """An engine that was given every kind of input, some of which it makes nothing of."""
+    world = RecordedWorld(four_racks(), members("g", 2), jobs=[job("j", 2)])
+    engine, now = world.engine, world.now
+    names = Names(engine.cluster.nodes)
+    first, second = world.pods.values()
+    node_of = {each.uid: engine.filter(each, names, now)[0].node for each in (first, second)}
+    engine.prioritize(pod("lonely", gpus=1), names, now)
+    for each in (first, second):
+        engine.bind_arrived("default", each.name, each.uid, node_of[each.uid], now)
+    engine.bind_finished(first.uid, Bound(), now)
+    engine.bind_finished(second.uid, BindFailed("gone", is_gone=True), now)
+    engine.ungate_finished(first.uid, Ungated(), now)
+    engine.ungate_finished(second.uid, UngateFailed("no", is_forbidden=True), now)
+    engine.apply(Applied(pod("other", on="n10")), now)
+    engine.apply(Deleted(pod("other", on="n10")), now)
+    engine.apply(Listed("Topology", (TopologyRecord("t", (BLOCK, RACK), "9"),)), now)
+    engine.tick(now + 100.0)
+    engine.heal(now + 101.0)
+    engine.drain(now + 102.0)
+    return world
+
+
+def timed():
+    """The public methods of an engine that are inputs: they take the time."""
+    return {
+        name
+        for name, each in vars(Engine).items()
+        if not name.startswith("_")
+        and inspect.isfunction(each)
+        and "now" in inspect.signature(each).parameters
+    }
+
+
+def sentences(lines, **more):
+    return [str(difference) for difference in replay(lines, **more)]
+
+
+def calls(lines):
+    return [json.loads(line).get("call") for line in lines[1:] if b'"line":"in"' in line]
+
+
+# -- the same again --------------------------------------------------------------------------------
+
+
+def test_a_gang_that_is_ungated_loses_a_node_and_is_repaired_replays_equal():
+    world = gated_gang_that_loses_a_node()
+    assert {type(effect).__name__ for effect in world.effects} >= {"Ungate", "Bind"}
+    assert sentences(world.lines) == []
+
+
+def test_every_kind_of_input_replays_equal():
+    assert sentences(one_of_each().lines) == []
+
+
+def test_every_kind_of_input_is_there():
+    assert set(calls(one_of_each().lines)) == timed()
+
+
+@pytest.mark.parametrize("play", [one_of_each, gated_gang_that_loses_a_node])
+def test_a_replay_that_is_recorded_writes_the_same_bytes(play):
+    lines, again = play().lines, []
+    assert sentences(lines, build=lambda said: Recorder(Engine(said), again.append)) == []
+    assert again == lines
+
+
+def test_whatever_takes_the_time_is_recorded_and_the_rest_only_reads():
+    assert timed() <= vars(Recorder).keys()
+    assert {name for name in vars(Engine) if not name.startswith("_")} - timed() == ONLY_READ
+
+
+def test_records_come_back_as_they_were_in_every_field():
+    class Hearing(Engine):
+        def __init__(self, settings):
+            super().__init__(settings)
+            heard.clear()
+
+        def apply(self, event, now):
+            heard.append((event, now))
+            return []
+
+    heard = []
+    shape = Shape(
+        selector=(("zone", "a"),),
+        terms=(Term((Requirement("k", "In", ("v", "w")),), (Requirement("f", "Exists", ()),)),),
+        tolerations=(Toleration("t", "Exists", "", "NoExecute", is_for_a_while=True),),
+        preferred=((7, Term()),),
+    )
+    owner = Owner("batch/v1", "Job", "j", "uid-j")
+    full_job = JobRecord(
+        "default", "j", "uid-j", 3, None, 1, False, True, {"a": "b"}, owner, "5", "odd",
+        "LeaderWorkerSet", {"l": "m"}, (Replicas("leader", 1, {"z": "1", "a": "2"}),), 2, 4, True,
+    )  # fmt: skip
+    records = (
+        pod("p", shape=shape, owner=owner, gates=("x",), labels={"b": 'é\n"', "a": "\u2028"}),
+        node("b/r/n", taints=(Taint("k", "", "NoSchedule"),), cpu=2**63 - 1),
+        full_job,
+        TopologyRecord("t", (BLOCK, RACK), "9", "odd"),
+    )
+    events = [
+        *map(Applied, records),
+        *map(Deleted, records),
+        Listed("Pod", ()),
+        Listed("LeaderWorkerSet", (full_job, full_job)),
+    ]
+    lines: list[bytes] = []
+    recorder = Recorder(Hearing(EngineSettings()), lines.append)
+    for number, event in enumerate(events):
+        recorder.apply(event, number / 3)
+    told = list(heard)
+    assert sentences(lines, build=Hearing) == []
+    assert heard == told == [(event, number / 3) for number, event in enumerate(events)]
+    assert list(heard[0][0].record.labels) == ["b", "a"]
+
+
+@given(st.floats(min_value=0.0, allow_infinity=False, allow_nan=False))
+def test_the_time_reads_back_exactly(now):
+    class Ticking(Engine):
+        def tick(self, now):
+            ticked.append(now)
+            return []
+
+    ticked: list[float] = []
+    lines: list[bytes] = []
+    Recorder(Ticking(), lines.append).tick(now)
+    assert sentences(lines, build=Ticking) == []
+    assert ticked == [now, now]
+
+
+def test_the_settings_are_those_that_were_recorded():
+    chosen = EngineSettings(levels=(BLOCK,), hold_seconds=1 / 3, kinds=("Node", "JobSet"))
+    _, lines = recorded(chosen)
+    built = []
+    assert sentences(lines, build=lambda said: built.append(said) or Engine(said)) == []
+    assert built == [chosen]
+
+
+# -- names of nodes --------------------------------------------------------------------------------
+
+
+def test_the_names_of_the_last_list_again_are_said_by_its_line():
+    engine, lines = recorded()
+    for names in (["n1", "n2"], ["n1", "n2"], ["n2", "n1"], ["n1", "n2"], ["n1", "n2"]):
+        engine.filter(pod("p"), Names(names), 1.0)
+    written = [json.loads(line)["args"][1] for line in lines[1::2]]
+    assert written == [["n1", "n2"], 2, ["n2", "n1"], ["n1", "n2"], 8]
+    assert json.loads(lines[8 - 1])["args"][1] == ["n1", "n2"]
+    assert sentences(lines) == []
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        NodeNames(b'["n3","n1","n3"]'),
+        NodeNames(b'["n\\u00e9","n1"]'),
+        FullNodes(b'{"items":[{"metadata":{"name":"n2"}},{"metadata":{"name":"n1"}}]}'),
+        Names([]),
+    ],
+)
+def test_candidates_come_back_in_their_order_however_they_were_offered(candidates):
+    class Asked(Engine):
+        def filter(self, pod, candidates, now):
+            offered.append((list(candidates.names()), len(candidates), "n1" in candidates))
+            return Pinned("n1"), []
+
+    offered = []
+    lines: list[bytes] = []
+    Recorder(Asked(), lines.append).filter(pod("p"), candidates, 1.0)
+    assert sentences(lines, build=Asked) == []
+    assert offered[0] == offered[1]
+    assert offered[0][0] == list(candidates.names())
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def changed(lines, call, before, after):
+    """The journal with one input of this kind changed: the first that has these words."""
+    at = next(
+        number
+        for number, line in enumerate(lines)
+        if f'"call":"{call}"'.encode() in line and before.encode() in line
+    )
+    return [*lines[:at], lines[at].replace(before.encode(), after.encode(), 1), *lines[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("call", "before", "after"),
+    [
+        pytest.param("apply", '"nvidia.com/gpu",8', '"nvidia.com/gpu",2', id="a_listed_node"),
+        pytest.param("filter", '"uid":"uid-g0"', '"uid":"uid-g7"', id="who_is_asked_for"),
+        pytest.param("filter", '"n00","n01"', '"n08","n09"', id="what_is_offered"),
+        pytest.param("prioritize", '"nvidia.com/gpu",1', '"nvidia.com/gpu",9', id="what_it_needs"),
+        pytest.param("bind_arrived", '"uid-g1"', '"uid-g0"', id="who_arrives"),
+        pytest.param("apply", '"uid":"uid-g1"', '"uid":"uid-g7"', id="a_listed_pod"),
+    ],
+)
+def test_an_input_that_is_changed_makes_a_difference(call, before, after):
+    lines = one_of_each().lines
+    assert sentences(changed(lines, call, before, after)) != []
+
+
+def test_a_difference_names_the_line_the_input_and_what_comes_of_it_now():
+    lines = one_of_each().lines
+    (at,) = [n for n, line in enumerate(lines) if b'"call":"prioritize"' in line]
+    forged = [*lines]
+    forged[at + 1] = b'{"line":"out","digest":"0000000000000000"}\n'
+    (difference,) = replay(forged)
+    assert (difference.line, difference.call) == (at + 1, "prioritize")
+    assert difference.recorded == "0" * 16
+    assert difference.replayed == json.loads(lines[at + 1])["digest"]
+    assert str(difference).startswith(f"line {at + 1}, prioritize at 1000.1: recorded 0000")
+    assert len(json.loads(difference.given)) == len(four_racks())  # a score for each node
+
+
+def test_an_engine_with_other_settings_differs():
+    lines = gated_gang_that_loses_a_node(narrow_nodes=2).lines
+    first = lines[0].replace(b'"narrow_nodes":2', b'"narrow_nodes":32')
+    assert first != lines[0]
+    assert sentences([first, *lines[1:]]) != []
+
+
+def test_an_engine_that_forgets_an_effect_differs_where_it_does():
+    class Forgetful(Engine):
+        def bind_arrived(self, *args):
+            return [each for each in super().bind_arrived(*args) if not isinstance(each, Bind)]
+
+    lines = one_of_each().lines
+    found = next(replay(lines, build=Forgetful))
+    assert found.call == "bind_arrived"
+    assert found.replayed == ""
+    assert found.recorded != ""
+
+
+def test_effects_of_equal_fields_and_of_another_kind_differ():
+    class Removing(Engine):
+        kind = Evict
+
+        def tick(self, now):
+            return [self.kind("default", "p", "u", "why")]
+
+    class Deleting(Removing):
+        kind = Delete
+
+    lines: list[bytes] = []
+    Recorder(Removing(), lines.append).tick(1.0)
+    assert sentences(lines, build=Removing) == []
+    assert len(sentences(lines, build=Deleting)) == 1
+
+
+def test_effects_in_another_order_differ():
+    class Removing(Engine):
+        names = "ab"
+
+        def tick(self, now):
+            return [Evict("default", name, name, "why") for name in self.names]
+
+    class Backwards(Removing):
+        names = "ba"
+
+    lines: list[bytes] = []
+    Recorder(Removing(), lines.append).tick(1.0)
+    assert len(sentences(lines, build=Backwards)) == 1
+
+
+# -- engines that fail -----------------------------------------------------------------------------
+
+
+class Failing(Engine):
+    """Fails on every tick."""
+
+    def tick(self, now):
+        raise KeyError("no such gang")
+
+
+def failed():
+    lines: list[bytes] = []
+    recorder = Recorder(Failing(), lines.append)
+    with pytest.raises(KeyError, match="no such gang"):
+        recorder.tick(1.0)
+    recorder.drain(2.0)
+    return lines
+
+
+def test_an_input_the_engine_fails_on_is_recorded_and_fails_again():
+    lines = failed()
+    assert calls(lines) == ["tick", "drain"]
+    assert sentences(lines, build=Failing) == []
+
+
+def test_an_engine_that_does_not_fail_any_more_differs():
+    (difference,) = replay(failed())
+    assert (difference.line, difference.recorded, difference.replayed) == (2, "KeyError", "")
+
+
+def test_an_input_is_written_before_the_engine_has_it():
+    class Looking(Engine):
+        def tick(self, now):
+            seen.extend(lines)
+            return []
+
+    seen: list[bytes] = []
+    lines: list[bytes] = []
+    Recorder(Looking(), lines.append).tick(1.0)
+    assert calls(seen) == ["tick"]
+
+
+# -- journals that are cut or wrong ----------------------------------------------------------------
+
+
+def test_a_last_line_that_is_torn_anywhere_is_left_out_and_said():
+    lines = one_of_each().lines
+    *before, last, _ = lines
+    for at in range(1, len(last) - len(b"}\n") + 1):
+        notes: list[str] = []
+        assert sentences([*before, last[:at]], note=notes.append) == []
+        assert notes == [f"line {len(before) + 1} is torn after {at} bytes and left out"]
+
+
+def test_a_last_line_that_lacks_nothing_but_its_end_counts():
+    *before, last = one_of_each().lines
+    notes: list[str] = []
+    assert sentences([*before, last.rstrip()], note=notes.append) == []
+    assert notes == []
+
+
+def test_an_input_that_was_never_answered_is_played_and_said():
+    lines = one_of_each().lines
+    notes: list[str] = []
+    assert sentences(lines[:-1], note=notes.append) == []
+    assert notes == [f"line {len(lines) - 1}: no answer is recorded, so none is compared"]
+
+
+TICK = b'{"line":"in","now":1.0,"call":"tick","args":[]}\n'
+NOTHING = b'{"line":"out"}\n'
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        pytest.param(b"tick\n", "line 4: JSON is malformed", id="no_json"),
+        pytest.param(TICK[:20], "line 4: Input data was truncated", id="torn_but_not_the_last"),
+        pytest.param(b"\n", "line 4: Input data was truncated", id="an_empty_line"),
+        pytest.param(b'"\xff"\n', "line 4: ", id="no_utf_8"),
+        pytest.param(NOTHING, "line 4: an answer without an input", id="two_answers"),
+        pytest.param(b'{"line":"if"}\n', "line 4: Invalid value 'if'", id="another_kind_of_line"),
+        pytest.param(b'{"line":"out","extra":1}\n', "line 4: .*`extra`", id="an_unknown_field"),
+        pytest.param(
+            TICK.replace(b"1.0", b"null"), "line 4: Expected `float`, got `null`.*now", id="no_time"
+        ),
+        pytest.param(TICK.replace(b"tick", b"_put"), "line 4: call '_put' is", id="unknown_call"),
+        pytest.param(TICK.replace(b"[]", b"[1]"), "line 4: .*length", id="an_argument_too_many"),
+        pytest.param(
+            TICK.replace(b"tick", b"bind_arrived"), "line 4: .*length", id="arguments_missing"
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"bind_finished").replace(b"[]", DEEP + b"]" * 100_000),
+            "line 4: ",
+            id="nested_without_end",
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied",["cat",{}]]]'),
+            "line 4: Invalid value 'cat'",
+            id="an_unknown_kind_of_record",
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied",["pod",{}]]]'),
+            "line 4: .*missing required field `namespace`",
+            id="a_field_missing",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_meant_is_named(bad, sentence):
+    _, lines = recorded()
+    with pytest.raises(DecodeError, match=f"^journal {sentence}"):
+        sentences([*lines, TICK, NOTHING, bad, TICK, NOTHING])
+
+
+def test_a_malformed_last_line_that_was_written_to_its_end_is_no_torn_one():
+    _, lines = recorded()
+    with pytest.raises(DecodeError, match=r"^journal line 4: "):
+        sentences([*lines, TICK, NOTHING, b'{"line":\n'])
+
+
+@pytest.mark.parametrize("names", [b"1", b"3", b"-1", b"99"])
+def test_names_of_a_line_that_has_no_list_are_an_error(names):
+    engine, lines = recorded()
+    engine.filter(pod("p"), Names(["n1"]), 1.0)
+    asked = lines[1].replace(b'["n1"]', names)
+    with pytest.raises(DecodeError, match=f"line 4: line {names.decode()} is not the last list"):
+        sentences([*lines, asked])
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [
+        pytest.param(b"", "line 1: ", id="nothing"),
+        pytest.param(b'{"journal":1,"sett', "line 1: ", id="torn"),
+        pytest.param(b"[1]", "line 1: Expected `object`", id="no_object"),
+        pytest.param(b'{"settings":{}}', "line 1: version None is not known", id="no_version"),
+        pytest.param(b'{"journal":2}', "line 1: version 2 is not known, only 1", id="newer"),
+        pytest.param(b'{"journal":"1"}', "line 1: version '1' is not known", id="text"),
+        pytest.param(b'{"journal":true}', "line 1: version True is not known", id="true"),
+        pytest.param(b'{"journal":1}', "line 1: settings: Expected `object`", id="no_settings"),
+        pytest.param(
+            b'{"journal":1,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
+        ),
+        pytest.param(
+            b'{"journal":1,"settings":{"hold_seconds":"x"}}',
+            "line 1: settings: Expected `float`, got `str`.*hold_seconds",
+            id="a_setting_of_another_type",
+        ),
+    ],
+)
+def test_a_first_line_that_cannot_be_meant_is_named(first, sentence):
+    with pytest.raises(DecodeError, match=f"^journal {sentence}"):
+        sentences([first, TICK])
+
+
+def test_a_journal_of_no_lines_at_all_is_none():
+    with pytest.raises(DecodeError, match=r"^journal line 1: "):
+        sentences([])
+
+
+def test_settings_that_json_has_no_number_for_are_refused_when_recording_begins():
+    with pytest.raises(DecodeError, match="hold_seconds"):
+        recorded(EngineSettings(hold_seconds=float("inf")))
+
+
+def test_a_recorder_reads_what_its_engine_knows():
+    world = one_of_each()
+    assert world.engine.is_synced
+    assert world.engine.is_draining
+    assert world.engine.settings == world.settings
+    assert sum(world.engine.gangs_by_phase().values()) == 1
+    assert msgspec.json.decode(world.lines[0])["journal"] == 1

@@ -1,0 +1,195 @@
+"""Places kept for pods that do not exist yet: fast admission, declared workers, spares."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from app.state.filter_result import Pinned, Rejected
+from app.state.gang.gang import Phase
+from tests.app.state.lost import PREFIX, failed, not_ready, started
+from tests.app.state.world import World, four_racks, racks
+from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, pod
+from tests.workload_pods import stateful_pods, workload
+
+SPARES = {"corral.dev/spare-pods": "1"}
+
+
+def test_fast_admission_takes_places_for_all_when_the_first_pod_is_there():
+    annotations = group("g", 4, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    first, *others = [pod(f"g{i}", annotations=annotations) for i in range(4)]
+    world = World(four_racks(), [first])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    rack = racks(world.schedule(first))
+    for each in others:
+        world.put(each)
+        world.tick()
+        assert racks(world.schedule(each)) == rack
+    assert world.held == {}
+
+
+def test_fast_admission_waits_where_not_all_of_them_fit():
+    annotations = group("g", 5, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    world = World(four_racks(), [pod("g0", annotations=annotations)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
+
+
+def test_a_member_behind_a_foreign_gate_has_its_place_in_a_gang_that_may_start_without_it():
+    record = workload("StatefulSet", "db", {"": 3}, is_gradual=True)
+    first, second, third = stateful_pods("db", 3, RACK)
+    world = World(four_racks(), [pod(f"f{i}", on=f"n0{i}") for i in range(2)], jobs=[record])
+    world.put(msgspec.structs.replace(second, gates=("example.com/quota",)), first)
+    world.tick()
+    assert len(world.held) == 3
+    world.schedule(first)
+    world.put(second)
+    world.tick()
+    assert second.uid in world.held
+    assert len(world.held) == 2
+    world.put(third)
+    world.tick()
+    placed = {**world.schedule(second, third), first.name: world.pods[first.uid].node}
+    assert len(racks(placed)) == 1
+
+
+def driver(workers=3, gpus=8, **template):
+    sets = [
+        {"name": "driver", "count": 1},
+        {
+            "name": "workers",
+            "count": workers,
+            "template": {
+                "spec": {
+                    "containers": [
+                        {"name": "w", "resources": {"requests": {"cpu": "1", GPU: str(gpus)}}}
+                    ]
+                }
+            },
+        },
+    ]
+    annotations = {
+        PREFIX + "pod-group-name": "g",
+        PREFIX + "pod-group-sets": json.dumps(sets),
+        REQUIRED: RACK,
+    }
+    return pod("driver", gpus=0, annotations=annotations)
+
+
+def worker(name, gpus=8):
+    labels = {PREFIX + "pod-group-name": "g", PREFIX + "pod-group-role": "workers"}
+    return pod(name, gpus=gpus, labels=labels, annotations={REQUIRED: RACK})
+
+
+def test_kep_976_story_3_a_driver_starts_only_where_its_declared_workers_fit():
+    world = World(four_racks(), [driver(workers=3)])
+    assert len(world.held) == 4
+    assert len(racks(world.held)) == 1
+    placed = world.schedule(world.pods["uid-driver"])
+    for name in ("w0", "w1", "w2"):
+        world.put(worker(name))
+        world.tick()
+        placed |= world.schedule(world.pods[f"uid-{name}"])
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+    assert world.held == {}
+
+
+def test_kep_976_story_3_a_driver_waits_while_its_workers_would_not_fit():
+    world = World(four_racks(), [driver(workers=5)])
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-driver"]), Rejected)
+
+
+def test_kep_976_worker_pods_beyond_the_count_are_not_scheduled():
+    world = World(four_racks(), [driver(workers=1)])
+    world.schedule(world.pods["uid-driver"])
+    world.put(worker("w0"), worker("w1"))
+    world.tick()
+    answers = [world.filter(world.pods[uid]) for uid in ("uid-w0", "uid-w1")]
+    assert isinstance(answers[0], Pinned)
+    assert "one more than the 2 pods" in answers[1].sentence
+
+
+def driver_with_workers():
+    world = World(four_racks(), [driver(workers=2), worker("w0"), worker("w1")])
+    for _ in range(3):
+        world.schedule(*world.pods.values())
+        world.tick()
+    assert all(each.node for each in world.pods.values())
+    return world
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "gone_at_once"])
+def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goes(is_seen):
+    world = driver_with_workers()
+    leader = next(each for each in world.pods.values() if each.name == "driver")
+    lost = [each for each in world.pods.values() if each.node == leader.node]
+    world.delete(world.engine.cluster.nodes[leader.node])
+    world.tick()
+    assert len(world.held) == len(lost)
+    world.put(msgspec.structs.replace(leader, phase="Succeeded"))
+    if not is_seen:  # before the next roll call
+        world.delete(leader)
+    world.tick()
+    assert len(world.held) == len(lost) - 1
+
+
+def test_workers_to_come_are_expected_beside_one_that_another_corral_bound_in_another_rack():
+    world = World(four_racks(), [driver(workers=3)])
+    (leader,) = world.pods.values()
+    world.schedule(leader)
+    world.tick()
+    (planned,) = racks(world.held)
+    elsewhere = next(name for name in world.engine.cluster.nodes if name[:2] != planned)
+    world.put(msgspec.structs.replace(worker("w0"), node=elsewhere, phase="Running"))
+    for _ in range(30):
+        world.tick()
+    assert len(world.held) == 2
+    assert racks(world.held) == {elsewhere[:2]}
+
+
+def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
+    world = started(total=2, annotations=SPARES)
+    (spare,) = world.held.values()
+    bad = world.pods["uid-g1"].node
+    world.put(not_ready(bad), failed(world, "uid-g1"))
+    annotations = {**group("g", 2, RACK), **SPARES}
+    world.put(pod("g9", annotations=annotations, uid="uid-g9"))
+    world.tick()
+    placed = world.schedule(world.pods["uid-g9"])
+    assert placed["g9"][:2] == spare[:2]
+
+
+def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
+    world = started(total=4, annotations=SPARES)
+    assert world.held == {}
+    assert world.gang("g").phase is Phase.RUNNING
+
+
+def test_spares_end_with_the_members_that_asked_for_them():
+    asks, other = (
+        pod(f"g{i}", annotations={**group("g", 2, RACK), **(SPARES if not i else {})})
+        for i in range(2)
+    )
+    world = World(four_racks(), [asks, other])
+    world.schedule(asks, other)
+    world.tick()
+    assert len(world.held) == 1
+    world.put(msgspec.structs.replace(world.pods[asks.uid], phase="Succeeded"))
+    world.tick()
+    assert world.held == {}
+
+
+def test_a_gang_whose_job_has_gone_has_no_spares():
+    pods = job_pods("train", 2, **{REQUIRED: RACK, **SPARES})
+    world = World(four_racks(), pods, [job("train", 2)])
+    assert len(world.held) == 3
+    world.delete(job("train", 2))
+    for _ in range(30):
+        world.tick()
+        assert world.held == {}
+    assert world.gang("train").phase is Phase.GATHERING

@@ -1,0 +1,181 @@
+"""A gang's plan: held, waited for at /bind, lost and made again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.state.effects import Bind, BindFailed
+from app.state.filter_result import Rejected
+from tests.app.state.world import World, four_racks, members, racks
+from tests.records import (
+    RACK,
+    group,
+    pod,
+)
+
+
+def test_members_rejected_early_are_woken_once_the_gang_is_placed():
+    world = World(four_racks())
+    gang = members("g", 3)
+    world.put(gang[0])
+    world.filter(gang[0])
+    world.put(*gang[1:])
+    assert world.woken == ["g0"]
+
+
+def test_bind_is_held_until_the_last_member_arrives_and_then_all_are_bound():
+    world = World(four_racks())
+    gang = members("g", 3)
+    world.put(*gang)
+    nodes = [world.filter(member).node for member in gang]
+    early = [world.bind(member, on) for member, on in zip(gang[:2], nodes[:2], strict=True)]
+    assert early == [[], []]
+    last = world.bind(gang[2], nodes[2])
+    assert {effect.uid for effect in last if isinstance(effect, Bind)} == set(world.held)
+
+
+def test_the_barrier_gives_up_after_its_time_and_the_gang_is_tried_again():
+    world = World(four_racks(), gang_bind_seconds=20.0)
+    gang = members("g", 2)
+    world.put(*gang)
+    world.bind(gang[0], world.filter(gang[0]).node)
+    world.tick(21.0)
+    assert world.refused == [gang[0].uid]
+    world.tick(5.0)
+    assert isinstance(world.filter(gang[1]), Rejected)  # kube-scheduler asks for it at last
+    world.tick()
+    assert len(world.schedule(*gang)) == 2
+
+
+def test_a_stuck_gang_is_placed_and_woken_on_the_tick_after_capacity_is_freed():
+    world = World(four_racks())
+    fillers = [pod(f"f{r}", on=f"n{r}0") for r in range(4)]
+    world.put(*fillers)
+    gang = members("g", 4)
+    world.put(*gang)
+    for member in gang:
+        world.filter(member)
+    world.delete(fillers[2])
+    world.tick()
+    assert sorted(world.woken) == ["g0", "g1", "g2", "g3"]
+    assert racks(world.schedule(*gang)) == {"n2"}
+
+
+def test_a_foreign_bind_onto_held_capacity_loses_the_plan_and_another_place_is_found():
+    world = World(four_racks())
+    gang = members("g", 4)
+    world.put(*gang)
+    taken = world.held["uid-g0"]
+    world.put(pod("thief", on=taken, scheduler="someone-else"))
+    assert world.held == {}
+    world.tick(2.0)
+    assert racks(world.schedule(*gang)) == {"n1"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"is_ready": False}, id="not_ready"),
+        pytest.param({"is_unschedulable": True}, id="cordoned"),
+        pytest.param({"allocatable": (("cpu", 64_000), ("pods", 110))}, id="lost_its_gpus"),
+    ],
+)
+def test_a_planned_node_that_closes_or_shrinks_loses_the_plan(change):
+    nodes = four_racks()
+    world = World(nodes)
+    world.put(*members("g", 4))
+    world.put(msgspec.structs.replace(nodes[0], **change))
+    assert world.held == {}
+    world.tick(2.0)
+    assert {on[:2] for on in world.held.values()} == {"n1"}
+
+
+def test_a_deleted_node_loses_the_plan():
+    nodes = four_racks()
+    world = World(nodes)
+    world.put(*members("g", 4))
+    world.delete(nodes[0])
+    world.tick(2.0)
+    assert {on[:2] for on in world.held.values()} == {"n1"}
+
+
+def test_a_member_deleted_before_the_start_ends_every_hold_until_it_is_replaced():
+    world = World(four_racks())
+    gang = members("g", 3)
+    world.put(*gang)
+    world.bind(gang[0], world.filter(gang[0]).node)
+    world.delete(gang[2])
+    assert world.held == {}
+    assert world.refused == ["uid-g0"]
+    late = pod("late", annotations=group("g", 3, RACK))
+    world.put(late)
+    world.tick(2.0)
+    assert len(world.schedule(gang[0], gang[1], late)) == 3
+
+
+def test_a_plan_nobody_asks_for_is_given_up_after_a_while():
+    world = World(four_racks(), hold_seconds=60.0)
+    world.put(*members("g", 4))
+    assert len(world.held) == 4
+    world.tick(61.0)
+    assert world.held == {}
+
+
+def test_a_failed_bind_keeps_its_slot_and_is_bound_when_it_comes_back():
+    world = World(four_racks())
+    gang = members("g", 2)
+    world.put(*gang)
+    nodes = [world.filter(member).node for member in gang]
+    world.bind(gang[0], nodes[0])
+    binds = world.bind(gang[1], nodes[1])
+    world.confirm(bind for bind in binds if bind.uid == gang[0].uid)
+    world._take(world.engine.bind_finished(gang[1].uid, BindFailed("503"), world.now))
+    assert world.held == {gang[1].uid: nodes[1]}
+    assert world.schedule(gang[1]) == {"g1": nodes[1]}
+
+
+def test_a_lost_plan_does_not_take_back_a_binding_under_way():
+    nodes = four_racks()
+    world = World(nodes)
+    gang = members("g", 2)
+    world.put(*gang)
+    on = {member.uid: world.filter(member).node for member in gang}
+    world.bind(gang[0], on[gang[0].uid])
+    binds = world.bind(gang[1], on[gang[1].uid])
+    world.put(*(msgspec.structs.replace(n, is_unschedulable=True) for n in nodes[:4]))
+    assert world.held == on
+    world.confirm(binds)
+    world.tick()
+    assert world.engine.gangs_by_phase()["running"] == 1
+
+
+def test_a_pinned_member_is_not_woken_again():
+    world = World(four_racks(), rewake_seconds=10.0)
+    gang = members("g", 2)
+    world.filter(gang[0])
+    world.put(*gang)
+    world.filter(gang[0])
+    world.tick(11.0)
+    assert world.woken == ["g0"]
+
+
+def test_a_rejected_member_that_does_not_come_back_is_woken_again():
+    world = World(four_racks(), rewake_seconds=10.0)
+    gang = members("g", 2)
+    world.filter(gang[0])
+    world.put(*gang)
+    world.tick(11.0)
+    assert world.woken == ["g0", "g0"]
+
+
+def test_asking_again_and_again_without_getting_anywhere_does_not_hold_for_ever():
+    world = World(four_racks(), hold_seconds=60.0)
+    gang = members("g", 2)
+    world.put(*gang)
+    held = []
+    for _ in range(8):
+        world.filter(gang[0])
+        world.tick(10.0)
+        held.append(len(world.held))
+    assert 0 in held

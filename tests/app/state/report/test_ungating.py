@@ -1,0 +1,206 @@
+"""Gated gangs: complete while gated, ungated together, narrowed to where they were placed."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.kube.core.objects import Requirement, Shape, Term
+from app.state.effects import Ungate, UngateFailed
+from app.state.filter_result import Pinned, Rejected
+from tests.app.state.world import World, four_racks, members, racks, ungated
+from tests.records import (
+    BLOCK,
+    RACK,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    UNCONSTRAINED,
+    group,
+    node,
+    pod,
+)
+
+GATE = "corral.dev/gang"
+OURS = (GATE,)
+
+
+def nodes_of(world, name):
+    return {effect.name: effect.nodes for effect in world.told(Ungate)}[name]
+
+
+def test_a_gated_gang_is_planned_when_its_last_member_exists_and_ungated_at_once():
+    world = World(four_racks())
+    pods = members("g", 4, gates=OURS)
+    world.put(*pods[:3])
+    world.tick()
+    assert world.ungated == []
+    world.put(pods[3])
+    assert sorted(world.ungated) == ["g0", "g1", "g2", "g3"]
+    assert world.woken == []
+
+
+def test_a_gated_gang_ends_bound_in_one_rack():
+    world = World(four_racks(), members("g", 4, gates=OURS))
+    world.patch(world.effects)
+    placed = world.schedule(*(world.pods[f"uid-g{i}"] for i in range(4)))
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+
+
+def test_pods_are_narrowed_to_the_nodes_of_their_domain_with_the_planned_ones_first():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    planned = set(world.held.values())
+    for name in ("g0", "g1"):
+        nodes = nodes_of(world, name)
+        assert set(nodes[:2]) == planned
+        assert set(nodes) == {f"n{next(iter(planned))[1]}{i}" for i in range(4)}
+
+
+def test_every_pod_keeps_its_own_node_when_the_domain_is_larger_than_the_limit():
+    world = World(four_racks(), members("g", 4, gates=OURS), narrow_nodes=2)
+    for effect in world.told(Ungate):
+        assert len(effect.nodes) == 2
+        assert world.held[effect.uid] in effect.nodes
+
+
+def test_a_gang_without_levels_is_narrowed_to_the_nodes_planned_for_it():
+    annotations = group("g", 2, **{UNCONSTRAINED: "true"})
+    pods = [pod(f"g{i}", annotations=annotations, gates=OURS) for i in range(2)]
+    world = World(four_racks(), pods)
+    assert set(nodes_of(world, "g0")) == set(world.held.values())
+
+
+def test_with_no_limit_set_pods_are_ungated_without_narrowing():
+    world = World(four_racks(), members("g", 2, gates=OURS), narrow_nodes=0)
+    assert [effect.nodes for effect in world.told(Ungate)] == [(), ()]
+
+
+def test_a_pod_with_affinity_of_its_own_is_narrowed_by_the_labels_of_its_domain():
+    only = Shape(terms=(Term((Requirement("kubernetes.io/hostname", "Exists", ()),)),))
+    world = World(four_racks(), members("g", 2, gates=OURS, shape=only))
+    (rack,) = {on[1] for on in world.held.values()}
+    for effect in world.told(Ungate):
+        assert effect.nodes == ()
+        assert dict(effect.selector) == {BLOCK: f"b{int(rack) // 2}", RACK: f"r{rack}"}
+
+
+def test_a_foreign_gate_keeps_the_whole_gang_waiting():
+    late = World(four_racks())
+    first, second = members("g", 2, gates=OURS)
+    blocked = members("g", 2, gates=("example.com/quota", *OURS))[1]
+    late.put(first, blocked)
+    late.tick()
+    assert late.ungated == []
+    late.put(second)
+    late.tick()
+    assert sorted(late.ungated) == ["g0", "g1"]
+
+
+def test_nobody_is_patched_twice_before_the_watch_shows_the_first_patch():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    for _ in range(50):
+        world.tick()
+    assert sorted(world.ungated) == ["g0", "g1"]
+
+
+def test_a_failed_patch_is_sent_again():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    world._take(world.engine.ungate_finished("uid-g0", UngateFailed("timeout"), world.now))
+    for _ in range(20):
+        world.tick()
+    assert sorted(world.ungated) == ["g0", "g0", "g1"]
+
+
+def test_a_patch_that_the_api_server_refuses_is_sent_without_narrowing():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    refused = UngateFailed("422", is_forbidden=True)
+    world._take(world.engine.ungate_finished("uid-g0", refused, world.now))
+    again = [effect for effect in world.told(Ungate) if effect.name == "g0"]
+    assert [effect.nodes == () for effect in again] == [False, True]
+
+
+def test_the_pod_of_a_failed_patch_that_is_gone_ends_the_plan():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    gone = UngateFailed("404", is_gone=True)
+    world._take(world.engine.ungate_finished("uid-g0", gone, world.now))
+    world.delete(world.pods["uid-g0"])
+    assert world.held == {}
+
+
+def test_a_plan_lost_after_ungating_is_made_again_inside_the_nodes_left_to_the_pods():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    world.patch(world.effects)
+    lost = next(iter(world.held.values()))
+    world.put(node(f"b{int(lost[1]) // 2}/r{lost[1]}/{lost}", is_ready=False))
+    for _ in range(20):
+        world.tick()
+    assert len(world.held) == 2
+    assert lost not in world.held.values()
+    assert {on[:2] for on in world.held.values()} == {lost[:2]}
+
+
+def test_members_left_with_other_nodes_than_planned_lose_the_plan():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    planned = set(world.held.values())
+    elsewhere = next(n for n in world.engine.cluster.nodes if n[1] != next(iter(planned))[1])
+    for effect in world.told(Ungate):
+        patch = Ungate(
+            "default", effect.name, effect.uid, GATE, (elsewhere,), (), effect.annotations
+        )
+        world.put(ungated(world.pods[effect.uid], patch))
+    for _ in range(30):
+        world.tick()
+    # Two pods of 8 GPUs that the API server left with one node of 8: nothing can be planned.
+    assert world.held == {}
+
+
+def test_a_replacement_that_comes_gated_is_ungated_into_the_domain_of_the_others():
+    world = World(four_racks(), members("g", 3, gates=OURS))
+    world.patch(world.effects)
+    placed = world.schedule(*(world.pods[f"uid-g{i}"] for i in range(3)))
+    world.delete(world.pods["uid-g1"])
+    newcomer = pod("g1b", annotations=group("g", 3, RACK), gates=OURS, uid="uid-g1b")
+    world.put(newcomer)
+    world.tick()
+    world.patch(world.effects[-5:])
+    placed = world.schedule(world.pods["uid-g1b"])
+    assert {on[:2] for on in placed.values()} == {world.pods["uid-g0"].node[:2]}
+
+
+def test_a_gated_member_that_is_asked_for_all_the_same_is_told_to_wait():
+    world = World(four_racks())
+    first, _ = members("g", 2, gates=OURS)
+    world.put(first)
+    assert isinstance(world.filter(first), Rejected)
+
+
+def test_after_a_restart_ungated_members_keep_their_nodes_and_gated_ones_follow():
+    world = World(four_racks(), members("g", 4, gates=OURS))
+    effects = world.told(Ungate)
+    world.patch(effects[:2])
+    again = World(four_racks(), world.pods.values())
+    again.patch(again.effects)
+    placed = again.schedule(*(again.pods[f"uid-g{i}"] for i in range(4)))
+    assert len(placed) == 4
+    assert racks(placed) == racks(world.held)
+
+
+@pytest.mark.parametrize("asked", ["g0", "g1"])
+def test_a_planned_member_is_pinned_once_it_is_ungated(asked):
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    world.patch(world.effects)
+    answer = world.filter(world.pods[f"uid-{asked}"])
+    assert answer == Pinned(world.held[f"uid-{asked}"])
+
+
+def test_a_sliced_gang_whose_plan_is_lost_when_some_are_ungated_is_placed_again_whole():
+    annotations = group("g", 4, BLOCK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "2"})
+    pods = [pod(f"g{i}", annotations=annotations, gates=OURS) for i in range(4)]
+    world = World(four_racks(), pods)
+    world.patch(world.told(Ungate)[:1])  # one of four is ungated and narrowed
+    lost = next(iter(world.held.values()))
+    world.put(node(f"b{int(lost[1]) // 2}/r{lost[1]}/{lost}", is_ready=False))
+    for _ in range(30):
+        world.tick()
+    assert len(world.held) == 4
+    assert lost not in world.held.values()
+    assert "cannot be meant" not in " ".join(world.reports)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topology import NoFit, Pairs, PodSetPlacement
+from topology.model.answer import SENTENCE_MAX
+
+RACK = "cloud.provider.com/topology-rack"
+
+PAIRS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 2**31 - 1)), max_size=6)
+
+
+def test_the_sentence_says_how_many_fit_where_and_which_nodes_take_none() -> None:
+    answer = NoFit(
+        pod_set="workers",
+        level=RACK,
+        needed=16,
+        available=12,
+        excluded=(("insufficient nvidia.com/gpu", 3), ("not ready", 1)),
+    )
+    assert str(answer) == (
+        "12 of 16 pods fit in one cloud.provider.com/topology-rack; "
+        "excluded nodes: insufficient nvidia.com/gpu 3, not ready 1"
+    )
+
+
+def test_without_a_level_the_sentence_names_no_place() -> None:
+    assert str(NoFit("workers", "", needed=4, available=0)) == "0 of 4 pods fit"
+
+
+def test_at_most_four_reasons_are_told() -> None:
+    reasons = tuple((f"reason {letter}", 9) for letter in "abcdef")
+    sentence = str(NoFit("w", RACK, 2, 1, excluded=reasons))
+    assert "reason d" in sentence
+    assert "reason e" not in sentence
+
+
+def test_reasons_that_would_make_the_sentence_too_long_are_left_out() -> None:
+    reasons = tuple((f"insufficient {letter * 300}", 9) for letter in "abc")
+    sentence = str(NoFit("w", "l" * 317, 2, 1, excluded=reasons))
+    assert "aaa" in sentence
+    assert "bbb" not in sentence
+    assert len(sentence) <= SENTENCE_MAX
+
+
+@pytest.mark.slow
+@given(
+    st.text(max_size=400),
+    st.integers(0, 2**31),
+    st.lists(st.tuples(st.text(min_size=1, max_size=400), st.integers(1, 10**6)), max_size=8),
+)
+def test_the_sentence_stays_short_whatever_the_cluster(
+    level: str, needed: int, excluded: list[tuple[str, int]]
+) -> None:
+    answer = NoFit("w", level, needed, needed, excluded=tuple(excluded))
+    assert len(str(answer)) <= SENTENCE_MAX
+    assert str(answer) == str(NoFit("w", level, needed, needed, excluded=tuple(excluded)))
+
+
+@given(PAIRS, PAIRS)
+def test_pairs_are_equal_to_pairs_and_tuples_of_the_same_numbers_and_to_nothing_else(
+    one: list[tuple[int, int]], other: list[tuple[int, int]]
+) -> None:
+    pairs = Pairs.of(one)
+    assert pairs == tuple(one)
+    assert tuple(one) == pairs
+    assert pairs == Pairs.of(one)
+    assert hash(pairs) == hash(tuple(one))
+    assert (pairs == Pairs.of(other)) is (one == other)
+    assert (pairs == tuple(other)) is (tuple(other) == pairs) is (one == other)
+    assert pairs != one, "a tuple is no list either"
+
+
+@given(PAIRS)
+def test_pairs_are_read_and_printed_as_the_tuple_of_them(wanted: list[tuple[int, int]]) -> None:
+    pairs = Pairs.of(wanted)
+    assert (len(pairs), list(pairs), dict(pairs)) == (len(wanted), wanted, dict(wanted))
+    assert [pairs[position] for position in range(len(wanted))] == wanted
+    assert all(type(number) is int for pair in (*pairs, *pairs[:1]) for number in pair)
+    assert pairs[1:] == tuple(wanted[1:])
+    assert repr(pairs) == repr(tuple(wanted))
+    with pytest.raises(IndexError):
+        pairs[len(wanted)]
+
+
+def test_moved_pairs_have_the_same_pods_further_on() -> None:
+    assert Pairs.of([(0, 3), (2, 1)]).moved(10) == ((10, 3), (12, 1))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(lambda pairs: pairs, id="made"),
+        pytest.param(lambda pairs: pairs.moved(2), id="moved"),
+        pytest.param(lambda pairs: pairs[:1], id="sliced"),
+        pytest.param(copy.deepcopy, id="copied"),
+        pytest.param(lambda pairs: pickle.loads(pickle.dumps(pairs)), id="pickled"),
+    ],
+)
+def test_no_pairs_can_be_changed(again: Callable[[Pairs], Pairs]) -> None:
+    pairs = again(Pairs.of([(0, 3), (2, 1)]))
+    before = tuple(pairs)
+    for numbers in (pairs.indices, pairs.pods):
+        with pytest.raises(ValueError, match="read-only"):
+            numbers[0] = 7
+    with pytest.raises(AttributeError):
+        pairs.pods = np.zeros(2, dtype=np.int64)  # type: ignore[misc]
+    assert pairs == before
+
+
+def test_equal_placements_are_one_in_a_set_and_survive_pickle() -> None:
+    def placement() -> PodSetPlacement:
+        return PodSetPlacement("w", 0, Pairs.of([(0, 4)]), Pairs.of([(0, 3), (2, 1)]))
+
+    assert {placement(), placement(), pickle.loads(pickle.dumps(placement()))} == {placement()}
+    assert placement().pods == 4

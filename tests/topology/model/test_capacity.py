@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.text import GPU, cluster, vector
+from topology import Capacity, ResourceAxis, invariants
+from topology.model.capacity import TAKEN_MAX
+from topology.model.resources import AMOUNT_MAX
+
+RACKS = """
+    b1/r1/n1 gpu=8
+    b1/r1/n2 gpu=8
+    b1/r2/n3 gpu=4
+"""
+
+
+def gpus(capacity: Capacity, level: int) -> list[int]:
+    row: list[int] = capacity.free_by_domain[level][capacity.axis.row(GPU)].tolist()
+    return row
+
+
+def test_free_is_what_is_neither_used_nor_held() -> None:
+    _, capacity = cluster(RACKS)
+    request = vector(capacity.axis, pods=1, gpu=2)
+    capacity.use(0, request)
+    capacity.hold(0, request, pods=2)
+    row = capacity.axis.row(GPU)
+    assert capacity.free()[row].tolist() == [2, 8, 4]
+    assert capacity.free([row], np.array([2, 0])).tolist() == [[4, 2]]
+
+
+def test_free_by_domain_follows_every_change() -> None:
+    _, capacity = cluster(RACKS)
+    request = vector(capacity.axis, pods=1, gpu=3)
+    assert gpus(capacity, 1) == [16, 4]
+    capacity.use(1, request)
+    assert gpus(capacity, 1) == [13, 4]
+    capacity.hold(2, request)
+    assert gpus(capacity, 0) == [14]
+    capacity.unuse(1, request)
+    capacity.release(2, request)
+    assert gpus(capacity, 0) == [20]
+
+
+def test_a_closed_node_counts_for_nothing_until_it_opens() -> None:
+    _, capacity = cluster(RACKS)
+    offered = vector(capacity.axis, pods=110, gpu=8)
+    capacity.set_node(0, offered, is_open=False)
+    assert gpus(capacity, 1) == [8, 4]
+    capacity.set_node(0, offered, is_open=True)
+    assert gpus(capacity, 1) == [16, 4]
+
+
+def test_an_overcommitted_node_takes_nothing_from_its_neighbours() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.use(0, vector(capacity.axis, pods=1, gpu=30))
+    assert capacity.free()[capacity.axis.row(GPU), 0] == -22
+    assert gpus(capacity, 1) == [8, 4]
+
+
+def test_a_resource_named_later_adds_a_row_of_zeros() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.hold(1, vector(capacity.axis, pods=1, memory=5))
+    capacity.set_node(2, vector(capacity.axis, pods=10, memory=7), is_open=True)
+    assert capacity.free()[capacity.axis.row("memory")].tolist() == [0, -5, 7]
+    invariants.check(capacity.tree, capacity)
+
+
+def test_a_shorter_vector_leaves_the_rows_it_lacks_at_zero() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.set_node(0, (50,), is_open=True)
+    assert gpus(capacity, 1) == [8, 4]
+    capacity.use(1, (1,))
+    assert capacity.used[:, 1].tolist() == [1, 0, 0]
+
+
+def test_a_row_nobody_offered_yet_is_free_of_everything() -> None:
+    _, capacity = cluster(RACKS)
+    row = capacity.axis.row("rdma/hca")
+    assert capacity.free([row]).tolist() == [[0, 0, 0]]
+    demand = vector(capacity.axis, **{"rdma/hca": 1})
+    assert capacity.may_cover(1, demand).tolist() == [False, False]
+
+
+def test_releasing_more_than_was_held_is_refused_and_changes_nothing() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.hold(0, vector(capacity.axis, pods=1, gpu=2))
+    before = capacity.held.copy()
+    with pytest.raises(ValueError, match="node n1"):
+        capacity.release(0, vector(capacity.axis, pods=1, gpu=3))
+    assert capacity.held.tolist() == before.tolist()
+
+
+def test_amounts_of_two_exbibytes_are_counted_exactly_or_refused() -> None:
+    _, capacity = cluster(f"r1/n1 memory={AMOUNT_MAX}\nr1/n2 memory={AMOUNT_MAX}")
+    request = vector(capacity.axis, pods=1, memory=AMOUNT_MAX)
+    capacity.use(0, request, pods=2)
+    capacity.hold(0, request)
+    row = capacity.axis.row("memory")
+    assert capacity.free()[row].tolist() == [-2 * AMOUNT_MAX, AMOUNT_MAX]
+    with pytest.raises(ValueError, match=str(TAKEN_MAX)):
+        capacity.use(0, request)
+    invariants.check(capacity.tree, capacity)
+
+
+def test_the_screen_says_no_only_where_the_sum_does_not_suffice() -> None:
+    _, capacity = cluster(RACKS)
+    assert capacity.may_cover(1, vector(capacity.axis, gpu=4)).tolist() == [True, True]
+    assert capacity.may_cover(1, vector(capacity.axis, gpu=16)).tolist() == [True, False]
+    assert capacity.may_cover(0, vector(capacity.axis, gpu=21)).tolist() == [False]
+
+
+def test_the_screen_never_denies_what_huge_nodes_have() -> None:
+    _, capacity = cluster("\n".join(f"r1/n{n} memory={AMOUNT_MAX}" for n in range(8)))
+    demand = [0] * len(capacity.axis)
+    demand[capacity.axis.row("memory")] = 8 * AMOUNT_MAX
+    assert capacity.may_cover(0, demand).tolist() == [True]
+
+
+def test_moving_to_another_tree_keeps_the_columns_of_nodes_that_stay() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.use(2, vector(capacity.axis, pods=1, gpu=1))
+    tree, _ = cluster("b0/r9/n3\nb1/r1/n0\nb1/r1/n2", generation=2)
+    moved = capacity.move(tree)
+    assert moved.generation == 2
+    assert moved.free()[moved.axis.row(GPU)].tolist() == [3, 0, 8]
+    assert moved.is_open.tolist() == [True, False, True]
+    invariants.check(tree, moved)
+
+
+def test_moving_a_capacity_does_not_tie_it_to_the_one_it_came_from() -> None:
+    tree, capacity = cluster(RACKS)
+    moved = capacity.move(tree)
+    moved.hold(0, vector(capacity.axis, pods=1, gpu=8))
+    assert capacity.held.sum() == 0
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["use", "hold", "set", "close", "undo"]),
+        st.integers(0, 4),
+        st.tuples(st.integers(1, 3), st.integers(0, AMOUNT_MAX // 8), st.integers(0, 9)),
+    ),
+    max_size=30,
+)
+
+
+@pytest.mark.slow
+@given(changes)
+def test_any_sequence_of_changes_keeps_the_books_and_their_sums(
+    steps: list[tuple[str, int, tuple[int, ...]]],
+) -> None:
+    tree, _ = cluster("b1/r1/n1\nb1/r1/n2\nb1/r2/n3\nb2/r1/n4\nb2/r3/n5")
+    capacity = Capacity(ResourceAxis(), tree)
+    capacity.axis.row(GPU)
+    tables: dict[str, list[tuple[int, tuple[int, ...]]]] = {"use": [], "hold": []}
+    for verb, slot, amounts in steps:
+        if verb in ("set", "close"):
+            capacity.set_node(slot, amounts, is_open=verb == "set")
+        elif verb != "undo":
+            getattr(capacity, verb)(slot, amounts)
+            tables[verb].append((slot, amounts))
+        elif tables["use"]:
+            capacity.unuse(*tables["use"].pop())
+        elif tables["hold"]:
+            capacity.release(*tables["hold"].pop())
+        assert len(capacity.free_by_domain) == 3
+        invariants.check(tree, capacity, bound=tables["use"], reserved=tables["hold"])

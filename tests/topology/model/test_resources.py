@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from topology.model.resources import AMOUNT_MAX, CPU, PODS, ResourceAxis
+
+
+def test_pods_and_cpu_are_the_first_two_rows() -> None:
+    axis = ResourceAxis()
+    assert axis.names == (PODS, CPU)
+    assert (axis.row(PODS), axis.row(CPU)) == (0, 1)
+
+
+def test_an_unknown_resource_gets_the_next_row_and_keeps_it() -> None:
+    axis = ResourceAxis()
+    rows = [axis.row("memory"), axis.row("nvidia.com/gpu"), axis.row("memory")]
+    assert rows == [2, 3, 2]
+    assert len(axis) == 4
+
+
+def test_a_vector_is_in_row_order_with_zeros_between() -> None:
+    axis = ResourceAxis()
+    axis.row("memory")
+    assert axis.vector([("nvidia.com/gpu", 8), (PODS, 1)]) == (1, 0, 0, 8)
+
+
+def test_amounts_of_a_resource_named_twice_add_up() -> None:
+    assert ResourceAxis().vector([(CPU, 250), (PODS, 1), (CPU, 500)]) == (1, 750)
+
+
+@pytest.mark.parametrize("amount", [AMOUNT_MAX + 1, -AMOUNT_MAX - 1])
+def test_an_amount_beyond_two_exbibytes_is_refused_by_name(amount: int) -> None:
+    with pytest.raises(ValueError, match="memory"):
+        ResourceAxis().vector([("memory", amount)])

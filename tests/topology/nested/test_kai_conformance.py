@@ -1,0 +1,51 @@
+"""KAI-Scheduler's own topology scenarios: every job placed as KAI places it, but for ties."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import conformance
+from benchmarks.kai_cases import LEFT_OUT, Case, difference, read
+
+FILE = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "kai" / "scenarios.json.gz"
+
+
+def scenarios() -> list[Case]:
+    if not FILE.exists():
+        pytest.skip("31 cases not run: scenarios.json.gz is not at ../shared/conformance/kai")
+    return list(read(FILE))
+
+
+def test_every_scenario_but_the_one_left_out_gets_kais_answer() -> None:
+    assert len(scenarios()) == 31
+    result = conformance.tally_kai(FILE)
+    assert result.unexplained == []
+    assert result.deviations == {reason: [name] for name, reason in LEFT_OUT.items()}
+    assert result.equal == 31 - len(LEFT_OUT)
+
+
+def test_a_place_that_is_no_tie_is_a_difference() -> None:
+    [case] = [one for one in scenarios() if one.name.startswith("Bin Packing - Pack Top-Most")]
+    assert difference(case) == ""
+    changed = copy.deepcopy(case.scenario)
+    changed["TaskExpectedResults"]["pending_job0-0"]["NodeName"] = "node4"
+    assert difference(Case("a tie", changed)) == ""
+    changed["TaskExpectedResults"]["pending_job0-0"]["NodeName"] = "node0"
+    assert "not" in difference(Case("another rack", changed))
+
+
+def test_an_unexplained_scenario_is_exit_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [case] = [one for one in scenarios() if one.name.startswith("Required topology level - sch")]
+    changed = copy.deepcopy(case.scenario)
+    changed["Nodes"]["node2"]["GPUs"] = 0
+    path = tmp_path / "unseen.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"tables": {"t": [changed]}}).encode()))
+    assert conformance.main(["kai", str(path)]) == 1
+    assert "1 cases, 0 equal, 0 listed deviations, 1 unexplained" in capsys.readouterr().out

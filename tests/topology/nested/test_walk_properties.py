@@ -1,0 +1,67 @@
+"""Sentences that hold for gangs of groups, whatever the cluster."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topology.nested.test_walk_oracle import LEVELS, Question, random_question
+from topology import Capacity, NoFit, Placement, build, find
+
+pytestmark = pytest.mark.slow
+
+
+def answer_to(asked: Question) -> Placement | NoFit:
+    return find(asked.tree, asked.capacity, asked.gang, asked.masks, asked.options)
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 4), min_size=8, max_size=8))
+def test_adding_capacity_never_turns_a_fit_of_groups_into_a_no_fit(
+    seed: int, more: list[int]
+) -> None:
+    asked = random_question(random.Random(seed))
+    before = answer_to(asked)
+    for slot, extra in enumerate(more[: len(asked.tree.nodes)]):
+        offered = asked.capacity.allocatable[:, slot] + extra
+        is_open = bool(asked.capacity.is_open[slot]) or extra > 2
+        asked.capacity.set_node(slot, offered.tolist(), is_open=is_open)
+    after = answer_to(asked)
+    assert isinstance(after, Placement) or isinstance(before, NoFit)
+
+
+@given(st.integers(0, 10**6), st.permutations(range(8)))
+def test_permuting_the_nodes_changes_nothing_for_groups(seed: int, order: list[int]) -> None:
+    asked = random_question(random.Random(seed))
+    slots = [slot for slot in order if slot < len(asked.tree.nodes)]
+    paths = {asked.tree.nodes[slot]: asked.tree.path(2, slot) for slot in slots}
+    tree = build(LEVELS, paths, 1)
+    capacity = Capacity(asked.capacity.axis, tree)
+    for slot in slots:
+        offered = asked.capacity.allocatable[:, slot].tolist()
+        is_open = bool(asked.capacity.is_open[slot])
+        capacity.set_node(tree.slot_of[asked.tree.nodes[slot]], offered, is_open=is_open)
+    assert answer_to(replace(asked, tree=tree, capacity=capacity)) == answer_to(asked)
+
+
+@given(st.integers(0, 10**6), st.permutations("ab"), st.permutations("xyz"))
+def test_relabelling_domains_does_not_decide_whether_groups_fit(
+    seed: int, blocks: list[str], racks: list[str]
+) -> None:
+    asked = random_question(random.Random(seed))
+    paths = {}
+    for slot, name in enumerate(asked.tree.nodes):
+        block, rack, _ = asked.tree.path(2, slot)
+        paths[name] = (blocks["ab".index(block)], racks["xyz".index(rack)], name)
+    tree = build(LEVELS, paths, 1)
+    capacity = Capacity(asked.capacity.axis, tree)
+    for slot, name in enumerate(asked.tree.nodes):
+        offered = asked.capacity.allocatable[:, slot].tolist()
+        capacity.set_node(tree.slot_of[name], offered, bool(asked.capacity.is_open[slot]))
+    moved = [asked.tree.slot_of[name] for name in tree.nodes]
+    masks = {shape: mask[moved] for shape, mask in asked.masks.items()}
+    after = answer_to(replace(asked, tree=tree, capacity=capacity, masks=masks))
+    assert isinstance(after, Placement) == isinstance(answer_to(asked), Placement)

@@ -1,0 +1,20 @@
+"""The patterns of one node. That the relaxation refutes nothing that fits is in test_table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.questions import asked
+from topology.model.resources import AMOUNT_MAX
+from topology.packing import pack as packing
+from topology.packing.pack import BUDGET
+from topology.packing.patterns import Work, patterns_of
+
+
+def test_patterns_of_many_shapes_of_the_largest_amounts_do_not_overflow() -> None:
+    shapes = 8
+    requests = [[1, AMOUNT_MAX - shape] for shape in range(shapes)]
+    question = asked([[110, AMOUNT_MAX]], requests, *(1,) * shapes)
+    patterns = patterns_of(packing._problem(*question), Work(BUDGET))
+    assert patterns is not None
+    assert sorted(patterns.pods.T.tolist()) == sorted(np.eye(shapes, dtype=int).tolist())

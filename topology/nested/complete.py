@@ -1,0 +1,93 @@
+"""A place for the pods of a gang that have none, beside those that stay where they are.
+
+Pods lost with a node, pods that are added to a gang that grows, and a leader that is gone are
+all the same: some pods are kept, the rest is missing. Where the missing ones of a pod set may go
+follows from its kept ones (`missing`); those of a group go where its kept pods are:
+
+    required      in the domain the group's first kept pod is in
+    preferred     in the narrowest domain, from that level on, that holds all its kept pods
+    no kept pod   anywhere the group may be
+
+Pod sets are completed in the order they are written, as Kueue does. Where that leaves a later one
+without a place, and for groups in groups, `groups` makes its way, with members that have kept
+pods before those that have none: a kept pod is part of the answer, also where nothing beside it
+fits and its group does without.
+Source: kueue.md 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+
+from topology.fit.unit import units_of
+from topology.fit.view import Options, Room
+from topology.model.answer import NoFit, Placement, PodSetPlacement
+from topology.model.capacity import Capacity
+from topology.model.request import DomainOrder, Gang
+from topology.model.resources import Mask
+from topology.model.tree import Tree
+from topology.nested.parts import is_nested, root_of
+from topology.nested.unplaced import remaining
+from topology.nested.walk import Walk, find
+from topology.pod_set import search
+from topology.pod_set.unplaced import Kept, added, completed, staying
+
+__all__ = ["Kept", "complete"]
+
+_NO_OPTIONS = Options()
+
+
+def complete(
+    tree: Tree,
+    capacity: Capacity,
+    gang: Gang,
+    masks: Mapping[Hashable, Mask],
+    kept: Mapping[str, Kept],
+    options: Options = _NO_OPTIONS,
+) -> Placement | NoFit:
+    """A place for every pod of the gang that leaves the kept ones where they are.
+
+    `kept` names pod sets and leaders. The kept pods are on the books already; where more are
+    kept than the gang has pods, the first of them stay. With none kept, it is a new gang.
+    Order: pod sets as `Gang.names`.
+    Raises: as `search.find`; InvalidRequest also if kept pods cannot be made whole slices.
+    """
+    if not any(kept.values()):
+        return find(tree, capacity, gang, masks, options)
+    search.check_generation(tree, capacity)
+    first: NoFit | None = None
+    if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
+        placed, first = _one_by_one(Room(tree, capacity, masks, options), gang, kept)
+        if first is None:
+            return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))
+        if not placed or options.tries == 0:
+            return first
+    root = remaining(tree, root_of(tree, gang, options.unconstrained), kept)
+    stay = {
+        name: slots
+        for leaf in root.leaves()
+        if leaf.unit is not None
+        for name, slots in staying(leaf.unit, kept).items()
+        if slots
+    }
+    walk = Walk(Room(tree, capacity, masks, options), root, stay)
+    if walk.run():
+        return walk.placement(gang)
+    why = walk.no_fit()
+    # Kept pods elsewhere might leave room.
+    return replace(first or why, is_proven=False, is_cut_short=why.is_cut_short)
+
+
+def _one_by_one(
+    room: Room, gang: Gang, kept: Mapping[str, Kept]
+) -> tuple[list[PodSetPlacement], NoFit | None]:
+    """Each unit completed as if the earlier ones were there already; and why one is not."""
+    placed: list[PodSetPlacement] = []
+    for unit in units_of(room.tree, gang, room.options.unconstrained):
+        answer = completed(room, unit, kept)
+        if isinstance(answer, NoFit):
+            return placed, replace(answer, is_proven=False)
+        search.assume(room, unit, [replace(one, slots=added(one, kept)) for one in answer])
+        placed += answer
+    return placed, None

@@ -1,0 +1,129 @@
+"""One domain as a cluster of its own, so that a search inside it costs what it holds.
+
+    tree    |------- b1 -------|-- b2 --|        cut to b1/r2:    |-- b1 --|
+            |-- r1 --|-- r2 ---|-- r1 --|                         |-- r2 --|
+            | n1 | n2 | n3 | n4 | n5 | n6 |                       | n3 | n4 |
+
+A cut keeps the level keys, so that levels mean the same inside; those at or above the domain's
+own have one domain each. The amounts are views of the books: nothing is copied but sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topology.fit.view import Options, Room
+from topology.model.answer import PodSetPlacement
+from topology.model.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A domain, or all nodes: `level` -1, which is wider than any level."""
+
+    level: int
+    domain: int
+    slots: tuple[int, int]
+    """First slot, and one past the last."""
+
+
+def whole(tree: Tree) -> Scope:
+    """All nodes."""
+    return Scope(-1, 0, (0, len(tree.nodes)))
+
+
+def scope_of(tree: Tree, level: int, domain: int) -> Scope:
+    """The scope of one domain."""
+    slots = tree.slots(level, domain)
+    return Scope(level, domain, (slots.start, slots.stop))
+
+
+def domains_in(tree: Tree, scope: Scope, level: int) -> tuple[int, int]:
+    """First domain of a level inside a scope, or around it, and one past the last."""
+    start, end = scope.slots
+    if start == end:
+        return 0, 0
+    domain_of = tree.domain_of[level]
+    return int(domain_of[start]), int(domain_of[end - 1]) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """The room inside one scope, and how its indices become those of the whole tree."""
+
+    room: Room
+    start: int
+    """Slot 0 of the cut."""
+    first_domains: tuple[int, ...]
+    """Per level: domain 0 of the cut."""
+
+    def widened(self, placed: PodSetPlacement) -> PodSetPlacement:
+        """The same place in indices of the whole tree."""
+        first = self.first_domains[placed.level]
+        return replace(
+            placed,
+            domains=placed.domains.moved(first),
+            slots=placed.slots.moved(self.start),
+        )
+
+
+def cut(room: Room, scope: Scope) -> Cut:
+    """What is inside a scope; what the room assumes is seen there, also what it assumes later.
+
+    Only resources the room has assumed something of, or nothing of all of them, are seen:
+    `Room.expect` before.
+    """
+    if scope.level < 0:
+        return Cut(room, 0, (0,) * len(room.tree.levels))
+    start, end = scope.slots
+    ranges = [domains_in(room.tree, scope, level) for level in range(len(room.tree.levels))]
+    tree = _tree(room.tree, start, end, ranges)
+    here = slice(start, end)
+    inside = Room(
+        tree,
+        room.capacity.part(tree, here),
+        {shape: mask[here] for shape, mask in room.masks.items()},
+        _options(room.options, here),
+    )
+    inside.share(room, here)
+    return Cut(inside, start, tuple(first for first, _ in ranges))
+
+
+def _tree(tree: Tree, start: int, end: int, ranges: list[tuple[int, int]]) -> Tree:
+    nodes = tree.nodes[start:end]
+    parents = [np.zeros(ranges[0][1] - ranges[0][0], dtype=np.intp)]
+    for level, (first, stop) in enumerate(ranges[1:], 1):
+        parents.append(tree.parents[level][first:stop] - ranges[level - 1][0])
+    return Tree(
+        generation=tree.generation,
+        levels=tree.levels,
+        nodes=nodes,
+        # A domain around the scope begins before it and ends behind it.
+        starts=tuple(
+            np.maximum(starts[first:stop] - start, 0)
+            for starts, (first, stop) in zip(tree.starts, ranges, strict=True)
+        ),
+        ends=tuple(
+            np.minimum(ends[first:stop] - start, end - start)
+            for ends, (first, stop) in zip(tree.ends, ranges, strict=True)
+        ),
+        parents=tuple(parents),
+        slot_of={name: slot for slot, name in enumerate(nodes)},
+        names=tuple(
+            names[first:stop] for names, (first, stop) in zip(tree.names, ranges, strict=True)
+        ),
+        domain_of=tuple(
+            domain_of[start:end] - first
+            for domain_of, (first, _) in zip(tree.domain_of, ranges, strict=True)
+        ),
+    )
+
+
+def _options(options: Options, here: slice) -> Options:
+    return replace(
+        options,
+        scores={shape: scores[here] for shape, scores in options.scores.items()},
+        reasons={shape: reasons[here] for shape, reasons in options.reasons.items()},
+    )

@@ -1,0 +1,443 @@
+"""Groups inside groups: which domain each takes, and its members inside it.
+
+    place(group, scope):
+        for each domain of its levels inside the scope, best first:      `order.for_group`
+            every member in turn inside that domain, as if the earlier ones were there already
+            all that are needed have a place ──▶ done
+            else take them back, next domain
+
+A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of its own
+(`scope`). Three rounds, each with what is left of a counted budget of places tried in vain:
+
+1. all members and pods, also those that are not needed;
+2. those that are needed, each at the first place found for it; this is how KAI and Volcano walk;
+3. the same, where a member that finds no place sends the ones before it to their next place;
+   pod sets that may be anywhere in their group's domain are packed together (`packing`).
+
+What round 2 or 3 places is then filled up with what still fits: more pods of a pod set, members
+beyond those that are needed, and parts of which nothing is needed, which never block. NoFit is
+proven if some member has no place even with the cluster to itself, or if every way over the nodes
+was tried.
+
+Pods of the gang that are placed already may be told (`replace`): each part is then completed in
+the domain they are in.
+Source: DESIGN.md 4; grove-kai.md 3; volcano.md 3.2 and 3.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from topology.fit.unit import Unit, part_of
+from topology.fit.view import Options, Room
+from topology.model.answer import NoFit, Pairs, Placement, PodSetPlacement
+from topology.model.capacity import Capacity
+from topology.model.request import DomainOrder, Gang
+from topology.model.resources import Mask
+from topology.model.tree import Tree
+from topology.nested.parts import Part, grown, is_nested, root_of, wanted
+from topology.nested.state import Board, Held, over_nodes
+from topology.nested.subtree import Scope, scope_of, whole
+from topology.nested.unplaced import has_kept
+from topology.packing.pack import NoPacking, Packing
+from topology.pod_set import search
+from topology.pod_set.unplaced import Kept
+
+_NO_OPTIONS = Options()
+
+PACKINGS = 32  # of one walk
+
+Ways = Generator[bool, None, None]
+_Place = tuple[PodSetPlacement, ...] | NoFit | None
+
+
+def find(
+    tree: Tree,
+    capacity: Capacity,
+    gang: Gang,
+    masks: Mapping[Hashable, Mask],
+    options: Options = _NO_OPTIONS,
+) -> Placement | NoFit:
+    """A place for every pod of the gang that is needed, or why there is none.
+
+    A gang without groups in groups is placed by `search.find`; it is walked only if its earlier
+    pod sets took the room of a later one there. Of a gang that is walked, pods and members
+    beyond what is needed are placed where they fit; a pod set that gets no place has one
+    without domains and slots.
+    Order: pod sets as `Gang.names`.
+    Raises: as `search.find`.
+    """
+    first: NoFit | None = None
+    if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
+        answer = search.find(tree, capacity, gang, masks, options)
+        if isinstance(answer, Placement) or answer.is_proven or options.tries == 0:
+            return answer
+        first = answer
+    search.check_generation(tree, capacity)
+    root = root_of(tree, gang, options.unconstrained)
+    walk = Walk(Room(tree, capacity, masks, options), root)
+    if not walk.run():
+        why = walk.no_fit()
+        if first is None:
+            return why
+        return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
+    return walk.placement(gang)
+
+
+@dataclass(slots=True, eq=False)
+class Walk:
+    """One search: what it has placed so far, and what it may still try."""
+
+    room: Room
+    root: Part
+    stay: Mapping[str, Kept] = field(default_factory=dict)
+    """Pods of the gang that are on the books already and stay where they are."""
+    board: Board = field(init=False)
+    is_whole: bool = True
+    """Round 1: nothing is left out."""
+    is_thorough: bool = False
+    """Round 3: a member may be sent to its next place."""
+    tries: int = 0
+    """Places that may still be tried in vain; below 0 the round is over."""
+    is_cut_short: bool = False
+    """This round ended for want of tries."""
+    failure: NoFit | None = None
+    """Why the first leaf that found no place found none."""
+    packings: int = PACKINGS
+    """Packings that may still be asked for."""
+    kept: list[Ways] = field(default_factory=list)
+    """What takes places back when it is closed, so it lives as long as they are wanted."""
+
+    def __post_init__(self) -> None:
+        self.board = Board(self.room, self.root, self.stay)
+
+    def run(self) -> bool:
+        """Places the root; whether all that is needed has a place."""
+        rounds = [(False, False), (False, True)]
+        if self.root.is_elastic and not self.room.options.floor_first:
+            rounds.insert(0, (True, False))
+        left = self.room.options.tries
+        for index, (self.is_whole, self.is_thorough) in enumerate(rounds):
+            self.tries = share = left // (len(rounds) - index)
+            self.is_cut_short = False
+            if not self.is_thorough:
+                self.failure = None
+            root = wanted(self.root) if self.root.is_optional else self.root
+            ways = self._ways(root, whole(self.room.tree))
+            if next(ways, False):
+                self.kept.append(ways)
+                if not self.is_whole:
+                    self.is_thorough, self.tries = False, self.room.options.tries
+                    self._fill_up(root, whole(self.room.tree))
+                return True
+            left -= share - max(0, self.tries)
+        return self.root.is_optional
+
+    def placement(self, gang: Gang) -> Placement:
+        """Where `run` has placed it; a pod set that got no place is where its kept pods are."""
+        tree = self.room.tree
+        placed = {one.pod_set: one for held in self.board.held.values() for one in held.placed}
+        for name in gang.names():
+            if name not in placed:
+                stays = Pairs.of(sorted(self.stay.get(name, ())))
+                placed[name] = PodSetPlacement(name, tree.node_level, stays, stays)
+        return Placement(
+            gang=gang.key,
+            generation=tree.generation,
+            pod_sets=tuple(placed[name] for name in gang.names()),
+        )
+
+    def no_fit(self) -> NoFit:
+        """Why the root has no place. Nothing is assumed any more when this is asked."""
+        assert self.failure is not None, "a leaf found no place"
+        was_cut_short, self.packings = self.is_cut_short, PACKINGS
+        if self.root.is_small and not was_cut_short:
+            return replace(self.failure, is_proven=True)
+        self.tries = self.room.options.tries
+        is_proven = not self._may_fit(self.root, whole(self.room.tree))
+        return replace(
+            self.failure, is_proven=is_proven, is_cut_short=was_cut_short and not is_proven
+        )
+
+    # Ways: each yields when the part has a place, and takes it back when it is resumed or closed
+
+    def _ways(self, part: Part, scope: Scope) -> Ways:
+        if part.unit is not None:
+            yield from self._leaf_ways(part, scope)
+            return
+        try:
+            for domain in self._domains(part, scope):
+                self.board.scopes[id(part)] = domain
+                yield from self._member_ways(part, domain)
+                if self.tries < 0:
+                    return
+        finally:
+            self.board.scopes.pop(id(part), None)
+
+    def _leaf_ways(self, part: Part, scope: Scope) -> Ways:
+        unit = part.unit if self.is_whole else part.floor
+        assert unit is not None, "a leaf has a unit"
+        seen: set[tuple[PodSetPlacement, ...]] = set()
+        for answer in self._leaf_places(part, unit, scope):
+            if isinstance(answer, NoFit):
+                self.failure = self.failure or answer
+            elif answer is not None and answer not in seen:
+                seen.add(answer)
+                self.board.hold(part, Held(unit, answer))
+                try:
+                    yield True
+                finally:
+                    self.board.drop(part)
+            self.tries -= 1
+            if self.tries < 0:
+                self.is_cut_short = True
+                return
+
+    def _member_ways(self, part: Part, scope: Scope) -> Ways:
+        """As many members as are needed, in order; a stack, since there may be thousands."""
+        members = part.members
+        needed = len(members)
+        if not self.is_whole:
+            members = tuple(member for member in part.members if not member.is_optional)
+            needed = max(0, part.needed - len(part.members) + len(members))
+        if self.is_thorough and self._is_packable(part, scope):
+            self.packings -= 1
+            packing = self.board.packing(part, scope)
+            if isinstance(packing, Packing):
+                yield from self._packed_way(part, scope, packing)
+            elif packing.is_proven:
+                return
+        spare, placed = len(members) - needed, 0
+        # Of each member looked at: its ways, or None where it is left out.
+        stack: list[Ways | None] = []
+        is_forward = True
+        try:
+            while True:
+                if is_forward and placed == needed:
+                    yield True
+                    is_forward = False
+                elif is_forward:
+                    ways = self._ways(members[len(stack)], scope)
+                    is_forward = next(ways, False) or len(stack) - placed < spare
+                    if self.board.is_placed(members[len(stack)]):
+                        stack.append(ways)
+                        placed += 1
+                    elif is_forward:
+                        stack.append(None)
+                elif not self.is_thorough or self.tries < 0 or not stack:
+                    return
+                else:
+                    top = stack.pop()
+                    if top is None:
+                        continue  # to be left out was its last way
+                    if next(top, False):
+                        stack.append(top)
+                        is_forward = True
+                    else:
+                        placed -= 1
+                        if len(stack) - placed < spare:
+                            stack.append(None)
+                            is_forward = True
+        finally:
+            for last in reversed(stack):
+                if last is not None:
+                    last.close()
+
+    # Pod sets of several shapes that may be anywhere in one domain: a packing
+
+    def _is_packable(self, part: Part, scope: Scope) -> bool:
+        return (
+            self.packings > 0
+            and 1 < len(part.members) == part.needed
+            and not any(member.is_optional for member in part.members)
+            and all(
+                unit is not None
+                and unit.leader is None
+                and not unit.workers.slices
+                and (unit.may_spread or unit.last <= scope.level)
+                for unit in (member.floor for member in part.members)
+            )
+        )
+
+    def _packed_way(self, part: Part, scope: Scope, packing: Packing) -> Ways:
+        for member, pods in zip(part.members, packing.pods_by_shape_and_node, strict=True):
+            assert member.floor is not None, "a packing is of leaves"
+            way = Counter(dict(self.stay.get(member.floor.workers.name, ())))
+            way.update(
+                {slot: here for slot, here in enumerate(pods.tolist(), scope.slots[0]) if here}
+            )
+            placed = over_nodes(self.room.tree, member.floor, sorted(way.items()), None)
+            self.board.hold(member, Held(member.floor, placed))
+        try:
+            yield True
+        finally:
+            for member in part.members:
+                self.board.drop(member)
+
+    # Domains to try
+
+    def _domains(self, part: Part, scope: Scope) -> Iterator[Scope]:
+        """Where a part may be, best first: its levels inside the scope, then all of the scope."""
+        for level in part.levels:
+            if level <= scope.level:
+                break  # all of the scope is in one domain of it
+            candidates = self.board.candidates(part, scope, level)
+            yield from (scope_of(self.room.tree, level, domain) for domain in candidates)
+        is_all_allowed = part.may_spread or part.levels[-1] <= scope.level
+        if is_all_allowed and self.board.has_room(part, scope):
+            yield scope
+            return
+        level = -1 if part.may_spread else part.levels[-1]
+        self.failure = self.failure or self.board.shortage(part, scope, level)
+
+    def _leaf_domains(self, part: Part, scope: Scope) -> Iterator[Scope]:
+        """The same for a leaf, which finds its own domain; in round 3 narrower ones after it."""
+        assert part.floor is not None, "a leaf has a unit"
+        if has_kept(part, self.stay):
+            yield scope
+            return
+        if self.room.options.order is not DomainOrder.TIGHTEST:
+            yield from self._domains(part, scope)
+        elif self.board.has_room(part, scope):
+            yield scope
+        else:
+            level = -1 if part.floor.may_spread else part.floor.last
+            self.failure = self.failure or self.board.shortage(part, scope, level)
+        if not self.is_thorough:
+            return
+        tree, first = self.room.tree, scope.level + 1
+        if not part.floor.may_spread:
+            first = max(first, part.floor.last)
+        for level in range(first, tree.node_level + 1):
+            candidates = self.board.candidates(part, scope, level)
+            yield from (scope_of(tree, level, domain) for domain in candidates)
+
+    def _leaf_places(self, part: Part, unit: Unit, scope: Scope) -> Iterator[_Place]:
+        """The place in each domain, and in round 3 every other way over the nodes, if few."""
+        for domain in self._leaf_domains(part, scope):
+            yield self.board.put(part, unit, domain)
+        if not self.is_thorough or not part.is_small:
+            return
+        tree, domains = self.room.tree, [scope]
+        if not unit.may_spread and unit.last > scope.level:
+            candidates = self.board.candidates(part, scope, unit.last)
+            domains = [scope_of(tree, unit.last, domain) for domain in candidates]
+        for domain in domains:
+            yield from self.board.every_way(unit, domain)
+
+    # What is not needed
+
+    def _fill_up(self, part: Part, around: Scope) -> None:
+        """Adds pods and members that are not needed, where they still fit."""
+        if part.unit is not None:
+            self._grow(part, around)
+            return
+        scope = self.board.scopes[id(part)]
+        missing = [member for member in part.members if not self.board.is_placed(member)]
+        for member in part.members:
+            if member not in missing:
+                self._fill_up(member, scope)
+        for member in missing:
+            self._add(member, scope)
+
+    def _add(self, part: Part, scope: Scope) -> None:
+        """Adds a member that is not needed: all of it, or what fits."""
+        if part.is_optional and not self.room.options.floor_first:
+            ways = self._ways(part, scope)
+            self.is_whole = True
+            is_placed = next(ways, False)
+            self.is_whole = False
+            if is_placed:
+                self.kept.append(ways)
+                return
+        part = wanted(part) if part.is_optional else part
+        ways = self._ways(part, scope)
+        if next(ways, False):
+            self.kept.append(ways)
+            self._fill_up(part, scope)
+
+    def _grow(self, part: Part, scope: Scope) -> None:
+        """Gives a leaf a place with as many of its pods as fit where its group is."""
+        held, unit = self.board.held[id(part)], part.unit
+        assert unit is not None, "a leaf has a unit"
+        if held.unit.workers.pods == unit.workers.pods:
+            return
+        if self.room.options.floor_first:
+            self._add_beside(part, held, scope)
+            return
+        self.board.drop(part)
+        size = unit.layers.size
+        fits, too_many = held.unit.workers.pods // size, unit.workers.pods // size + 1
+        whole_answer = self.board.put(part, unit, scope)
+        if not isinstance(whole_answer, NoFit):
+            held, fits = Held(unit, whole_answer), too_many
+        while too_many - fits > 1:
+            slices = (fits + too_many) // 2
+            more = grown(unit, slices * size)
+            answer = self.board.put(part, more, scope)
+            if isinstance(answer, NoFit):
+                too_many = slices
+            else:
+                held, fits = Held(more, answer), slices
+        self.board.hold(part, held)
+
+    def _add_beside(self, part: Part, held: Held, scope: Scope) -> None:
+        """Adds pods slice by slice as long as one more fits where the others must be."""
+        unit = part.unit
+        assert unit is not None, "a leaf has a unit"
+        tree, size = self.room.tree, unit.layers.size
+        if not unit.may_spread and unit.last > scope.level:
+            slot = held.placed[0].slots[0][0]
+            scope = scope_of(tree, unit.last, int(tree.domain_of[unit.last][slot]))
+        names = [placed.pod_set for placed in held.placed]
+        while held.unit.workers.pods < unit.workers.pods:
+            pods = min(size, unit.workers.pods - held.unit.workers.pods)
+            answer = self.board.place(part_of(tree, unit, pods, unit.workers.slices, None), scope)
+            if isinstance(answer, NoFit):
+                return
+            self.board.drop(part)
+            way, leader = Counter[int](), None
+            for placed in (*held.placed, *answer):
+                if placed.pod_set == unit.workers.name:
+                    way.update(dict(placed.slots))
+                else:
+                    leader = placed.slots[0][0]
+            more = grown(unit, held.unit.workers.pods + pods)
+            together = over_nodes(tree, more, sorted(way.items()), leader)
+            assert [placed.pod_set for placed in together] == names, "the same pod sets"
+            held = Held(more, together)
+            self.board.hold(part, held)
+
+    # Why not
+
+    def _may_fit(self, part: Part, scope: Scope) -> bool:
+        """Whether each member may have a place if it has the scope to itself; False is certain."""
+        if self.tries < 0:
+            return True
+        if part.floor is not None:
+            self.tries -= 1
+            return not isinstance(self.board.put(part, part.floor, scope), NoFit)
+        domains = [scope]
+        if not part.may_spread and part.levels[-1] > scope.level:
+            level = part.levels[-1]
+            domains = [
+                scope_of(self.room.tree, level, domain)
+                for domain in self.board.candidates(part, scope, level)
+            ]
+        return any(
+            self.board.has_room(part, domain)
+            and not self._is_refuted(part, domain)
+            and sum(one.is_optional or self._may_fit(one, domain) for one in part.members)
+            >= part.needed
+            for domain in domains
+        )
+
+    def _is_refuted(self, part: Part, scope: Scope) -> bool:
+        """Whether the members certainly do not fit into a domain together."""
+        if not self._is_packable(part, scope):
+            return False
+        self.packings -= 1
+        packing = self.board.packing(part, scope)
+        return isinstance(packing, NoPacking) and packing.is_proven

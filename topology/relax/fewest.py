@@ -1,0 +1,218 @@
+"""Which few of many changes to the books make a gang fit.
+
+    all together ─▶ lowest ranks ─▶ in each domain: the first that are enough ─▶ those in the way
+                                                                                      │
+            each in turn is left out, if it can ◀── of the domain where they are fewest
+
+The search alone says what fits. What changes on a node, and how many more pods of the gang it
+would take then, decides only in which order domains and changes are tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy import typing as npt
+
+from topology.fit.view import Room
+from topology.model.answer import Placement
+from topology.model.request import Gang
+from topology.model.resources import Rows
+from topology.nested.headroom import Headroom
+from topology.nested.parts import Kind, Part, root_of
+from topology.relax.changed_capacity import Changes
+from topology.relax.feasibility import Judge
+
+DOMAINS = 8  # of the level that must take the whole gang, in which changes are looked for
+
+Costs = npt.NDArray[np.float64]
+Demand = tuple[tuple[Kind, int], ...]
+
+
+def fewest(judge: Judge, changes: Changes) -> list[int] | None:
+    """A few changes that make the gang fit, ascending; None if there are none.
+
+    The highest rank among them is as low as it can be. Each was needed when it was tried, beside
+    those that stay. That others would do of which there are fewer is not ruled out.
+    """
+    return _Choice(judge, changes).run() if changes.ranks else None
+
+
+@dataclass(slots=True, eq=False)
+class _Choice:
+    judge: Judge
+    changes: Changes
+
+    def run(self) -> list[int] | None:
+        judge, ranks = self.judge, self.changes.ranks
+        lowest = judge.first(sorted(set(ranks)), lambda some: self._place(self._ranked(some[-1])))
+        if lowest is None:
+            return None
+        outlook = _Outlook(judge, self.changes, self._ranked(lowest[0][-1]))
+        best: list[int] | None = None
+        for ones in outlook.domains():
+            few = self._few(ones)
+            if few is not None and (best is None or len(few) < len(best)):
+                best = few
+        if best is None:
+            best = self._few(outlook.ordered)
+        # The last are left out first: those of high ranks, then those that looked least useful.
+        return None if best is None else sorted(judge.thinned(best, self._place))
+
+    def _ranked(self, highest: int) -> list[int]:
+        return [one for one, rank in enumerate(self.changes.ranks) if rank <= highest]
+
+    def _place(self, chosen: Sequence[int]) -> Placement | None:
+        judge, changes = self.judge, self.changes
+        books = changes.books(judge.capacity, chosen)
+        return judge.place(capacity=books, masks=changes.allowed(judge.masks, chosen))
+
+    def _few(self, ones: list[int]) -> list[int] | None:
+        """The first of them that are enough, without those that are not in the way there."""
+        found = self.judge.first(ones, self._place)
+        if found is None:
+            return None
+        chosen, place = found
+        chosen.sort(key=self.changes.ranks.__getitem__)
+        few = self._in_the_way(chosen, place)
+        is_enough = 0 < len(few) < len(chosen) and self._place(few) is not None
+        return few if is_enough else chosen
+
+    def _in_the_way(self, chosen: list[int], place: Placement) -> list[int]:
+        """Without those that may stay beside a place that was found, the last first."""
+        changes, requests = self.changes, _requests(self.judge.gang)
+        free = changes.books(self.judge.capacity, chosen).free_now
+        is_used = np.zeros(free.shape[1], dtype=np.bool_)
+        for placed in place.pod_sets:
+            request = np.array(requests[placed.pod_set][: free.shape[0]], dtype=np.int64)
+            for slot, pods in placed.slots:
+                is_used[slot] = True
+                free[: request.size, slot] -= pods * request
+        few: list[int] = []
+        first = changes.owners.searchsorted(np.array(chosen)).tolist()
+        end = changes.owners.searchsorted(np.array(chosen), "right").tolist()
+        for one, entries in reversed(list(zip(chosen, map(slice, first, end), strict=True))):
+            slots, freed = changes.slots[entries], changes.freed[:, entries]
+            is_in_the_way = is_used[slots]
+            if changes.masks is None:
+                is_in_the_way &= ((freed > 0) & (freed > free[:, slots])).any(axis=0)
+            if is_in_the_way.any():
+                few.append(one)
+            else:
+                free[:, slots] -= freed
+        few.reverse()
+        return few
+
+
+def _requests(gang: Gang) -> dict[str, tuple[int, ...]]:
+    """Of everything that gets a place of its own."""
+    requests = {pod_set.name: pod_set.request for pod_set in gang.pod_sets()}
+    leaders = [one.leader for one in gang.pod_sets() if one.leader is not None]
+    return requests | {leader.name: leader.request for leader in leaders}
+
+
+class _Outlook:
+    """How many changes it may take, per node and domain, until so many more pods are taken."""
+
+    ordered: list[int]
+    """The changes, those first that look cheapest for what they give."""
+
+    def __init__(self, judge: Judge, changes: Changes, ones: list[int]) -> None:
+        tree, options = judge.tree, judge.options
+        self._tree, self._changes = tree, changes
+        self._root = root_of(tree, judge.gang, options.unconstrained)
+        demand = Counter[Kind]()
+        for leaf in self._root.leaves():
+            demand.update(dict(leaf.demand))
+        kinds = list(demand)
+        self._now = Headroom(Room(tree, judge.capacity, judge.masks, options), kinds)
+        books, masks = changes.books(judge.capacity, ones), changes.allowed(judge.masks, ones)
+        then, level = Headroom(Room(tree, books, masks, options), kinds), tree.node_level
+        self._gains = {
+            kind: np.maximum(0, then.pods(kind, level) - self._now.pods(kind, level))
+            for kind in kinds
+        }
+        nodes_of = np.bincount(changes.owners, minlength=len(changes.ranks))
+        here = np.isin(changes.owners, ones)
+        # A change of several nodes is a part of a change on each.
+        self._spent = np.bincount(
+            changes.slots[here], 1 / nodes_of[changes.owners[here]], minlength=len(tree.nodes)
+        )
+        gained = np.zeros(len(tree.nodes))
+        for kind, pods in demand.items():
+            gained += self._gains[kind] / pods
+        self._dearness = np.full(gained.size, np.inf)
+        np.divide(self._spent, gained, out=self._dearness, where=gained > 0)
+        self.ordered = self._in_order(ones)
+
+    def domains(self) -> Iterator[list[int]]:
+        """The changes in each of the domains worth a try, if one domain must take everything."""
+        level = _shared_level(self._root)
+        if level < 0:
+            return
+        costs = self._costs(level, self._root.demand)
+        domains = np.argsort(costs, kind="stable")
+        for domain in domains[np.isfinite(costs[domains])][:DOMAINS].tolist():
+            here = self._changes.within(self._tree.domain_of[level], domain)
+            yield [one for one in self.ordered if one in here]
+
+    def _in_order(self, ones: list[int]) -> list[int]:
+        """By the cost of the inner domain, if part of the gang must share one, then of the node."""
+        keys: list[npt.NDArray[np.generic]] = [self._dearness]
+        inner = min(_inner(self._root, _shared_level(self._root)), key=_level, default=None)
+        if inner is not None:
+            level, demand = inner
+            domain_of = self._tree.domain_of[level]
+            keys += [domain_of, self._costs(level, demand)[domain_of]]
+        place_of: Rows = np.empty(len(self._tree.nodes), dtype=np.intp)
+        place_of[np.lexsort(keys)] = np.arange(place_of.size)
+        changes = self._changes
+        places = np.full(len(changes.ranks), place_of.size)
+        np.minimum.at(places, changes.owners, place_of[changes.slots])
+        return sorted(ones, key=lambda one: (places[one], changes.ranks[one], one))
+
+    def _costs(self, level: int, demand: Demand) -> Costs:
+        """Changes until a domain takes the pods, if they could be cut; inf: never. Shapes: (D,)."""
+        tree = self._tree
+        domain_of, starts = tree.domain_of[level], tree.starts[level]
+        order = np.lexsort((self._dearness, domain_of))
+        is_enough = np.ones(order.size, dtype=np.bool_)
+        has_room = np.ones(starts.size, dtype=np.bool_)
+        for kind, pods in demand:
+            lacks = pods - self._now.pods(kind, level)
+            is_enough &= self._running(self._gains[kind][order], level) >= lacks[domain_of]
+            has_room &= lacks <= 0
+        spent = np.where(is_enough, self._running(self._spent[order], level), np.inf)
+        return np.where(has_room, 0.0, np.minimum.reduceat(spent, starts))
+
+    def _running(self, amounts: npt.NDArray[np.generic], level: int) -> Costs:
+        """Running sums that begin anew in each domain. Shapes: (N,), by domain -> (N,)."""
+        sums: Costs = np.cumsum(amounts, dtype=np.float64)
+        before = np.concatenate([[0.0], sums])[self._tree.starts[level]]
+        restarted: Costs = sums - before[self._tree.domain_of[level]]
+        return restarted
+
+
+def _shared_level(part: Part) -> int:
+    """The level of which one domain must take everything; -1: there is none."""
+    if part.levels and not part.may_spread:
+        return part.levels[-1]
+    return _shared_level(part.members[0]) if len(part.members) == 1 else -1
+
+
+def _inner(part: Part, around: int) -> Iterator[tuple[int, Demand]]:
+    """Narrower levels of which one domain must take a part, and what that is."""
+    if part.levels and not part.may_spread and part.levels[-1] > around:
+        yield part.levels[-1], part.demand
+    if part.floor is not None and part.floor.workers.slices:
+        workers, layers = part.floor.workers, part.floor.layers
+        yield layers.level, (((workers.request, workers.shape), layers.size),)
+    for member in part.members:
+        yield from _inner(member, around)
+
+
+def _level(inner: tuple[int, Demand]) -> int:
+    return inner[0]
