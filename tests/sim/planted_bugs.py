@@ -1,0 +1,265 @@
+"""The bugs that the simulator has to find, in the order of their numbers.
+
+Each is the smallest change that breaks what its sentence says.
+"""
+
+from __future__ import annotations
+
+from tests.sim.planted_syntax import Change, Planted
+
+PLANTED = (
+    Planted(
+        "app.state.engine.Engine._put_pod",
+        Change("condition", "is_new and pod.node in self.cluster.held_on", becomes="False"),
+        "a gang keeps its plan after a pod bound by others took the capacity reserved for it",
+    ),
+    Planted(
+        "app.state.engine.Engine._put_node",
+        Change("condition", "not is_open(node)", becomes="False"),
+        "plans keep nodes that no longer accept pods",
+    ),
+    Planted(
+        "app.state.engine.Engine._drop_node",
+        Change(
+            "statement",
+            'self.upsets.lose_plans_on(name, f"node {name} has gone", now)',
+            becomes="pass",
+        ),
+        "plans keep nodes that were deleted",
+    ),
+    Planted(
+        "app.state.engine.Engine._unbook",
+        Change(
+            "statement",
+            "self.holds.capacity_grew([booking.node])",
+            becomes="self.holds.freed_nodes[booking.node] = None",
+        ),
+        "gangs are not planned again when pods free capacity",
+    ),
+    Planted(
+        "app.state.engine.Engine.bind_arrived",
+        Change("condition", "gang.plan.get(uid) == node", becomes="uid in gang.plan"),
+        "a pod is bound to its planned node even if kube-scheduler chose another node",
+    ),
+    Planted(
+        "app.state.engine.Engine._replace_all",
+        Change(
+            "expression",
+            "[*self.cluster.bound, *self.ledger.gang_of]",
+            becomes="[*self.cluster.bound]",
+        ),
+        "members deleted while the watch was down are still counted",
+    ),
+    Planted(
+        "app.state.filtering.Filtering.answer",
+        Change("statement", "gang.rejected[pod.uid] = answer.sentence", becomes="pass"),
+        "rejected members are not remembered, so a new plan does not requeue them",
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.arrive",
+        Change(
+            "expression",
+            "len(gang.arrived) == gang.awaited and not gang.unplanned()",
+            becomes="True",
+        ),
+        "the first member at /bind starts without the others",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.expire",
+        Change("condition", "now >= first + self.settings.gang_bind_seconds", becomes="False"),
+        "held /bind requests wait forever",
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.expire",
+        Change(
+            "expression",
+            "min(gang.arrived.values(), default=math.inf)",
+            becomes="min(gang.arrived.values(), default=math.inf) - self.settings.hold_seconds",
+        ),
+        "held /bind requests are refused too early",
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.expire",
+        Change(
+            "condition",
+            "not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds",
+            becomes="False",
+        ),
+        "a plan that kube-scheduler never uses keeps its reservations forever",
+    ),
+    Planted(
+        "app.state.lifecycle.reservations.Holds.give_back",
+        Change("expression", "self.cluster.release(uid)", becomes="None"),
+        "the reservations of a lost plan are not released",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.ledger.Ledger.lose_plan",
+        Change(
+            "expression",
+            "[uid for uid in gang.plan if uid not in gang.posted]",
+            becomes="list(gang.plan)",
+        ),
+        "a lost plan also gives up pods whose binding is in progress",
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.bind_failed",
+        Change("statement", "gang.posted.discard(uid)", becomes="pass"),
+        "a failed binding still counts as in progress",
+    ),
+    Planted(
+        "app.state.report.voice.Voice.wake",
+        Change(
+            "expression",
+            "sorted(gang.rejected.keys() & gang.plan.keys())",
+            becomes="sorted(gang.rejected.keys() & gang.plan.keys())[1:]",
+        ),
+        "one rejected member of each gang is not requeued",
+    ),
+    Planted(
+        "app.state.lifecycle.ledger.Ledger._back_off",
+        Change(
+            "statement", "self._retry_at = min(self._retry_at, gang.not_before)", becomes="pass"
+        ),
+        "a gang that lost its plan is not tried again after its back-off",
+    ),
+    Planted(
+        "app.state.gang.gang.Gang.has_started",
+        Change("expression", "self.roll.bound or self.posted", becomes="self.roll.bound"),
+        "a gang whose bindings are in progress counts as not started",
+    ),
+    Planted(
+        "app.state.gang.membership._places",
+        Change(
+            "expression",
+            "declared.members - len(bound)",
+            becomes="declared.members - 1 if not bound else declared.members - len(bound)",
+        ),
+        "a gang starts with one member too few",
+    ),
+    Planted(
+        "app.state.plan.planner.Planner.begin_pass",
+        Change("statement", "self._unfit.clear()", becomes="pass"),
+        "a request that did not fit once is never searched for again",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.plan.request.Placing._mask",
+        Change("statement", "narrowed[pin.stop :] = False", becomes="pass"),
+        "a late member may be placed outside the domain of the running members",
+    ),
+    Planted(
+        "app.state.cache.assumed_pods.Reservations.begin",
+        Change(
+            "condition",
+            "node in self.cluster.held_on and not self.cluster.fits(node, request)",
+            becomes="False",
+        ),
+        "an ordinary pod is bound to capacity reserved for a gang",
+    ),
+    Planted(
+        "app.state.cache.assumed_pods.Reservations.begin",
+        Change("statement", "self._expires_at[uid] = now + IN_FLIGHT_SECONDS", becomes="pass"),
+        "the capacity reserved for an ordinary pod at /bind never expires",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.cache.assumed_pods.Reservations.end",
+        Change("expression", "self.cluster.release(uid) is not None", becomes="True"),
+        "the capacity reserved for an ordinary pod at /bind expires but is not released",
+    ),
+    Planted(
+        "app.state.cache.books.Cluster.bind",
+        Change("statement", "self.release(uid)", becomes="pass"),
+        "a bound pod keeps the capacity reserved for it before",
+    ),
+    Planted(
+        "app.state.cache.rejected_pods.TurnedAway.woken",
+        Change("condition", "fits[request]", becomes="False"),
+        "ordinary pods rejected because of a reservation are never requeued",
+    ),
+    Planted(
+        "app.state.lifecycle.invalidation.Upsets.lose_overcommitted",
+        Change("condition", "not self.cluster.is_overcommitted(node)", becomes="False"),
+        "a gang loses its plan to a foreign binding although both fit",
+    ),
+    Planted(
+        "app.state.filtering.Filtering._answer",
+        Change(
+            "statement",
+            "self.ledger.review_now(gang, now)",
+            becomes="self.ledger.review_all(now)",
+        ),
+        "a request about one gang plans other gangs too",
+    ),
+    Planted(
+        "app.state.plan.planner.Planner.plan",
+        Change(
+            "statement",
+            'return NoPlan(f"{FAULT}, {type(error).__name__}", is_fault=True)',
+            becomes="raise",
+        ),
+        "an error in the search for one gang stops the work on all gangs",
+    ),
+    Planted(
+        "app.state.plan.planner.Planner._closed_to",
+        Change("expression", "its < rank", becomes="its > rank"),
+        "nodes kept for a starving gang are given to gangs behind it in the queue",
+    ),
+    Planted(
+        "app.state.plan.starvation.Earmark.bars",
+        Change(
+            "expression",
+            "any(resource in self.scarce for resource, _ in pod.request)",
+            becomes="False",
+        ),
+        "ordinary pods are bound to nodes kept for a starving gang",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.plan.starvation.Earmarks.review",
+        Change("expression", "self.settings.starvation_seconds", becomes="1e9"),
+        "small gangs may overtake a large gang forever",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.placeholders._expect_declared",
+        Change("condition", "life.is_fast and present", becomes="False"),
+        "the first pod of a gang starts without placeholders for the pods to come",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.placeholders._expect_declared",
+        Change("condition", "life.templates", becomes="False"),
+        "a driver starts without placeholders for its workers",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.placeholders._expect_declared",
+        Change("expression", "sum(each.is_spare for each in gang.absent.values())", becomes="0"),
+        "a gang gets more spares each time its members are counted",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.stateful_sets.declared_by",
+        Change(
+            "expression",
+            "Declared(record.parallelism, where, needed=1, are_alike=True)",
+            becomes="Declared(record.parallelism, where, needed=1)",
+        ),
+        "the first pod of a StatefulSet starts without placeholders for the others",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.job_sets.declared_by",
+        Change("condition", "len(made) >= expected", becomes="made"),
+        "a JobSet starts before all its Jobs exist",
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Barrier.arrive",
+        Change("expression", "not gang.unplanned()", becomes="now > gang.complete_at + 9"),
+        "the first attempt to bind a gang fails and a later one succeeds",
+        is_quick=True,
+    ),
+)
