@@ -55,7 +55,7 @@ NEVER_SHORT = 2**40  # of what a scenario does not limit
 EVERYWHERE = "everywhere"
 
 Json = dict[str, Any]
-Places = dict[str, Counter[str]]
+Replacements = dict[str, Counter[str]]
 """Per group of equal tasks: tasks on each node."""
 
 
@@ -159,11 +159,11 @@ class JobSearch:
     cluster: Cluster
     job: Json
 
-    def places(self) -> Places | None:
+    def places(self) -> Replacements | None:
         """Where its tasks go, which is on the books then; None if it stays pending."""
         root = self.job.get("RootSubGroupSet") or {}
         members = [*root.get("groups", ()), *root.get("podSets", ())]
-        found: Places = {}
+        found: Replacements = {}
         undo = {name: list(requests) for name, requests in self.cluster.on_node.items()}
         alone = [root]
         if len(_topologies(root)) > 1 and not _topology(root):
@@ -176,7 +176,7 @@ class JobSearch:
             found |= placed
         return found
 
-    def _placed(self, top: Json) -> Places | None:
+    def _placed(self, top: Json) -> Replacements | None:
         try:
             levels = self._levels(top)
             tree, capacity = self.cluster.view(levels or [EVERYWHERE])
@@ -192,7 +192,7 @@ class JobSearch:
         if not isinstance(answer, Placement):
             return None
         invariants.check(tree, capacity, gang=gang, placement=answer, masks=masks)
-        found: Places = {}
+        found: Replacements = {}
         for pod_set, placed in zip(gang.pod_sets(), answer.pod_sets, strict=True):
             nodes = Counter({tree.nodes[slot]: pods for slot, pods in placed.slots})
             found[pod_set.name] = nodes
@@ -308,7 +308,7 @@ def _constraint(subgroup: Json) -> Constraint:
 
 
 def _compared(
-    scenario: Json, job: Json, found: Places | None, before: Mapping[str, Counter[Any]]
+    scenario: Json, job: Json, found: Replacements | None, before: Mapping[str, Counter[Any]]
 ) -> str:
     """How the places of one job differ from what is expected."""
     tasks = scenario.get("TaskExpectedResults") or {}

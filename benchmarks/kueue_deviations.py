@@ -24,7 +24,7 @@ from benchmarks.kueue_questions import (
 from topology import NoFit
 from topology.fit import fit
 from topology.fit.unit import units_of
-from topology.fit.view import Room
+from topology.fit.view import View
 from topology.pod_set.balanced import entropy
 
 Answers = Mapping[str, Answer]
@@ -113,7 +113,7 @@ def _has_tie(question: Question, group: list[Json]) -> bool:
     [unit] = units_of(tree, question.gang([group]), question.options.unconstrained)
     if not unit.is_balanced or unit.first >= unit.layers.level:
         return False
-    room = Room(tree, question.cluster.capacity, question.masks, question.options)
+    room = View(tree, question.cluster.capacity, question.masks, question.options)
     wanted = {level: tree.first_children(level) for level in range(tree.node_level)}
     fits = fit.roll_up(room.node_fit(unit), wanted, unit.layers, tree.node_level)
     children, first = fits[unit.first + 1], tree.first_children(unit.first)

@@ -29,7 +29,7 @@ from topology import (
     ResourceAxis,
     build,
 )
-from topology.model.explicit_tree import Domain, Member, build_uneven
+from topology.model.explicit_tree import Domain, Member, build_explicit
 
 LEFT_OUT: dict[str, str] = {
     "1.3": "passes without a check upstream: the requests it states do fit",
@@ -147,7 +147,7 @@ def _cluster(
 ) -> Cluster:
     axis, levels = ResourceAxis(), dict[int, str]()
     if domains:
-        uneven = build_uneven(domains, labels, 1)
+        uneven = build_explicit(domains, labels, 1)
         tree, levels = uneven.tree, dict(uneven.level_of_tier)
     else:
         tree = build(["cluster"], {name: ["", name] for name in offered}, 1)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.state.effects import Bind, Delete, Effect, Evict, Refuse, Report, Ungate, Wake
+from app.state.effects import Bind, Delete, Effect, EmitEvent, Evict, RejectBind, Requeue, Ungate
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
     """One taker per kind of effect; a taker only queues or resolves, it never blocks."""
 
-    wake: Callable[[Wake], None]
+    wake: Callable[[Requeue], None]
     ungate: Callable[[Ungate], None]
     remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
-    refuse: Callable[[Refuse], None]
-    report: Callable[[Report], None]
+    refuse: Callable[[RejectBind], None]
+    report: Callable[[EmitEvent], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Hand over effects in order."""
@@ -25,13 +25,13 @@ class Dispatcher:
             match effect:
                 case Bind():
                     self.bind(effect)
-                case Wake():
+                case Requeue():
                     self.wake(effect)
                 case Ungate():
                     self.ungate(effect)
                 case Evict() | Delete():
                     self.remove(effect)
-                case Refuse():
+                case RejectBind():
                     self.refuse(effect)
-                case Report():
+                case EmitEvent():
                     self.report(effect)

@@ -18,7 +18,7 @@ import structlog
 
 from app.controllers.pace import TokenBucket
 from app.errors import ApiError
-from app.state.effects import ObjectRef, Report
+from app.state.effects import EmitEvent, ObjectRef
 
 log = structlog.get_logger(__name__)
 
@@ -61,9 +61,9 @@ class ReportController:
         burst = max(1.0, per_minute / 2)
         self._bucket = TokenBucket(per_minute / 60, burst, time.monotonic())
         self._said: OrderedDict[Said, float] = OrderedDict()
-        self._queue: asyncio.Queue[Report] = asyncio.Queue(most_queued)
+        self._queue: asyncio.Queue[EmitEvent] = asyncio.Queue(most_queued)
 
-    def take(self, report: Report) -> None:
+    def take(self, report: EmitEvent) -> None:
         """Queue one report unless it was said lately."""
         now = time.monotonic()
         said = (report.about, report.reason, report.sentence)
@@ -86,7 +86,7 @@ class ReportController:
             await asyncio.sleep(self._bucket.reserve(time.monotonic()))
             self._on_outcome(await self._write(report))
 
-    async def _write(self, report: Report) -> str:
+    async def _write(self, report: EmitEvent) -> str:
         about = report.about
         try:
             async with asyncio.timeout(EVENT_SECONDS):

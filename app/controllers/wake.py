@@ -19,7 +19,7 @@ import structlog
 from app.controllers.pace import TokenBucket
 from app.dialects.corral import WAKE
 from app.errors import ApiError, Conflict, NotFound
-from app.state.effects import Wake
+from app.state.effects import Requeue
 
 log = structlog.get_logger(__name__)
 
@@ -55,12 +55,12 @@ class WakeController:
         self._on_outcome = on_outcome
         self._bucket = TokenBucket(per_second, burst, time.monotonic())
         self._most_queued = most_queued
-        self._queued: OrderedDict[str, Wake] = OrderedDict()
+        self._queued: OrderedDict[str, Requeue] = OrderedDict()
         self._arrived = asyncio.Event()
         # Any value that differs from the last one wakes; time keeps it so across restarts.
         self._values = itertools.count(time.time_ns() // 1_000_000)
 
-    def take(self, wake: Wake) -> None:
+    def take(self, wake: Requeue) -> None:
         """Queue one wake; a pod already queued keeps its place."""
         if wake.uid in self._queued:
             return
@@ -88,7 +88,7 @@ class WakeController:
             _, wake = self._queued.popitem(last=False)
             self._on_outcome(await self._patch(wake))
 
-    async def _patch(self, wake: Wake) -> str:
+    async def _patch(self, wake: Requeue) -> str:
         value = {WAKE: str(next(self._values))}
         try:
             async with asyncio.timeout(PATCH_SECONDS):

@@ -29,9 +29,9 @@ from app.state.effects import (
     BindOutcome,
     Bound,
     Effect,
+    EmitEvent,
     Evict,
-    Refuse,
-    Report,
+    RejectBind,
     Ungate,
     Ungated,
     UngateOutcome,
@@ -49,7 +49,7 @@ class Receivers:
 
     bind_finished: Callable[[Bind, BindOutcome], None]
     ungate_finished: Callable[[Ungate, UngateOutcome], None]
-    refuse: Callable[[Refuse], None]
+    refuse: Callable[[RejectBind], None]
 
 
 class Writers:
@@ -134,7 +134,7 @@ class Writers:
         else:
             self._ungates.refuse(ungate, NOT_LEADING)  # so that it comes again once we lead
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: EmitEvent) -> None:
         if report.reason == TURNED_AWAY:
             self._metrics.rejected_pods.inc()
         self._reports.take(report)

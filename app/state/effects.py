@@ -17,7 +17,7 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class Requeue:
     """Touch a pod we rejected and that fits now: kube-scheduler alone would let it sit."""
 
     namespace: str
@@ -74,7 +74,7 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class RejectBind:
     """Answer a /bind that is held with an error: its gang will not start from this plan."""
 
     uid: str
@@ -82,7 +82,7 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EmitEvent:
     """Tell the owner, once, in one sentence."""
 
     about: ObjectRef
@@ -91,7 +91,7 @@ class Report:
     is_warning: bool
 
 
-Effect = Wake | Ungate | Evict | Delete | Bind | Refuse | Report
+Effect = Requeue | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent
 
 
 @dataclass(frozen=True, slots=True)

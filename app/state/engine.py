@@ -19,17 +19,17 @@ from app import dialects
 from app.dialects.membership import Membership, Mistake
 from app.kube.core.objects import JobRecord, NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.cache.assumed_pods import Reservations
-from app.state.cache.books import ALL_NODES, Cluster, is_open
+from app.state.cache.assumed_pods import AssumedPods
+from app.state.cache.books import ALL_NODES, Books, is_open
 from app.state.cache.eligibility import Eligibility
-from app.state.cache.rejected_pods import TurnedAway
+from app.state.cache.rejected_pods import RejectedPods
 from app.state.cache.topologies import Topologies
 from app.state.effects import (
     Bind,
     BindFailed,
     BindOutcome,
     Effect,
-    Refuse,
+    RejectBind,
     UngateFailed,
     UngateOutcome,
 )
@@ -38,14 +38,14 @@ from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, reraise
 from app.state.lifecycle import audit
-from app.state.lifecycle.invalidation import Upsets
+from app.state.lifecycle.invalidation import Invalidation
 from app.state.lifecycle.ledger import Ledger
-from app.state.lifecycle.permit import Barrier
+from app.state.lifecycle.permit import Permit
 from app.state.lifecycle.repair import Failures, Repairs
-from app.state.lifecycle.replacements import Places
-from app.state.lifecycle.reservations import Holds
+from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
-from app.state.plan.starvation import Earmarks
+from app.state.plan.starvation import Starvation
 from app.state.report import messages
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -62,31 +62,33 @@ class Engine:
     def __init__(self, settings: EngineSettings | None = None, on_fault: OnFault = reraise) -> None:
         self._on_fault = on_fault
         self.settings = settings or EngineSettings()
-        self.cluster = Cluster()
+        self.books = Books()
         self.eligibility = Eligibility()
         self.planner = Planner(
-            self.cluster,
+            self.books,
             self.eligibility,
             honours_preferred=self.settings.preferred_affinity,
             on_fault=on_fault,
         )
         self.voice = Voice(self.settings)
-        self.holds = Holds(self.cluster, self.planner, self.voice)
-        self.places = Places(self.settings, self.planner, self.holds, self.voice)
-        self.ledger = Ledger(self.settings, self.planner, self.holds, self.places, self.voice)
-        self.barrier = Barrier(self.settings, self.ledger, self.holds, self.voice)
-        self.upsets = Upsets(self.cluster, self.ledger)
+        self.reservations = Reservations(self.books, self.planner, self.voice)
+        self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
+        self.ledger = Ledger(
+            self.settings, self.planner, self.reservations, self.replacements, self.voice
+        )
+        self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
+        self.invalidation = Invalidation(self.books, self.ledger)
         self.failures = Failures(self.settings)
-        self.repairs = Repairs(self.cluster, self.ledger)
+        self.repairs = Repairs(self.books, self.ledger)
         self.filtering = Filtering(self.settings, self.ledger)
-        self.reservations = Reservations(self.cluster)
-        self.turned_away = TurnedAway(self.cluster)
-        self.earmarks = Earmarks(self.settings, self.planner)
-        self.topologies = Topologies(self.settings, self.cluster)
+        self.assumed_pods = AssumedPods(self.books)
+        self.rejected_pods = RejectedPods(self.books)
+        self.starvation = Starvation(self.settings, self.planner)
+        self.topologies = Topologies(self.settings, self.books)
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
-        self.holds.capacity_grew()
+        self.reservations.capacity_grew()
 
     @property
     def is_synced(self) -> bool:
@@ -101,7 +103,7 @@ class Engine:
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with the cluster's topologies, for the operator's log."""
         problem = (self.topologies.problem,) if self.topologies.problem else ()
-        return (*problem, *self.cluster.split_values)
+        return (*problem, *self.books.split_values)
 
     # -- the watch -----------------------------------------------------------------------------
 
@@ -120,16 +122,16 @@ class Engine:
         match event.kind:
             case "Node":
                 named = {record.name for record in event.records}
-                gone = [name for name in self.cluster.nodes if name not in named]
+                gone = [name for name in self.books.nodes if name not in named]
                 self._each("Node", gone, lambda name: self._drop_node(name, now))
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
-                known = [*self.cluster.bound, *self.ledger.gang_of]
+                known = [*self.books.bound, *self.ledger.gang_of]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case "Topology":
                 self.topologies.replace(event.records)
-                self.holds.capacity_grew()
+                self.reservations.capacity_grew()
             case kind:  # Jobs and the other workloads
                 listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
                 known = [uid for uid, job in self.ledger.jobs.items() if job.kind == kind]
@@ -141,7 +143,7 @@ class Engine:
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
             self.ledger.review_all(now)
-            self.holds.capacity_grew()
+            self.reservations.capacity_grew()
 
     def _each(self, kind: Kind, told: Iterable[_T], learn: Callable[[_T], None]) -> None:
         """Learn what a list says, of each object for itself."""
@@ -160,7 +162,7 @@ class Engine:
             self.ledger.put_job(record, now)
         else:
             self.topologies.put(record)
-            self.holds.capacity_grew()
+            self.reservations.capacity_grew()
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -170,13 +172,13 @@ class Engine:
         elif isinstance(record, JobRecord):
             self.ledger.drop_job(record.uid)
         elif self.topologies.drop(record.name):
-            self.holds.capacity_grew()
+            self.reservations.capacity_grew()
 
     def _put_node(self, node: NodeRecord, now: float) -> None:
-        before = self.cluster.nodes.get(node.name)
-        if before is None or self.cluster.has_moved(before, node):
-            self.upsets.lose_plans_around(node.name, now)
-        self.cluster.put_node(node)
+        before = self.books.nodes.get(node.name)
+        if before is None or self.books.has_moved(before, node):
+            self.invalidation.lose_plans_around(node.name, now)
+        self.books.put_node(node)
         self.eligibility.put_node(before, node)
         if self.failures.put_node(node, now):
             self.repairs.return_node(node.name, now)
@@ -188,24 +190,24 @@ class Engine:
         )
         if is_same:
             return  # a heartbeat
-        self.holds.capacity_grew([node.name])
-        if node.name in self.cluster.held_on:
+        self.reservations.capacity_grew([node.name])
+        if node.name in self.books.held_on:
             if not is_open(node):
-                self.upsets.lose_plans_on(
+                self.invalidation.lose_plans_on(
                     node.name, f"node {node.name} takes no pods any more", now
                 )
             else:
-                self.upsets.lose_barred(node, now)
-                self.upsets.lose_overcommitted(node.name, now)
+                self.invalidation.lose_barred(node, now)
+                self.invalidation.lose_overcommitted(node.name, now)
         self.repairs.lose_ending(node.name, now)
 
     def _drop_node(self, name: str, now: float) -> None:
-        if name not in self.cluster.nodes:
+        if name not in self.books.nodes:
             return
-        self.cluster.drop_node(name)
+        self.books.drop_node(name)
         self.eligibility.drop_node(name)
         self.failures.drop_node(name)
-        self.upsets.lose_plans_on(name, f"node {name} has gone", now)
+        self.invalidation.lose_plans_on(name, f"node {name} has gone", now)
         if self.settings.replace_failed_nodes:
             self.repairs.lose_node(name, now)
         self.repairs.lose_ending(name, now)
@@ -214,11 +216,11 @@ class Engine:
         if pod.is_finished:
             self._unbook(pod.uid)
         elif pod.node:
-            self.turned_away.forget(pod.uid)
-            self.reservations.end(pod.uid)
-            is_new = self.cluster.bind(pod.uid, pod.node, self.cluster.vector(pod.request))
-            if is_new and pod.node in self.cluster.held_on:
-                self.upsets.lose_overcommitted(pod.node, now)
+            self.rejected_pods.forget(pod.uid)
+            self.assumed_pods.end(pod.uid)
+            is_new = self.books.bind(pod.uid, pod.node, self.books.vector(pod.request))
+            if is_new and pod.node in self.books.held_on:
+                self.invalidation.lose_overcommitted(pod.node, now)
         claim = self._claim(pod)
         if claim is not None:
             self.ledger.put(pod, claim, now, told=self.filtering.forget_early(pod.uid))
@@ -231,12 +233,12 @@ class Engine:
         self.filtering.forget_early(uid)
 
     def _unbook(self, uid: str) -> None:
-        self.turned_away.forget(uid)
-        held = self.cluster.held.get(uid)
-        booking = self.cluster.unbind(uid) or (held if self.reservations.end(uid) else None)
+        self.rejected_pods.forget(uid)
+        held = self.books.held.get(uid)
+        booking = self.books.unbind(uid) or (held if self.assumed_pods.end(uid) else None)
         if booking is not None:
             # kube-scheduler may have heard of it before we turned its next pod away.
-            self.holds.capacity_grew([booking.node])
+            self.reservations.capacity_grew([booking.node])
 
     def _claim(self, pod: PodRecord) -> Membership | Mistake | None:
         """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""
@@ -260,22 +262,22 @@ class Engine:
 
     def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
         """Anything goes but what is held for gangs."""
-        request = self.cluster.vector(pod.request)
-        if self.reservations.passed(pod.uid, request):
-            self.holds.capacity_grew()
-        self.cluster.refresh()
-        without = self.cluster.held_without_room(request) | self.earmarks.closed_to(pod)
-        self.turned_away.forget(pod.uid)
+        request = self.books.vector(pod.request)
+        if self.assumed_pods.passed(pod.uid, request):
+            self.reservations.capacity_grew()
+        self.books.refresh()
+        without = self.books.held_without_room(request) | self.starvation.closed_to(pod)
+        self.rejected_pods.forget(pod.uid)
         if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
-            self.turned_away.add(pod, request)
+            self.rejected_pods.add(pod, request)
         return Passed(without)
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`: whole domains stay free."""
-        self.cluster.refresh()
-        named = [name for name in self.cluster.topologies if name != ALL_NODES]
-        topology = self.cluster.topologies[named[0] if named else ALL_NODES]
-        request = self.cluster.vector(pod.request)
+        self.books.refresh()
+        named = [name for name in self.books.topologies if name != ALL_NODES]
+        topology = self.books.topologies[named[0] if named else ALL_NODES]
+        request = self.books.vector(pod.request)
         scores = order.packing_scores(topology.tree, topology.capacity, request).tolist()
         slot_of = topology.tree.slot_of
         return [
@@ -290,21 +292,21 @@ class Engine:
         key = self.ledger.gang_of.get(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
-            self.voice.out.append(Refuse(uid, refused))
+            self.voice.out.append(RejectBind(uid, refused))
         elif key is None:
-            if self.reservations.begin(uid, node, now):
+            if self.assumed_pods.begin(uid, node, now):
                 self.voice.out.append(Bind(namespace, name, uid, node))
             else:
-                self.voice.out.append(Refuse(uid, f"node {node} is held for a gang"))
+                self.voice.out.append(RejectBind(uid, f"node {node} is held for a gang"))
         else:
             gang = self.ledger.gangs[key]
             self.ledger.review_now(gang, now)
             if gang.plan.get(uid) == node:
-                self.barrier.arrive(gang, uid, now)
+                self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
                 self.voice.out.append(Bind(namespace, name, uid, node))  # bound: say so again
             else:
-                self.voice.out.append(Refuse(uid, messages.planned_elsewhere(key)))
+                self.voice.out.append(RejectBind(uid, messages.planned_elsewhere(key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
@@ -313,26 +315,26 @@ class Engine:
         if isinstance(outcome, BindFailed):
             if key is not None:
                 gang = self.ledger.gangs[key]
-                self.barrier.bind_failed(gang, uid, is_gone=outcome.is_gone, now=now)
-            elif self.reservations.end(uid):
-                self.holds.capacity_grew()
+                self.permit.bind_failed(gang, uid, is_gone=outcome.is_gone, now=now)
+            elif self.assumed_pods.end(uid):
+                self.reservations.capacity_grew()
         return self._effects()
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
         """What became of an Ungate. A success is believed from the watch, not from here."""
         key = self.ledger.gang_of.get(uid)
         if isinstance(outcome, UngateFailed) and key is not None:
-            self.barrier.ungate_failed(self.ledger.gangs[key], uid, outcome, now)
+            self.permit.ungate_failed(self.ledger.gangs[key], uid, outcome, now)
         return self._effects()
 
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
         """What is due by now."""
-        self.cluster.refresh()
+        self.books.refresh()
         for step in (
             self.ledger.review_all,
-            self.barrier.expire,
+            self.permit.expire,
             self.ledger.expire,
             self._expire,
             self._review_earmarks,
@@ -346,8 +348,8 @@ class Engine:
 
     def _expire(self, now: float) -> None:
         """End what was remembered long enough; find nodes that have been down long enough."""
-        if self.planner.refusals.expire(now) | self.reservations.expire(now):
-            self.holds.capacity_grew()
+        if self.planner.refusals.expire(now) | self.assumed_pods.expire(now):
+            self.reservations.capacity_grew()
         for node in self.failures.due(now):
             self.repairs.lose_node(node, now)
 
@@ -357,8 +359,8 @@ class Engine:
             return
         self.ledger.plan_waiting(now)
         self.voice.wake_misinformed(self.ledger.gangs)
-        self.voice.out += self.turned_away.woken(self.holds.freed_nodes)
-        self.holds.freed_nodes.clear()
+        self.voice.out += self.rejected_pods.woken(self.reservations.freed_nodes)
+        self.reservations.freed_nodes.clear()
 
     def _review_earmarks(self, now: float) -> None:
         """Give domains to gangs that starve, and back what they no longer need."""
@@ -366,23 +368,23 @@ class Engine:
             return
         self._earmarks_at = now + EARMARK_SECONDS
         waiting = [self.ledger.gangs[key] for key in self.ledger.plannable]
-        ended = self.earmarks.review((each for each in waiting if not each.has_started), now)
+        ended = self.starvation.review((each for each in waiting if not each.has_started), now)
         if ended:
-            self.holds.capacity_grew(ended)
+            self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:
         """What of the books is not what the records say; empty unless we have a bug."""
-        return audit.differences(self.cluster, self.ledger, self.reservations.uids)
+        return audit.differences(self.books, self.ledger, self.assumed_pods.uids)
 
     def heal(self, now: float) -> list[Effect]:
         """Make the books what the records say; what was planned on wrong books is planned anew."""
-        audit.heal(self.cluster, self.ledger, self.reservations.uids, now)
+        audit.heal(self.books, self.ledger, self.assumed_pods.uids, now)
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:
         """We are being stopped: refuse what is held, begin nothing new."""
         self.is_draining = True
-        self.barrier.refuse_arrived("Corral is stopping; kube-scheduler tries again")
+        self.permit.refuse_arrived("Corral is stopping; kube-scheduler tries again")
         return self._effects()
 
     def _effects(self) -> list[Effect]:

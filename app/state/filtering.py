@@ -96,7 +96,7 @@ class Filtering:
                 self.ledger.planner.refusals.add(offer.shaped, node, now, longest)
 
     def _is_sample(self, offered: int) -> bool:
-        nodes = len(self.ledger.planner.cluster.nodes)
+        nodes = len(self.ledger.planner.books.nodes)
         wanted = self.settings.percentage_of_nodes_to_score or max(50 - nodes // 125, 5)
         sample = max(nodes * wanted // 100, SAMPLED_FROM)
         return nodes >= SAMPLED_FROM and offered == sample < nodes
@@ -120,9 +120,9 @@ class Filtering:
 
 
 def _why_not(gang: Gang, member: Member) -> str:
-    if member.mistake and not gang.roll.problem:
+    if member.mistake and not gang.membership.problem:
         return messages.mistaken(gang.key, member.mistake)
-    outside = (*gang.roll.excess, *gang.roll.strays)
+    outside = (*gang.membership.excess, *gang.membership.mismatched)
     if any(each.pod.uid == member.pod.uid for each in outside):
         return not_joining(gang, member)
     return gang.sentence or messages.gathering(gang.key, member.declared)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.state.effects import Bind, BindOutcome, Bound, Effect, Refuse
+from app.state.effects import Bind, BindOutcome, Bound, Effect, RejectBind
 from app.state.engine import Engine
 
 DONE = ""  # what kube-scheduler takes for success
@@ -72,7 +72,7 @@ class BindDesk:
                 return "the gang did not start in time"
         return held.answer.result()
 
-    def refuse(self, refuse: Refuse) -> None:
+    def refuse(self, refuse: RejectBind) -> None:
         """Answer the pod's request with an error; without a request there is nobody to tell."""
         self._answer(refuse.uid, refuse.sentence)
 

@@ -112,7 +112,7 @@ async def running(folder: Path, **knobs: Any) -> AsyncIterator[Plane]:
             plane = Plane(corral, api, port, sandbox)
             for node in grid(racks=RACKS, nodes=2, gpus=8):
                 await plane.create(node)
-            await until(lambda: len(corral.engine.cluster.nodes) == len(NODES))
+            await until(lambda: len(corral.engine.books.nodes) == len(NODES))
             await until(lambda: not corral.unready())
             yield plane
 
@@ -295,7 +295,7 @@ async def test_a_search_that_fails_is_counted_and_costs_only_its_own_gang(tmp_pa
             for rank in range(2):
                 await plane.create(member(rank, gang=name))
         await until(lambda: errors("corral_engine_errors_total", {"input": "part"}))
-        await until(lambda: len(plane.corral.engine.cluster.held) == 2)
+        await until(lambda: len(plane.corral.engine.books.held) == 2)
 
 
 @pytest.mark.slow
@@ -319,7 +319,7 @@ async def test_a_journal_of_all_that_happened_is_kept_and_plays_again(tmp_path):
 async def test_books_that_differ_are_counted_and_healed(tmp_path):
     async with running(tmp_path, audit_seconds=0.05) as plane:
         sample = plane.corral.metrics.registry.get_sample_value
-        cluster = plane.corral.engine.cluster
+        cluster = plane.corral.engine.books
         await until(lambda: not cluster.is_stale)  # its trees are built on the first tick
         (topology, *_) = cluster.topologies.values()
         topology.capacity.used[0, 0] += 1

@@ -10,4 +10,4 @@ from tests.cluster import BLOCK, RACK
 def test_the_planned_gang_is_held_and_the_waiting_one_is_not():
     engine = filled_engine(Settings(levels=(BLOCK, RACK)), MEMBERS)
     assert engine.is_synced
-    assert len(engine.cluster.held) == MEMBERS
+    assert len(engine.books.held) == MEMBERS

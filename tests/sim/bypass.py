@@ -33,26 +33,26 @@ class Bypass:
 
     def takes(self, life: Life) -> None:
         """Remember what is kept and what is held."""
-        self._marks = dict(life.engine.earmarks.of)
+        self._marks = dict(life.engine.starvation.of)
         for key, mark in self._marks.items():
             if self._known.get(key) is not mark:
                 self._known[key] = mark
                 self.hits.hit("L3 earmarked")
         if self._marks:
-            held = life.engine.cluster.held
+            held = life.engine.books.held
             self._held = {uid: booking.node for uid, booking in held.items()}
 
     def taken(self, life: Life) -> None:
         """Raises: Violation."""
         if not self._marks:
             return
-        marks = life.engine.earmarks.of
+        marks = life.engine.starvation.of
         lasting = {key: mark for key, mark in self._marks.items() if marks.get(key) is mark}
         if not lasting:
             return
         engine = life.engine
-        ended = [node for uid, node in self._held.items() if uid not in engine.cluster.held]
-        for uid, booking in engine.cluster.held.items():
+        ended = [node for uid, node in self._held.items() if uid not in engine.books.held]
+        for uid, booking in engine.books.held.items():
             key = engine.ledger.gang_of.get(uid)
             is_handed_over = booking.node in ended
             if key is None or uid in self._held or is_handed_over:
@@ -72,7 +72,7 @@ class Bypass:
         """Raises: Violation."""
         if not isinstance(answer, Passed) or not dict(pod.request).get(GPU):
             return
-        for key, mark in life.engine.earmarks.of.items():
+        for key, mark in life.engine.starvation.of.items():
             gang = life.engine.ledger.gangs.get(key)
             if gang is None or pod.priority > gang.priority or not _asks_for_devices(gang):
                 continue
@@ -89,4 +89,4 @@ def _comes_after(later: Gang, first: Gang) -> bool:
 
 
 def _asks_for_devices(gang: Gang) -> bool:
-    return any(dict(member.pod.request).get(GPU) for member in gang.roll.unbound)
+    return any(dict(member.pod.request).get(GPU) for member in gang.membership.unbound)

@@ -89,7 +89,7 @@ class Chaos:
                 node
                 for corral in self.world.corrals
                 if corral.life is not None
-                for node in corral.engine.cluster.held_on
+                for node in corral.engine.books.held_on
             }
             & set(names)
         )

@@ -15,7 +15,7 @@ from app.dialects import corral as own
 from app.dialects.membership import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
-from app.state.effects import Bind, BindFailed, BindOutcome, Effect, Refuse, Ungate
+from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate
 from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
 from tests.records import REQUIRED
@@ -108,7 +108,7 @@ class Checks:
     def takes(self, corral: Corral, subject: Subject) -> None:
         life = life_of(corral)
         engine = life.engine
-        self._is_idle = subject is None and not engine.cluster.held and not engine.earmarks.of
+        self._is_idle = subject is None and not engine.books.held and not engine.starvation.of
         if not self._is_idle:
             self._isolation.takes(life, subject)
             self._bypass.takes(life)
@@ -184,7 +184,7 @@ class Checks:
             elif isinstance(effect, Ungate):
                 require(effect.gate == own.GATE, f"I12: a foreign gate: {effect}")
                 self._only_ours((name for name, _ in effect.annotations), effect)
-            elif isinstance(effect, Refuse) and "in time" in effect.sentence:
+            elif isinstance(effect, RejectBind) and "in time" in effect.sentence:
                 self._not_early(corral, effect)
 
     def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
@@ -204,10 +204,12 @@ class Checks:
             len(bound) >= needed.together and held >= needed.places,
             f"I2: gang {key} starts with {len(bound)} members and {held} places: {needed}",
         )
-        for is_spare in {gang.absent[uid].is_spare for uid in gang.absent if uid in gang.plan}:
+        for is_spare in {
+            gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan
+        }:
             self.hits.hit("W spare held" if is_spare else "W expected")
 
-    def _not_early(self, corral: Corral, refuse: Refuse) -> None:
+    def _not_early(self, corral: Corral, refuse: RejectBind) -> None:
         """F9: no deadline passes before its time."""
         life = life_of(corral)
         key = key_of(life, refuse.uid)
@@ -305,7 +307,7 @@ class Checks:
 
     def _binding_is_booked(self, life: Life) -> None:
         """I1: whatever is being bound for a gang is on the books there."""
-        cluster = life.engine.cluster
+        cluster = life.engine.books
         waiting = {pod.uid for pod in pods_of(life) if is_waiting(pod)} if life.binding else ()
         for uid in life.binding:
             if uid in waiting and key_of(life, uid) is not None and uid in life.posted:
@@ -330,21 +332,21 @@ class Checks:
     def _plans(self, life: Life) -> None:
         """I1, I4: what is held fits beside what runs, on nodes that are there and together."""
         engine = life.engine
-        if not engine.cluster.held:
+        if not engine.books.held:
             return
         nodes: dict[str, Any] = life.streams["Node"].mirror
         pods: dict[str, Any] = life.streams["Pod"].mirror
         planned = {uid: gang for gang in engine.ledger.gangs.values() for uid in gang.plan}
         waiting = [
             (uid, booking, gang)
-            for uid, booking in engine.cluster.held.items()
+            for uid, booking in engine.books.held.items()
             if (gang := planned.get(uid)) is not None and uid not in gang.posted
         ]
         taken = totals_by_node(
             [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
             + [
                 (booking.node, amounts_of(engine, booking.request))
-                for booking in engine.cluster.held.values()
+                for booking in engine.books.held.values()
             ]
         )
         for uid, booking, gang in waiting:
@@ -374,7 +376,7 @@ class Checks:
             bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
             # Who takes a place that is kept has a roll call first.
             is_owed = gang.key in life.engine.ledger.unreviewed
-            absent = () if is_owed else gang.absent.values()
+            absent = () if is_owed else gang.placeholders.values()
             kept = (each.member for each in absent if not each.is_spare)
             like = [each.pod for each in kept if each.role == role_of(role[0])]
             planned = {

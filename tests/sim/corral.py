@@ -23,13 +23,13 @@ from app.state.effects import (
     BindOutcome,
     Delete,
     Effect,
+    EmitEvent,
     Evict,
-    Refuse,
-    Report,
+    RejectBind,
+    Requeue,
     Ungate,
     UngateFailed,
     UngateOutcome,
-    Wake,
 )
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer
@@ -322,12 +322,12 @@ class Corral:
                 life.posted[effect.uid] = effect.node
                 life.binding[effect.uid] = life.binding.get(effect.uid, 0) + 1
                 self._work(self._binding(effect))
-            case Refuse():
+            case RejectBind():
                 self._history.say(f"{self.name}: refuses {effect.uid}: {effect.sentence}")
                 self._answer(effect.uid, effect.sentence)
-            case Report():
+            case EmitEvent():
                 self._history.say(f"{self.name}: reports {effect.reason}: {effect.sentence}")
-            case Wake() if self.is_leading:
+            case Requeue() if self.is_leading:
                 if effect.uid not in life.wakes:
                     life.wakes[effect.uid] = effect
                     pause = WAKE_EVERY * len(life.wakes)

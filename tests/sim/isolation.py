@@ -18,7 +18,7 @@ from app import dialects
 from app.dialects.membership import GangKey
 from app.kube.core.objects import JobRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
-from app.state.effects import Bind, Effect, Refuse, Ungate, Wake
+from app.state.effects import Bind, Effect, RejectBind, Requeue, Ungate
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
@@ -65,13 +65,13 @@ class Isolation:
     def takes(self, life: Life, subject: Subject) -> None:
         """Remember what might change."""
         engine = life.engine
-        self._held = {uid: booking.node for uid, booking in engine.cluster.held.items()}
+        self._held = {uid: booking.node for uid, booking in engine.books.held.items()}
         if subject is None:
             return
         self._plans = _plans(engine)
         uid = subject if isinstance(subject, str) else _uid_of(subject)
         self._key = engine.ledger.gang_of.get(uid)
-        self._was_bound = uid in engine.cluster.bound
+        self._was_bound = uid in engine.books.bound
 
     def taken(self, life: Life, subject: Subject, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
@@ -83,7 +83,7 @@ class Isolation:
             self._event(life, subject, subject.record)
 
     def _nothing_moves(self, life: Life) -> None:
-        held = life.engine.cluster.held
+        held = life.engine.books.held
         for uid, node in self._held.items():
             now = held.get(uid)
             require(
@@ -96,7 +96,7 @@ class Isolation:
         for key, before, now in self._changed(life, (self._key,)):
             require(False, f"I10: a request about {uid} changes the plan of {key}: {before}, {now}")
         for effect in effects:
-            if isinstance(effect, Bind | Refuse | Wake | Ungate) and effect.uid != uid:
+            if isinstance(effect, Bind | RejectBind | Requeue | Ungate) and effect.uid != uid:
                 other = ledger.gang_of.get(effect.uid)
                 require(
                     other is not None and other == self._key,
@@ -123,7 +123,7 @@ class Isolation:
         node: Any = life.streams["Node"].mirror.get(record.node)
         pods: dict[str, Any] = life.streams["Pod"].mirror
         there = [(each.node, each.request) for each in pods.values() if counts(each)]
-        booked = life.engine.cluster.held
+        booked = life.engine.books.held
         there += [
             (record.node, amounts_of(life.engine, booked[uid].request) if uid in booked else ())
             for uid, on in self._held.items()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.kube.watch.events import Kind
-from app.state.effects import Wake
+from app.state.effects import Requeue
 from app.state.engine import Engine
 from tests.sim.watch import Stream
 
@@ -31,7 +31,7 @@ class Life:
     desk: dict[str, Held] = field(default_factory=dict)
     posted: dict[str, str] = field(default_factory=dict)  # uid -> node: bindings begun or done
     binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
-    wakes: dict[str, Wake] = field(default_factory=dict)
+    wakes: dict[str, Requeue] = field(default_factory=dict)
     inputs: int = 0
     last_now: float = 0.0
     slept_until: float = 0.0

@@ -35,7 +35,7 @@ def check_nobody_is_forgotten(
     Raises: Violation.
     """
     corrals = list(corrals)
-    marks = [mark for corral in corrals for mark in corral.engine.earmarks.of.items()]
+    marks = [mark for corral in corrals for mark in corral.engine.starvation.of.items()]
     in_vain = _held_in_vain(corrals, is_hopeless)
     for key, members in gangs(api).items():
         if any(map(is_hopeless, members)):
@@ -71,8 +71,8 @@ def _expected(
         if corral.is_leading
         for gang in corral.engine.ledger.gangs.values()
         if gang.key != key
-        for uid in gang.absent
-        if (booking := corral.engine.cluster.held.get(uid)) is not None
+        for uid in gang.placeholders
+        if (booking := corral.engine.books.held.get(uid)) is not None
     )
 
 
@@ -86,10 +86,10 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
         for gang in corral.engine.ledger.gangs.values():
             members = everyone.get(gang.key, [])
             live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
-            spares = sum(each.is_spare for each in gang.absent.values())
+            spares = sum(each.is_spare for each in gang.placeholders.values())
             asked = max((_claim(pod).life.spares for pod in live), default=0)
             require(spares <= asked, f"I7: {gang.key} has {spares} spares, it asks for {asked}")
-            kept = len(gang.absent) - spares
+            kept = len(gang.placeholders) - spares
             lacks = _declared(api, gang.key, members) - len(live) if kept else 0
             require(kept <= lacks, f"I7: {kept} places are kept for {gang.key}, it lacks {lacks}")
 
@@ -100,7 +100,7 @@ def check_books(api: ApiServer, corrals: Iterable[Corral]) -> None:
     for corral in corrals:
         if corral.life is None:
             raise Violation(f"L4: {corral.name} is not up")
-        ours = {uid: each.node for uid, each in corral.engine.cluster.bound.items()}
+        ours = {uid: each.node for uid, each in corral.engine.books.bound.items()}
         require(ours == bound, f"L4: {corral.name} has {ours} on its books, not {bound}")
         shadow(corral.life, corral.now)
 
@@ -110,8 +110,8 @@ def check_empty(corrals: Iterable[Corral]) -> None:
     for corral in corrals:
         engine = corral.engine
         left = {
-            "held": engine.cluster.held,
-            "bound": engine.cluster.bound,
+            "held": engine.books.held,
+            "bound": engine.books.bound,
             "gangs": engine.ledger.gangs,
             "members": engine.ledger.gang_of,
             "jobs": engine.ledger.jobs_of,
@@ -119,7 +119,7 @@ def check_empty(corrals: Iterable[Corral]) -> None:
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")
-        for topology in engine.cluster.topologies.values():
+        for topology in engine.books.topologies.values():
             for books in (topology.capacity.used, topology.capacity.held):
                 require(not books.any(), f"I7: {corral.name}: books are not empty: {books}")
 

@@ -10,7 +10,7 @@ from tests.sim.planted_syntax import Change, Planted
 PLANTED = (
     Planted(
         "app.state.engine.Engine._put_pod",
-        Change("condition", "is_new and pod.node in self.cluster.held_on", becomes="False"),
+        Change("condition", "is_new and pod.node in self.books.held_on", becomes="False"),
         "a gang keeps its plan after a pod bound by others took the capacity reserved for it",
     ),
     Planted(
@@ -22,7 +22,7 @@ PLANTED = (
         "app.state.engine.Engine._drop_node",
         Change(
             "statement",
-            'self.upsets.lose_plans_on(name, f"node {name} has gone", now)',
+            'self.invalidation.lose_plans_on(name, f"node {name} has gone", now)',
             becomes="pass",
         ),
         "plans keep nodes that were deleted",
@@ -31,8 +31,8 @@ PLANTED = (
         "app.state.engine.Engine._unbook",
         Change(
             "statement",
-            "self.holds.capacity_grew([booking.node])",
-            becomes="self.holds.freed_nodes[booking.node] = None",
+            "self.reservations.capacity_grew([booking.node])",
+            becomes="self.reservations.freed_nodes[booking.node] = None",
         ),
         "gangs are not planned again when pods free capacity",
     ),
@@ -45,8 +45,8 @@ PLANTED = (
         "app.state.engine.Engine._replace_all",
         Change(
             "expression",
-            "[*self.cluster.bound, *self.ledger.gang_of]",
-            becomes="[*self.cluster.bound]",
+            "[*self.books.bound, *self.ledger.gang_of]",
+            becomes="[*self.books.bound]",
         ),
         "members deleted while the watch was down are still counted",
     ),
@@ -56,7 +56,7 @@ PLANTED = (
         "rejected members are not remembered, so a new plan does not requeue them",
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.arrive",
+        "app.state.lifecycle.permit.Permit.arrive",
         Change(
             "expression",
             "len(gang.arrived) == gang.awaited and not gang.unplanned()",
@@ -66,12 +66,12 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.expire",
+        "app.state.lifecycle.permit.Permit.expire",
         Change("condition", "now >= first + self.settings.gang_bind_seconds", becomes="False"),
         "held /bind requests wait forever",
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.expire",
+        "app.state.lifecycle.permit.Permit.expire",
         Change(
             "expression",
             "min(gang.arrived.values(), default=math.inf)",
@@ -80,7 +80,7 @@ PLANTED = (
         "held /bind requests are refused too early",
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.expire",
+        "app.state.lifecycle.permit.Permit.expire",
         Change(
             "condition",
             "not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds",
@@ -89,8 +89,8 @@ PLANTED = (
         "a plan that kube-scheduler never uses keeps its reservations forever",
     ),
     Planted(
-        "app.state.lifecycle.reservations.Holds.give_back",
-        Change("expression", "self.cluster.release(uid)", becomes="None"),
+        "app.state.lifecycle.reservations.Reservations.give_back",
+        Change("expression", "self.books.release(uid)", becomes="None"),
         "the reservations of a lost plan are not released",
         is_quick=True,
     ),
@@ -104,7 +104,7 @@ PLANTED = (
         "a lost plan also gives up pods whose binding is in progress",
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.bind_failed",
+        "app.state.lifecycle.permit.Permit.bind_failed",
         Change("statement", "gang.posted.discard(uid)", becomes="pass"),
         "a failed binding still counts as in progress",
     ),
@@ -126,7 +126,9 @@ PLANTED = (
     ),
     Planted(
         "app.state.gang.gang.Gang.has_started",
-        Change("expression", "self.roll.bound or self.posted", becomes="self.roll.bound"),
+        Change(
+            "expression", "self.membership.bound or self.posted", becomes="self.membership.bound"
+        ),
         "a gang whose bindings are in progress counts as not started",
     ),
     Planted(
@@ -150,38 +152,38 @@ PLANTED = (
         "a late member may be placed outside the domain of the running members",
     ),
     Planted(
-        "app.state.cache.assumed_pods.Reservations.begin",
+        "app.state.cache.assumed_pods.AssumedPods.begin",
         Change(
             "condition",
-            "node in self.cluster.held_on and not self.cluster.fits(node, request)",
+            "node in self.books.held_on and not self.books.fits(node, request)",
             becomes="False",
         ),
         "an ordinary pod is bound to capacity reserved for a gang",
     ),
     Planted(
-        "app.state.cache.assumed_pods.Reservations.begin",
+        "app.state.cache.assumed_pods.AssumedPods.begin",
         Change("statement", "self._expires_at[uid] = now + IN_FLIGHT_SECONDS", becomes="pass"),
         "the capacity reserved for an ordinary pod at /bind never expires",
         is_quick=True,
     ),
     Planted(
-        "app.state.cache.assumed_pods.Reservations.end",
-        Change("expression", "self.cluster.release(uid) is not None", becomes="True"),
+        "app.state.cache.assumed_pods.AssumedPods.end",
+        Change("expression", "self.books.release(uid) is not None", becomes="True"),
         "the capacity reserved for an ordinary pod at /bind expires but is not released",
     ),
     Planted(
-        "app.state.cache.books.Cluster.bind",
+        "app.state.cache.books.Books.bind",
         Change("statement", "self.release(uid)", becomes="pass"),
         "a bound pod keeps the capacity reserved for it before",
     ),
     Planted(
-        "app.state.cache.rejected_pods.TurnedAway.woken",
+        "app.state.cache.rejected_pods.RejectedPods.woken",
         Change("condition", "fits[request]", becomes="False"),
         "ordinary pods rejected because of a reservation are never requeued",
     ),
     Planted(
-        "app.state.lifecycle.invalidation.Upsets.lose_overcommitted",
-        Change("condition", "not self.cluster.is_overcommitted(node)", becomes="False"),
+        "app.state.lifecycle.invalidation.Invalidation.lose_overcommitted",
+        Change("condition", "not self.books.is_overcommitted(node)", becomes="False"),
         "a gang loses its plan to a foreign binding although both fit",
     ),
     Planted(
@@ -218,7 +220,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.plan.starvation.Earmarks.review",
+        "app.state.plan.starvation.Starvation.review",
         Change("expression", "self.settings.starvation_seconds", becomes="1e9"),
         "small gangs may overtake a large gang forever",
         is_quick=True,
@@ -237,7 +239,9 @@ PLANTED = (
     ),
     Planted(
         "app.state.lifecycle.placeholders._expect_declared",
-        Change("expression", "sum(each.is_spare for each in gang.absent.values())", becomes="0"),
+        Change(
+            "expression", "sum(each.is_spare for each in gang.placeholders.values())", becomes="0"
+        ),
         "a gang gets more spares each time its members are counted",
         is_quick=True,
     ),
@@ -257,7 +261,7 @@ PLANTED = (
         "a JobSet starts before all its Jobs exist",
     ),
     Planted(
-        "app.state.lifecycle.permit.Barrier.arrive",
+        "app.state.lifecycle.permit.Permit.arrive",
         Change("expression", "not gang.unplanned()", becomes="now > gang.complete_at + 9"),
         "the first attempt to bind a gang fails and a later one succeeds",
         is_quick=True,

@@ -18,9 +18,9 @@ def state_of(engine: Engine) -> dict[str, Any]:
     """What must not change by hearing something again."""
     ledger = engine.ledger
     return {
-        "nodes": dict(engine.cluster.nodes),
-        "bound": dict(engine.cluster.bound),
-        "held": dict(engine.cluster.held),
+        "nodes": dict(engine.books.nodes),
+        "bound": dict(engine.books.bound),
+        "held": dict(engine.books.held),
         "members": dict(ledger.gang_of),
         "gangs": {
             str(key) + key.epoch: (
@@ -47,7 +47,7 @@ def shadow(life: Life, now: float) -> None:
         fresh.apply(Listed(kind, records), now)
     fresh.tick(now)
     pairs = (
-        ("nodes", engine.cluster.nodes, fresh.cluster.nodes),
+        ("nodes", engine.books.nodes, fresh.books.nodes),
         ("bound", _bookings(engine), _bookings(fresh)),
         ("members", engine.ledger.gang_of, fresh.ledger.gang_of),
         ("jobs", engine.ledger.jobs, fresh.ledger.jobs),
@@ -64,10 +64,10 @@ def shadow(life: Life, now: float) -> None:
 def check_books(life: Life) -> None:
     """I1, I7: the books are the sums of the records, and no column is what it cannot be."""
     engine = life.engine
-    engine.cluster.refresh()
+    engine.books.refresh()
     differences = engine.differences()
     require(not differences, f"books: {differences}")
-    for topology in engine.cluster.topologies.values():
+    for topology in engine.books.topologies.values():
         invariants.check(topology.tree, topology.capacity)
     _check_bounds(life)
 
@@ -77,7 +77,7 @@ def _check_bounds(life: Life) -> None:
     engine, ledger = life.engine, life.engine.ledger
     pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
     require(ledger.gang_of.keys() <= pods, "I11: members are remembered that are gone")
-    require(engine.cluster.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
+    require(engine.books.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
     for name in ("plannable", "planned", "misinformed"):
         keys = getattr(ledger, name, {}).keys()
         if name == "misinformed":
@@ -86,7 +86,7 @@ def _check_bounds(life: Life) -> None:
 
 
 def _bookings(engine: Engine) -> dict[str, Any]:
-    bound = engine.cluster.bound.items()
+    bound = engine.books.bound.items()
     return {uid: (each.node, amounts_of(engine, each.request)) for uid, each in bound}
 
 
@@ -96,7 +96,7 @@ def _unequal(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 
 def _roll(gang: Gang) -> dict[str, Any]:
-    roll = gang.roll
+    roll = gang.membership
     return {
         "bound": sorted(member.pod.uid for member in roll.bound),
         "unbound": [member.pod.uid for member in roll.unbound],

@@ -126,7 +126,9 @@ def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
 
 def places_held(gang: Gang) -> int:
     """Places held for members, spares not among them."""
-    return sum(not (uid in gang.absent and gang.absent[uid].is_spare) for uid in gang.plan)
+    return sum(
+        not (uid in gang.placeholders and gang.placeholders[uid].is_spare) for uid in gang.plan
+    )
 
 
 def role_of(pod: PodRecord) -> tuple[object, ...]:
@@ -142,7 +144,7 @@ def domain(node: NodeRecord, level: str) -> str:
 
 
 def amounts_of(engine: Engine, request: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    names = engine.cluster.axis.names
+    names = engine.books.axis.names
     return tuple((names[row], amount) for row, amount in enumerate(request) if amount)
 
 

@@ -18,11 +18,11 @@ from app.state.effects import (
     Bound,
     Delete,
     Evict,
+    Requeue,
     Ungate,
     Ungated,
     UngateFailed,
     UngateOutcome,
-    Wake,
 )
 from tests.sim.api import ApiServer, Refused
 from tests.sim.calls import Call, Unanswered, Work
@@ -44,7 +44,7 @@ class Writes:
     name: str
     _posting: Callable[[Bind], None]
 
-    def wake(self, wake: Wake) -> Work:
+    def wake(self, wake: Requeue) -> Work:
         def patch() -> None:
             self._api.annotate(wake.name, wake.uid, {own.WAKE: f"{self._clock.now}"})
 

@@ -45,7 +45,7 @@ class Offers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class Filled:
     """What domains get."""
 
     domains: Rows
@@ -56,13 +56,13 @@ class Taken:
     """The domain that gets the leader."""
 
 
-def take(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken | None:
+def fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Filled | None:
     """Fills the domains in order until `need` is reached; None if all of them do not suffice.
 
     Source: kueue.md 2.7, assign.
     """
     if offers.may_lead is None:
-        return _fill(offers, order, need, strategy)
+        return _filled_in_order(offers, order, need, strategy)
     order = leader_first(offers, order, need)
     domains: list[int] = []
     counts: list[int] = []
@@ -78,11 +78,11 @@ def take(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken | 
         counts.append(min(led, need))
         need -= counts[-1]
         if offers.may_lead[domain]:
-            rest = _fill(offers, order[place + 1 :], need, strategy)
+            rest = _filled_in_order(offers, order[place + 1 :], need, strategy)
             if rest is None:
                 return None
             first = _taken(domains, counts, domain)
-            return Taken(
+            return Filled(
                 np.concatenate([first.domains, rest.domains]),
                 np.concatenate([first.counts, rest.counts]),
                 domain,
@@ -128,7 +128,7 @@ def _same_score(offers: Offers, order: Rows) -> int:
     return int(differs.argmax()) if differs.any() else order.size
 
 
-def _fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken | None:
+def _filled_in_order(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Filled | None:
     """Fills domains without a leader: whole ones, then the one that takes what is left."""
     counts = offers.counts[order]
     running = counts.cumsum()
@@ -143,8 +143,8 @@ def _fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Taken |
         assert best is not None, "the one at the edge takes it"
         domains[edge] = order[edge + best]
     taken[edge] = left
-    return Taken(domains, taken)
+    return Filled(domains, taken)
 
 
-def _taken(domains: list[int], counts: list[int], leader: int) -> Taken:
-    return Taken(np.array(domains, dtype=np.intp), np.array(counts, dtype=np.int64), leader)
+def _taken(domains: list[int], counts: list[int], leader: int) -> Filled:
+    return Filled(np.array(domains, dtype=np.intp), np.array(counts, dtype=np.int64), leader)

@@ -46,7 +46,7 @@ class Options:
     """
 
 
-class Room:
+class View:
     """The books, less what the search's own earlier units assume."""
 
     __slots__ = ("_assumed", "_inside", "capacity", "masks", "options", "tree")
@@ -84,9 +84,9 @@ class Room:
         for row in {row for request in requests for row in _asked(request)}:
             self._assumed.setdefault(row, np.zeros(len(self.tree.nodes), dtype=np.int64))
 
-    def share(self, room: Room, slots: slice) -> None:
+    def share(self, view: View, slots: slice) -> None:
         """Sees from now on what another room assumes on its part of that room's slots."""
-        self._assumed = {row: amounts[slots] for row, amounts in room._assumed.items()}
+        self._assumed = {row: amounts[slots] for row, amounts in view._assumed.items()}
 
     def free(self, rows: Sequence[int], slots: Rows | None = None) -> list[Counts]:
         """What is left of some resources, to be read only. Shapes: each (N,) or (len(slots),)."""

@@ -52,7 +52,7 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Uneven:
+class ExplicitTree:
     """The tree, and what was left out of it."""
 
     tree: Tree
@@ -64,12 +64,12 @@ class Uneven:
     """One sentence each."""
 
 
-def build_uneven(
+def build_explicit(
     domains: Sequence[Domain],
     nodes: Mapping[str, Mapping[str, str]],
     generation: int,
     level_of_tier: Mapping[int, str] | None = None,
-) -> Uneven:
+) -> ExplicitTree:
     """A tree over the nodes that domains claim; equal for equal inputs in any order.
 
     `nodes` maps a node's name to its labels. Tiers without a level key are called "tier-<n>".
@@ -87,7 +87,7 @@ def build_uneven(
     tiers = sorted({domain.tier for domain in by_name.values()}, reverse=True)
     keys = {tier: (level_of_tier or {}).get(tier, f"tier-{tier}") for tier in tiers}
     paths = {node: [*_path(home, tiers, by_name, parents), node] for node, home in homes.items()}
-    return Uneven(
+    return ExplicitTree(
         tree=build([*keys.values(), NODE_LEVEL], paths, generation),
         level_of_tier=keys,
         outside=tuple(sorted(set(nodes) - set(homes))),

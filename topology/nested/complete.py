@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from topology.fit.unit import units_of
-from topology.fit.view import Options, Room
+from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Gang
@@ -58,7 +58,7 @@ def complete(
     search.check_generation(tree, capacity)
     first: NoFit | None = None
     if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
-        placed, first = _one_by_one(Room(tree, capacity, masks, options), gang, kept)
+        placed, first = _one_by_one(View(tree, capacity, masks, options), gang, kept)
         if first is None:
             return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))
         if not placed or options.tries == 0:
@@ -71,7 +71,7 @@ def complete(
         for name, slots in staying(leaf.unit, kept).items()
         if slots
     }
-    walk = Walk(Room(tree, capacity, masks, options), root, stay)
+    walk = Walk(View(tree, capacity, masks, options), root, stay)
     if walk.run():
         return walk.placement(gang)
     why = walk.no_fit()
@@ -80,14 +80,14 @@ def complete(
 
 
 def _one_by_one(
-    room: Room, gang: Gang, kept: Mapping[str, Kept]
+    view: View, gang: Gang, kept: Mapping[str, Kept]
 ) -> tuple[list[PodSetPlacement], NoFit | None]:
     """Each unit completed as if the earlier ones were there already; and why one is not."""
     placed: list[PodSetPlacement] = []
-    for unit in units_of(room.tree, gang, room.options.unconstrained):
-        answer = completed(room, unit, kept)
+    for unit in units_of(view.tree, gang, view.options.unconstrained):
+        answer = completed(view, unit, kept)
         if isinstance(answer, NoFit):
             return placed, replace(answer, is_proven=False)
-        search.assume(room, unit, [replace(one, slots=added(one, kept)) for one in answer])
+        search.assume(view, unit, [replace(one, slots=added(one, kept)) for one in answer])
         placed += answer
     return placed, None

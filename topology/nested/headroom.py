@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from topology.fit import fit
-from topology.fit.view import Room
+from topology.fit.view import View
 from topology.model.resources import Counts, Rows
 from topology.nested.parts import Kind
 
@@ -22,15 +22,15 @@ class Headroom:
 
     __slots__ = ("_by_kind", "_room")
 
-    def __init__(self, room: Room, kinds: Iterable[Kind]) -> None:
-        self._room = room
+    def __init__(self, view: View, kinds: Iterable[Kind]) -> None:
+        self._room = view
         self._by_kind: dict[Kind, list[Counts]] = {}
         for kind in kinds:
             if kind not in self._by_kind:
                 pods = self._pods(kind, None)
                 self._by_kind[kind] = [
                     np.add.reduceat(pods, starts) if starts.size else pods
-                    for starts in room.tree.starts
+                    for starts in view.tree.starts
                 ]
 
     def pods(self, kind: Kind, level: int) -> Counts:

@@ -15,14 +15,14 @@ from numpy import typing as npt
 
 from topology.fit import order
 from topology.fit.unit import Lead, Unit
-from topology.fit.view import Room
+from topology.fit.view import View
 from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
 from topology.model.resources import PODS_ROW, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part
-from topology.nested.subtree import Cut, Scope, cut, domains_in
+from topology.nested.subtree import Cut, Subtree, cut, domains_in
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
 from topology.pod_set import search
@@ -41,45 +41,45 @@ class Held:
 
 
 @dataclass(slots=True, eq=False)
-class Board:
+class WalkState:
     """One walk's books."""
 
-    room: Room
+    view: View
     root: Part
     kept: Mapping[str, Kept] = field(default_factory=dict)
     """Pods of the gang that are on the books already and stay where they are."""
     held: dict[int, Held] = field(default_factory=dict)
     """id of a leaf -> its place."""
-    scopes: dict[int, Scope] = field(default_factory=dict)
+    scopes: dict[int, Subtree] = field(default_factory=dict)
     """id of a group -> the domain its members are in, or are being placed in."""
     headroom: Headroom = field(init=False)
-    _cuts: dict[Scope, Cut] = field(default_factory=dict)
+    _cuts: dict[Subtree, Cut] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         kinds = dict.fromkeys(kind for leaf in self.root.leaves() for kind in _kinds(leaf))
-        self.room.expect(request for request, _ in kinds)
-        self.headroom = Headroom(self.room, kinds)
+        self.view.expect(request for request, _ in kinds)
+        self.headroom = Headroom(self.view, kinds)
 
     def is_placed(self, part: Part) -> bool:
         return id(part) in (self.scopes if part.unit is None else self.held)
 
-    def place(self, unit: Unit, scope: Scope) -> tuple[PodSetPlacement, ...] | NoFit:
-        here = self._cuts.get(scope)
+    def place(self, unit: Unit, subtree: Subtree) -> tuple[PodSetPlacement, ...] | NoFit:
+        here = self._cuts.get(subtree)
         if here is None:
-            here = self._cuts[scope] = cut(self.room, scope)
-        if self.room.options.order is not DomainOrder.TIGHTEST and scope.level >= unit.first:
+            here = self._cuts[subtree] = cut(self.view, subtree)
+        if self.view.options.order is not DomainOrder.TIGHTEST and subtree.level >= unit.first:
             # The walk has chosen the domain; inside it the nodes are filled as without a level.
-            unit = replace(unit, strategy=self.room.options.unconstrained)
-        answer = search.place(here.room, unit)
+            unit = replace(unit, strategy=self.view.options.unconstrained)
+        answer = search.place(here.view, unit)
         if isinstance(answer, NoFit):
             return answer
         return tuple(here.widened(placed) for placed in answer)
 
-    def put(self, part: Part, unit: Unit, scope: Scope) -> tuple[PodSetPlacement, ...] | NoFit:
+    def put(self, part: Part, unit: Unit, subtree: Subtree) -> tuple[PodSetPlacement, ...] | NoFit:
         """A place in a scope for a part, with as many pods as the unit: beside its kept ones."""
         if not has_kept(part, self.kept):
-            return self.place(unit, scope)
-        return completed(self.room, unit, self.kept, slice(*scope.slots))
+            return self.place(unit, subtree)
+        return completed(self.view, unit, self.kept, slice(*subtree.slots))
 
     def hold(self, part: Part, held: Held) -> None:
         self.held[id(part)] = held
@@ -92,15 +92,15 @@ class Board:
         requests = {one.name: one.request for one in held.unit.pod_sets}
         for placed in held.placed:
             slots = added(placed, self.kept)
-            self.room.assume(requests[placed.pod_set], slots, times)
+            self.view.assume(requests[placed.pod_set], slots, times)
             self.headroom.renew(slots.indices)
 
-    def candidates(self, part: Part, scope: Scope, level: int) -> list[int]:
+    def candidates(self, part: Part, subtree: Subtree, level: int) -> list[int]:
         """Domains of a level inside the scope that may take a part, best first."""
-        tree = self.room.tree
-        start, end = domains_in(tree, scope, level)
+        tree = self.view.tree
+        start, end = domains_in(tree, subtree, level)
         may_fit = np.ones(end - start, dtype=np.bool_)
-        home = self.home(part, scope, level)
+        home = self.home(part, subtree, level)
         if home.size:
             may_fit[:] = False
             is_required = not part.may_spread and level == part.levels[-1]
@@ -110,22 +110,22 @@ class Board:
             may_fit &= self.headroom.pods(kind, level)[start:end] >= pods
         candidates: Rows = may_fit.nonzero()[0] + start
         if candidates.size > 1:
-            how = self.room.options.order
+            how = self.view.options.order
             candidates = order.for_group(
                 tree,
                 how,
                 candidates,
                 level,
-                scope.level,
+                subtree.level,
                 lambda at, of: self._urgency(part, at, of),
             )
         return [int(domain) for domain in candidates]
 
-    def home(self, part: Part, scope: Scope, level: int) -> Rows:
+    def home(self, part: Part, subtree: Subtree, level: int) -> Rows:
         """Domains of a level inside a scope that hold kept pods of a part, if these bind it."""
-        if not self.kept or not self.room.options.kept_bind:
+        if not self.kept or not self.view.options.kept_bind:
             return np.zeros(0, dtype=np.intp)
-        start, end = scope.slots
+        start, end = subtree.slots
         slots = [
             slot
             for leaf in part.leaves()
@@ -134,26 +134,28 @@ class Board:
             for slot, _ in stays
             if start <= slot < end
         ]
-        return self.room.tree.domain_of[level][np.array(slots, dtype=np.intp)]
+        return self.view.tree.domain_of[level][np.array(slots, dtype=np.intp)]
 
-    def has_room(self, part: Part, scope: Scope) -> bool:
+    def has_room(self, part: Part, subtree: Subtree) -> bool:
         """False: the scope certainly does not take a part."""
-        level = max(scope.level, 0)
-        start, end = domains_in(self.room.tree, scope, level)
+        level = max(subtree.level, 0)
+        start, end = domains_in(self.view.tree, subtree, level)
         return all(
             int(self.headroom.pods(kind, level)[start:end].sum()) >= pods
             for kind, pods in part.demand
         )
 
-    def every_way(self, unit: Unit, scope: Scope) -> Iterator[tuple[PodSetPlacement, ...] | None]:
+    def every_way(
+        self, unit: Unit, subtree: Subtree
+    ) -> Iterator[tuple[PodSetPlacement, ...] | None]:
         """Every way to put what is missing of a unit on the nodes of a scope.
 
         None: one that cuts a slice, which the caller counts like any other.
         """
-        tree, stays = self.room.tree, staying(unit, self.kept)
+        tree, stays = self.view.tree, staying(unit, self.kept)
         here = stays[unit.workers.name]
         missing = unit.workers.pods - sum(pods for _, pods in here)
-        for way in _ways_over(self._takes(unit.workers, scope), missing):
+        for way in _ways_over(self._takes(unit.workers, subtree), missing):
             together = Counter(dict(here))
             together.update(dict(way))
             workers = sorted(together.items())
@@ -164,15 +166,15 @@ class Board:
                 leads = None if unit.leader is None else stays[unit.leader.name][0][0]
                 yield over_nodes(tree, unit, workers, leads)
                 continue
-            for slot, _ in self._takes(unit.leader, scope):
+            for slot, _ in self._takes(unit.leader, subtree):
                 if self._takes_both(unit, slot, dict(way).get(slot, 0)):
                     yield over_nodes(tree, unit, workers, slot)
 
-    def _takes(self, pods: PodSet | Lead, scope: Scope) -> list[tuple[int, int]]:
+    def _takes(self, pods: PodSet | Lead, subtree: Subtree) -> list[tuple[int, int]]:
         """(slot, pods of this kind it takes) of the nodes that take any."""
-        start, end = scope.slots
+        start, end = subtree.slots
         kind = (pods.request, pods.shape)
-        takes = self.headroom.pods(kind, self.room.tree.node_level)[start:end]
+        takes = self.headroom.pods(kind, self.view.tree.node_level)[start:end]
         return [(slot, most) for slot, most in enumerate(takes.tolist(), start) if most]
 
     def _takes_both(self, unit: Unit, slot: int, workers: int) -> bool:
@@ -183,12 +185,12 @@ class Board:
             for row, amount in enumerate(request):
                 asked[row] += amount * pods
         rows = [row for row, amount in asked.items() if amount]
-        free = self.room.free(rows, np.array([slot], dtype=np.intp))
+        free = self.view.free(rows, np.array([slot], dtype=np.intp))
         return all(asked[row] <= left[0] for row, left in zip(rows, free, strict=True))
 
     def _urgency(self, part: Part, level: int, domains: Rows) -> npt.NDArray[np.float64]:
         """How far a part would fill each domain, 1 to the brim. Shapes: domains (D,) -> (D,)."""
-        if self.room.options.order is DomainOrder.MOST_USED:
+        if self.view.options.order is DomainOrder.MOST_USED:
             return self._share(part, level)[domains]
         filled = np.zeros(domains.size)
         for kind, pods in part.demand:
@@ -198,45 +200,45 @@ class Board:
 
     def _share(self, part: Part, level: int) -> npt.NDArray[np.float64]:
         """Of what each domain has, the share in use with all pods of a part: mean of resources."""
-        room, wanted = self.room, dict[int, int]()
+        view, wanted = self.view, dict[int, int]()
         for leaf in part.leaves():
             assert leaf.unit is not None, "a leaf has a unit"
             for one in leaf.unit.pod_sets:
                 for row, amount in enumerate(one.request):
                     if row != PODS_ROW and amount:
                         wanted[row] = wanted.get(row, 0) + amount * one.pods
-        rows, starts = list(wanted), room.tree.starts[level]
-        is_open, has = room.capacity.is_open, room.capacity.allocatable
+        rows, starts = list(wanted), view.tree.starts[level]
+        is_open, has = view.capacity.is_open, view.capacity.allocatable
         share = np.zeros(starts.size)
-        for row, free in zip(rows, room.free(rows), strict=True):
+        for row, free in zip(rows, view.free(rows), strict=True):
             here = np.where(is_open, has[row], 0) if row < has.shape[0] else np.zeros(is_open.size)
             offered = np.add.reduceat(here.astype(np.float64), starts)
             left = np.add.reduceat(np.where(is_open, free, 0).astype(np.float64), starts)
             share += (offered - left + wanted[row]) / np.maximum(offered, 1) / len(rows)
         return share
 
-    def packing(self, part: Part, scope: Scope) -> Packing | NoPacking:
+    def packing(self, part: Part, subtree: Subtree) -> Packing | NoPacking:
         """Nodes for all members at once, or that there are none."""
         floors = [member.floor.workers for member in part.members if member.floor is not None]
         stays = [sum(pods for _, pods in self.kept.get(one.name, ())) for one in floors]
         rows = sorted({row for one in floors for row, amount in enumerate(one.request) if amount})
-        start, end = scope.slots
+        start, end = subtree.slots
         requests = [
             [one.request[row] if row < len(one.request) else 0 for row in rows] for one in floors
         ]
         return pack(
-            np.array(self.room.free(rows, np.arange(start, end)), dtype=np.int64),
+            np.array(self.view.free(rows, np.arange(start, end)), dtype=np.int64),
             np.array(requests, dtype=np.int64),
-            np.array([self.room.may_host(one.shape)[start:end] for one in floors]),
+            np.array([self.view.may_host(one.shape)[start:end] for one in floors]),
             [one.pods - pods for one, pods in zip(floors, stays, strict=True)],
             CELLS,
         )
 
-    def shortage(self, part: Part, scope: Scope, level: int) -> NoFit:
+    def shortage(self, part: Part, subtree: Subtree, level: int) -> NoFit:
         """Of the kind that lacks most, what the best domain of a level takes; -1: all together."""
-        room, worst = self.room, None
+        view, worst = self.view, None
         for kind, pods in part.demand:
-            start, end = domains_in(room.tree, scope, max(level, 0))
+            start, end = domains_in(view.tree, subtree, max(level, 0))
             takes = self.headroom.pods(kind, max(level, 0))[start:end]
             most = int(takes.sum()) if level < 0 else int(takes.max(initial=0))
             if worst is None or most * worst[1] < worst[2] * pods:
@@ -246,11 +248,11 @@ class Board:
         assert leaf.unit is not None, "a leaf has a unit"
         return NoFit(
             pod_set=leaf.unit.workers.name,
-            level="" if level < 0 else room.tree.levels[level],
+            level="" if level < 0 else view.tree.levels[level],
             needed=worst[1],
             available=worst[2],
-            excluded=room.excluded(leaf.unit),
-            nodes=int(np.count_nonzero(room.capacity.is_open)),
+            excluded=view.excluded(leaf.unit),
+            nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
 
 

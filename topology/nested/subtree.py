@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topology.fit.view import Options, Room
+from topology.fit.view import Options, View
 from topology.model.answer import PodSetPlacement
 from topology.model.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Subtree:
     """A domain, or all nodes: `level` -1, which is wider than any level."""
 
     level: int
@@ -29,20 +29,20 @@ class Scope:
     """First slot, and one past the last."""
 
 
-def whole(tree: Tree) -> Scope:
+def whole(tree: Tree) -> Subtree:
     """All nodes."""
-    return Scope(-1, 0, (0, len(tree.nodes)))
+    return Subtree(-1, 0, (0, len(tree.nodes)))
 
 
-def scope_of(tree: Tree, level: int, domain: int) -> Scope:
+def subtree_of(tree: Tree, level: int, domain: int) -> Subtree:
     """The scope of one domain."""
     slots = tree.slots(level, domain)
-    return Scope(level, domain, (slots.start, slots.stop))
+    return Subtree(level, domain, (slots.start, slots.stop))
 
 
-def domains_in(tree: Tree, scope: Scope, level: int) -> tuple[int, int]:
+def domains_in(tree: Tree, subtree: Subtree, level: int) -> tuple[int, int]:
     """First domain of a level inside a scope, or around it, and one past the last."""
-    start, end = scope.slots
+    start, end = subtree.slots
     if start == end:
         return 0, 0
     domain_of = tree.domain_of[level]
@@ -53,7 +53,7 @@ def domains_in(tree: Tree, scope: Scope, level: int) -> tuple[int, int]:
 class Cut:
     """The room inside one scope, and how its indices become those of the whole tree."""
 
-    room: Room
+    view: View
     start: int
     """Slot 0 of the cut."""
     first_domains: tuple[int, ...]
@@ -69,25 +69,25 @@ class Cut:
         )
 
 
-def cut(room: Room, scope: Scope) -> Cut:
+def cut(view: View, subtree: Subtree) -> Cut:
     """What is inside a scope; what the room assumes is seen there, also what it assumes later.
 
     Only resources the room has assumed something of, or nothing of all of them, are seen:
     `Room.expect` before.
     """
-    if scope.level < 0:
-        return Cut(room, 0, (0,) * len(room.tree.levels))
-    start, end = scope.slots
-    ranges = [domains_in(room.tree, scope, level) for level in range(len(room.tree.levels))]
-    tree = _tree(room.tree, start, end, ranges)
+    if subtree.level < 0:
+        return Cut(view, 0, (0,) * len(view.tree.levels))
+    start, end = subtree.slots
+    ranges = [domains_in(view.tree, subtree, level) for level in range(len(view.tree.levels))]
+    tree = _tree(view.tree, start, end, ranges)
     here = slice(start, end)
-    inside = Room(
+    inside = View(
         tree,
-        room.capacity.part(tree, here),
-        {shape: mask[here] for shape, mask in room.masks.items()},
-        _options(room.options, here),
+        view.capacity.part(tree, here),
+        {shape: mask[here] for shape, mask in view.masks.items()},
+        _options(view.options, here),
     )
-    inside.share(room, here)
+    inside.share(view, here)
     return Cut(inside, start, tuple(first for first, _ in ranges))
 
 

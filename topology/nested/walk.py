@@ -31,15 +31,15 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from topology.fit.unit import Unit, part_of
-from topology.fit.view import Options, Room
+from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Pairs, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import Part, grown, is_nested, root_of, wanted
-from topology.nested.state import Board, Held, over_nodes
-from topology.nested.subtree import Scope, scope_of, whole
+from topology.nested.state import Held, WalkState, over_nodes
+from topology.nested.subtree import Subtree, subtree_of, whole
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing
 from topology.pod_set import search
@@ -77,7 +77,7 @@ def find(
         first = answer
     search.check_generation(tree, capacity)
     root = root_of(tree, gang, options.unconstrained)
-    walk = Walk(Room(tree, capacity, masks, options), root)
+    walk = Walk(View(tree, capacity, masks, options), root)
     if not walk.run():
         why = walk.no_fit()
         if first is None:
@@ -90,11 +90,11 @@ def find(
 class Walk:
     """One search: what it has placed so far, and what it may still try."""
 
-    room: Room
+    view: View
     root: Part
     stay: Mapping[str, Kept] = field(default_factory=dict)
     """Pods of the gang that are on the books already and stay where they are."""
-    board: Board = field(init=False)
+    state: WalkState = field(init=False)
     is_whole: bool = True
     """Round 1: nothing is left out."""
     is_thorough: bool = False
@@ -111,34 +111,34 @@ class Walk:
     """What takes places back when it is closed, so it lives as long as they are wanted."""
 
     def __post_init__(self) -> None:
-        self.board = Board(self.room, self.root, self.stay)
+        self.state = WalkState(self.view, self.root, self.stay)
 
     def run(self) -> bool:
         """Places the root; whether all that is needed has a place."""
         rounds = [(False, False), (False, True)]
-        if self.root.is_elastic and not self.room.options.floor_first:
+        if self.root.is_elastic and not self.view.options.floor_first:
             rounds.insert(0, (True, False))
-        left = self.room.options.tries
+        left = self.view.options.tries
         for index, (self.is_whole, self.is_thorough) in enumerate(rounds):
             self.tries = share = left // (len(rounds) - index)
             self.is_cut_short = False
             if not self.is_thorough:
                 self.failure = None
             root = wanted(self.root) if self.root.is_optional else self.root
-            ways = self._ways(root, whole(self.room.tree))
+            ways = self._ways(root, whole(self.view.tree))
             if next(ways, False):
                 self.kept.append(ways)
                 if not self.is_whole:
-                    self.is_thorough, self.tries = False, self.room.options.tries
-                    self._fill_up(root, whole(self.room.tree))
+                    self.is_thorough, self.tries = False, self.view.options.tries
+                    self._fill_up(root, whole(self.view.tree))
                 return True
             left -= share - max(0, self.tries)
         return self.root.is_optional
 
     def placement(self, gang: Gang) -> Placement:
         """Where `run` has placed it; a pod set that got no place is where its kept pods are."""
-        tree = self.room.tree
-        placed = {one.pod_set: one for held in self.board.held.values() for one in held.placed}
+        tree = self.view.tree
+        placed = {one.pod_set: one for held in self.state.held.values() for one in held.placed}
         for name in gang.names():
             if name not in placed:
                 stays = Pairs.of(sorted(self.stay.get(name, ())))
@@ -155,58 +155,58 @@ class Walk:
         was_cut_short, self.packings = self.is_cut_short, PACKINGS
         if self.root.is_small and not was_cut_short:
             return replace(self.failure, is_proven=True)
-        self.tries = self.room.options.tries
-        is_proven = not self._may_fit(self.root, whole(self.room.tree))
+        self.tries = self.view.options.tries
+        is_proven = not self._may_fit(self.root, whole(self.view.tree))
         return replace(
             self.failure, is_proven=is_proven, is_cut_short=was_cut_short and not is_proven
         )
 
     # Ways: each yields when the part has a place, and takes it back when it is resumed or closed
 
-    def _ways(self, part: Part, scope: Scope) -> Ways:
+    def _ways(self, part: Part, subtree: Subtree) -> Ways:
         if part.unit is not None:
-            yield from self._leaf_ways(part, scope)
+            yield from self._leaf_ways(part, subtree)
             return
         try:
-            for domain in self._domains(part, scope):
-                self.board.scopes[id(part)] = domain
+            for domain in self._domains(part, subtree):
+                self.state.scopes[id(part)] = domain
                 yield from self._member_ways(part, domain)
                 if self.tries < 0:
                     return
         finally:
-            self.board.scopes.pop(id(part), None)
+            self.state.scopes.pop(id(part), None)
 
-    def _leaf_ways(self, part: Part, scope: Scope) -> Ways:
+    def _leaf_ways(self, part: Part, subtree: Subtree) -> Ways:
         unit = part.unit if self.is_whole else part.floor
         assert unit is not None, "a leaf has a unit"
         seen: set[tuple[PodSetPlacement, ...]] = set()
-        for answer in self._leaf_places(part, unit, scope):
+        for answer in self._leaf_places(part, unit, subtree):
             if isinstance(answer, NoFit):
                 self.failure = self.failure or answer
             elif answer is not None and answer not in seen:
                 seen.add(answer)
-                self.board.hold(part, Held(unit, answer))
+                self.state.hold(part, Held(unit, answer))
                 try:
                     yield True
                 finally:
-                    self.board.drop(part)
+                    self.state.drop(part)
             self.tries -= 1
             if self.tries < 0:
                 self.is_cut_short = True
                 return
 
-    def _member_ways(self, part: Part, scope: Scope) -> Ways:
+    def _member_ways(self, part: Part, subtree: Subtree) -> Ways:
         """As many members as are needed, in order; a stack, since there may be thousands."""
         members = part.members
         needed = len(members)
         if not self.is_whole:
             members = tuple(member for member in part.members if not member.is_optional)
             needed = max(0, part.needed - len(part.members) + len(members))
-        if self.is_thorough and self._is_packable(part, scope):
+        if self.is_thorough and self._is_packable(part, subtree):
             self.packings -= 1
-            packing = self.board.packing(part, scope)
+            packing = self.state.packing(part, subtree)
             if isinstance(packing, Packing):
-                yield from self._packed_way(part, scope, packing)
+                yield from self._packed_way(part, subtree, packing)
             elif packing.is_proven:
                 return
         spare, placed = len(members) - needed, 0
@@ -219,9 +219,9 @@ class Walk:
                     yield True
                     is_forward = False
                 elif is_forward:
-                    ways = self._ways(members[len(stack)], scope)
+                    ways = self._ways(members[len(stack)], subtree)
                     is_forward = next(ways, False) or len(stack) - placed < spare
-                    if self.board.is_placed(members[len(stack)]):
+                    if self.state.is_placed(members[len(stack)]):
                         stack.append(ways)
                         placed += 1
                     elif is_forward:
@@ -247,7 +247,7 @@ class Walk:
 
     # Pod sets of several shapes that may be anywhere in one domain: a packing
 
-    def _is_packable(self, part: Part, scope: Scope) -> bool:
+    def _is_packable(self, part: Part, subtree: Subtree) -> bool:
         return (
             self.packings > 0
             and 1 < len(part.members) == part.needed
@@ -256,96 +256,96 @@ class Walk:
                 unit is not None
                 and unit.leader is None
                 and not unit.workers.slices
-                and (unit.may_spread or unit.last <= scope.level)
+                and (unit.may_spread or unit.last <= subtree.level)
                 for unit in (member.floor for member in part.members)
             )
         )
 
-    def _packed_way(self, part: Part, scope: Scope, packing: Packing) -> Ways:
+    def _packed_way(self, part: Part, subtree: Subtree, packing: Packing) -> Ways:
         for member, pods in zip(part.members, packing.pods_by_shape_and_node, strict=True):
             assert member.floor is not None, "a packing is of leaves"
             way = Counter(dict(self.stay.get(member.floor.workers.name, ())))
             way.update(
-                {slot: here for slot, here in enumerate(pods.tolist(), scope.slots[0]) if here}
+                {slot: here for slot, here in enumerate(pods.tolist(), subtree.slots[0]) if here}
             )
-            placed = over_nodes(self.room.tree, member.floor, sorted(way.items()), None)
-            self.board.hold(member, Held(member.floor, placed))
+            placed = over_nodes(self.view.tree, member.floor, sorted(way.items()), None)
+            self.state.hold(member, Held(member.floor, placed))
         try:
             yield True
         finally:
             for member in part.members:
-                self.board.drop(member)
+                self.state.drop(member)
 
     # Domains to try
 
-    def _domains(self, part: Part, scope: Scope) -> Iterator[Scope]:
+    def _domains(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
         """Where a part may be, best first: its levels inside the scope, then all of the scope."""
         for level in part.levels:
-            if level <= scope.level:
+            if level <= subtree.level:
                 break  # all of the scope is in one domain of it
-            candidates = self.board.candidates(part, scope, level)
-            yield from (scope_of(self.room.tree, level, domain) for domain in candidates)
-        is_all_allowed = part.may_spread or part.levels[-1] <= scope.level
-        if is_all_allowed and self.board.has_room(part, scope):
-            yield scope
+            candidates = self.state.candidates(part, subtree, level)
+            yield from (subtree_of(self.view.tree, level, domain) for domain in candidates)
+        is_all_allowed = part.may_spread or part.levels[-1] <= subtree.level
+        if is_all_allowed and self.state.has_room(part, subtree):
+            yield subtree
             return
         level = -1 if part.may_spread else part.levels[-1]
-        self.failure = self.failure or self.board.shortage(part, scope, level)
+        self.failure = self.failure or self.state.shortage(part, subtree, level)
 
-    def _leaf_domains(self, part: Part, scope: Scope) -> Iterator[Scope]:
+    def _leaf_domains(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
         """The same for a leaf, which finds its own domain; in round 3 narrower ones after it."""
         assert part.floor is not None, "a leaf has a unit"
         if has_kept(part, self.stay):
-            yield scope
+            yield subtree
             return
-        if self.room.options.order is not DomainOrder.TIGHTEST:
-            yield from self._domains(part, scope)
-        elif self.board.has_room(part, scope):
-            yield scope
+        if self.view.options.order is not DomainOrder.TIGHTEST:
+            yield from self._domains(part, subtree)
+        elif self.state.has_room(part, subtree):
+            yield subtree
         else:
             level = -1 if part.floor.may_spread else part.floor.last
-            self.failure = self.failure or self.board.shortage(part, scope, level)
+            self.failure = self.failure or self.state.shortage(part, subtree, level)
         if not self.is_thorough:
             return
-        tree, first = self.room.tree, scope.level + 1
+        tree, first = self.view.tree, subtree.level + 1
         if not part.floor.may_spread:
             first = max(first, part.floor.last)
         for level in range(first, tree.node_level + 1):
-            candidates = self.board.candidates(part, scope, level)
-            yield from (scope_of(tree, level, domain) for domain in candidates)
+            candidates = self.state.candidates(part, subtree, level)
+            yield from (subtree_of(tree, level, domain) for domain in candidates)
 
-    def _leaf_places(self, part: Part, unit: Unit, scope: Scope) -> Iterator[_Place]:
+    def _leaf_places(self, part: Part, unit: Unit, subtree: Subtree) -> Iterator[_Place]:
         """The place in each domain, and in round 3 every other way over the nodes, if few."""
-        for domain in self._leaf_domains(part, scope):
-            yield self.board.put(part, unit, domain)
+        for domain in self._leaf_domains(part, subtree):
+            yield self.state.put(part, unit, domain)
         if not self.is_thorough or not part.is_small:
             return
-        tree, domains = self.room.tree, [scope]
-        if not unit.may_spread and unit.last > scope.level:
-            candidates = self.board.candidates(part, scope, unit.last)
-            domains = [scope_of(tree, unit.last, domain) for domain in candidates]
+        tree, domains = self.view.tree, [subtree]
+        if not unit.may_spread and unit.last > subtree.level:
+            candidates = self.state.candidates(part, subtree, unit.last)
+            domains = [subtree_of(tree, unit.last, domain) for domain in candidates]
         for domain in domains:
-            yield from self.board.every_way(unit, domain)
+            yield from self.state.every_way(unit, domain)
 
     # What is not needed
 
-    def _fill_up(self, part: Part, around: Scope) -> None:
+    def _fill_up(self, part: Part, around: Subtree) -> None:
         """Adds pods and members that are not needed, where they still fit."""
         if part.unit is not None:
             self._grow(part, around)
             return
-        scope = self.board.scopes[id(part)]
-        missing = [member for member in part.members if not self.board.is_placed(member)]
+        subtree = self.state.scopes[id(part)]
+        missing = [member for member in part.members if not self.state.is_placed(member)]
         for member in part.members:
             if member not in missing:
-                self._fill_up(member, scope)
+                self._fill_up(member, subtree)
         for member in missing:
-            self._add(member, scope)
+            self._add(member, subtree)
 
-    def _add(self, part: Part, scope: Scope) -> None:
+    def _add(self, part: Part, subtree: Subtree) -> None:
         """Adds a member that is not needed: all of it, or what fits."""
-        if part.is_optional and not self.room.options.floor_first:
-            ways = self._ways(part, scope)
+        if part.is_optional and not self.view.options.floor_first:
+            ways = self._ways(part, subtree)
             self.is_whole = True
             is_placed = next(ways, False)
             self.is_whole = False
@@ -353,51 +353,51 @@ class Walk:
                 self.kept.append(ways)
                 return
         part = wanted(part) if part.is_optional else part
-        ways = self._ways(part, scope)
+        ways = self._ways(part, subtree)
         if next(ways, False):
             self.kept.append(ways)
-            self._fill_up(part, scope)
+            self._fill_up(part, subtree)
 
-    def _grow(self, part: Part, scope: Scope) -> None:
+    def _grow(self, part: Part, subtree: Subtree) -> None:
         """Gives a leaf a place with as many of its pods as fit where its group is."""
-        held, unit = self.board.held[id(part)], part.unit
+        held, unit = self.state.held[id(part)], part.unit
         assert unit is not None, "a leaf has a unit"
         if held.unit.workers.pods == unit.workers.pods:
             return
-        if self.room.options.floor_first:
-            self._add_beside(part, held, scope)
+        if self.view.options.floor_first:
+            self._add_beside(part, held, subtree)
             return
-        self.board.drop(part)
+        self.state.drop(part)
         size = unit.layers.size
         fits, too_many = held.unit.workers.pods // size, unit.workers.pods // size + 1
-        whole_answer = self.board.put(part, unit, scope)
+        whole_answer = self.state.put(part, unit, subtree)
         if not isinstance(whole_answer, NoFit):
             held, fits = Held(unit, whole_answer), too_many
         while too_many - fits > 1:
             slices = (fits + too_many) // 2
             more = grown(unit, slices * size)
-            answer = self.board.put(part, more, scope)
+            answer = self.state.put(part, more, subtree)
             if isinstance(answer, NoFit):
                 too_many = slices
             else:
                 held, fits = Held(more, answer), slices
-        self.board.hold(part, held)
+        self.state.hold(part, held)
 
-    def _add_beside(self, part: Part, held: Held, scope: Scope) -> None:
+    def _add_beside(self, part: Part, held: Held, subtree: Subtree) -> None:
         """Adds pods slice by slice as long as one more fits where the others must be."""
         unit = part.unit
         assert unit is not None, "a leaf has a unit"
-        tree, size = self.room.tree, unit.layers.size
-        if not unit.may_spread and unit.last > scope.level:
+        tree, size = self.view.tree, unit.layers.size
+        if not unit.may_spread and unit.last > subtree.level:
             slot = held.placed[0].slots[0][0]
-            scope = scope_of(tree, unit.last, int(tree.domain_of[unit.last][slot]))
+            subtree = subtree_of(tree, unit.last, int(tree.domain_of[unit.last][slot]))
         names = [placed.pod_set for placed in held.placed]
         while held.unit.workers.pods < unit.workers.pods:
             pods = min(size, unit.workers.pods - held.unit.workers.pods)
-            answer = self.board.place(part_of(tree, unit, pods, unit.workers.slices, None), scope)
+            answer = self.state.place(part_of(tree, unit, pods, unit.workers.slices, None), subtree)
             if isinstance(answer, NoFit):
                 return
-            self.board.drop(part)
+            self.state.drop(part)
             way, leader = Counter[int](), None
             for placed in (*held.placed, *answer):
                 if placed.pod_set == unit.workers.name:
@@ -408,36 +408,36 @@ class Walk:
             together = over_nodes(tree, more, sorted(way.items()), leader)
             assert [placed.pod_set for placed in together] == names, "the same pod sets"
             held = Held(more, together)
-            self.board.hold(part, held)
+            self.state.hold(part, held)
 
     # Why not
 
-    def _may_fit(self, part: Part, scope: Scope) -> bool:
+    def _may_fit(self, part: Part, subtree: Subtree) -> bool:
         """Whether each member may have a place if it has the scope to itself; False is certain."""
         if self.tries < 0:
             return True
         if part.floor is not None:
             self.tries -= 1
-            return not isinstance(self.board.put(part, part.floor, scope), NoFit)
-        domains = [scope]
-        if not part.may_spread and part.levels[-1] > scope.level:
+            return not isinstance(self.state.put(part, part.floor, subtree), NoFit)
+        domains = [subtree]
+        if not part.may_spread and part.levels[-1] > subtree.level:
             level = part.levels[-1]
             domains = [
-                scope_of(self.room.tree, level, domain)
-                for domain in self.board.candidates(part, scope, level)
+                subtree_of(self.view.tree, level, domain)
+                for domain in self.state.candidates(part, subtree, level)
             ]
         return any(
-            self.board.has_room(part, domain)
+            self.state.has_room(part, domain)
             and not self._is_refuted(part, domain)
             and sum(one.is_optional or self._may_fit(one, domain) for one in part.members)
             >= part.needed
             for domain in domains
         )
 
-    def _is_refuted(self, part: Part, scope: Scope) -> bool:
+    def _is_refuted(self, part: Part, subtree: Subtree) -> bool:
         """Whether the members certainly do not fit into a domain together."""
-        if not self._is_packable(part, scope):
+        if not self._is_packable(part, subtree):
             return False
         self.packings -= 1
-        packing = self.board.packing(part, scope)
+        packing = self.state.packing(part, subtree)
         return isinstance(packing, NoPacking) and packing.is_proven

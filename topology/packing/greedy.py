@@ -37,7 +37,7 @@ class Greedy:
         for weights, order in self._attempts():
             if self.best.any() and not self._work.spend(cost * len(order)):
                 return None
-            placed = self._fill(weights, order)
+            placed = self._filled_in_order(weights, order)
             if placed.sum() > self.best.sum():
                 self.best = placed
             if self.best.sum() == needed:
@@ -62,7 +62,7 @@ class Greedy:
                 seen.append((weights, order))
         yield from sorted(seen, key=lambda attempt: attempt[1] != seen[0][1])
 
-    def _fill(self, weights: list[float], order: list[int]) -> Counts:
+    def _filled_in_order(self, weights: list[float], order: list[int]) -> Counts:
         """Every shape in turn on the nodes with the least left that take a pod of it."""
         left, placed = self._free.copy(), np.zeros_like(self._most)
         for shape in order:
@@ -71,10 +71,10 @@ class Greedy:
             takes = self._most[shape].copy()
             for resource in asked:
                 np.minimum(takes, left[resource] // request[resource], out=takes)
-            room = np.zeros(takes.size)
+            view = np.zeros(takes.size)
             for resource, weight in enumerate(weights):
-                room += left[resource] * weight
-            nodes = np.argsort(room, kind="stable")
+                view += left[resource] * weight
+            nodes = np.argsort(view, kind="stable")
             ends = np.minimum(np.cumsum(takes[nodes]), self._problem.pods[shape])
             placed[shape, nodes] = np.diff(ends, prepend=0)
             for resource in asked:

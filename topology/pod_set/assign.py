@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.fit.fill import Offers, Taken, take
+from topology.fit.fill import Filled, Offers, fill
 from topology.fit.fit import LevelFit
 from topology.fit.order import ranked
 from topology.fit.unit import Unit
@@ -46,14 +46,14 @@ def down(
     # 2.7, step A.
     while level < unit.layers.level:
         if domains.size > 1:
-            taken = take(Offers.of(fits[level]), domains, unit.slices, unit.strategy)
+            taken = fill(Offers.of(fits[level]), domains, unit.slices, unit.strategy)
             if taken is None:
                 return None
             domains = np.sort(taken.domains)
         children = tree.children(level, domains)
         level += 1
         domains = children[ranked(fits[level].at(children), unit.strategy)]
-    taken = take(Offers.of(fits[level]), domains, unit.slices, unit.strategy)
+    taken = fill(Offers.of(fits[level]), domains, unit.slices, unit.strategy)
     if taken is None:
         return None
     share = _share(taken, unit.layers.size)
@@ -96,11 +96,11 @@ def _among(children: LevelFit, unit: Unit, pods: int, part: int, *, leads: bool)
     """What the children of one domain get of its pods, in parts of so many pods."""
     offers = Offers.of(children, part)
     order = ranked(children, unit.strategy)
-    taken = take(offers if leads else offers.beside_leader(), order, pods // part, unit.strategy)
+    taken = fill(offers if leads else offers.beside_leader(), order, pods // part, unit.strategy)
     return None if taken is None else _share(taken, part)
 
 
-def _share(taken: Taken, pods: int) -> Share:
+def _share(taken: Filled, pods: int) -> Share:
     """The share of domains that got so many pods for each of what they took."""
     return Share(taken.domains, taken.counts * pods, taken.leader)
 

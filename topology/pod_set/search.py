@@ -27,10 +27,10 @@ import numpy as np
 
 from topology.errors import BrokenInvariant
 from topology.fit import fit, order
-from topology.fit.fill import Offers, leader_first, take, tightest_of
+from topology.fit.fill import Offers, fill, leader_first, tightest_of
 from topology.fit.fit import LevelFit
 from topology.fit.unit import Unit, units_of
-from topology.fit.view import Options, Room
+from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import Gang, Strategy
@@ -59,15 +59,15 @@ def find(
     """
     check_generation(tree, capacity)
     units = units_of(tree, gang, options.unconstrained)
-    room = Room(tree, capacity, masks, options)
+    view = View(tree, capacity, masks, options)
     placed: list[PodSetPlacement] = []
     for unit in units:
-        answer = place(room, unit)
+        answer = place(view, unit)
         if isinstance(answer, NoFit):
             return replace(answer, is_proven=not placed)
         placed += answer
         if unit is not units[-1]:
-            assume(room, unit, answer)
+            assume(view, unit, answer)
     return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))
 
 
@@ -79,23 +79,23 @@ def check_generation(tree: Tree, capacity: Capacity) -> None:
         )
 
 
-def assume(room: Room, unit: Unit, placed: Sequence[PodSetPlacement]) -> None:
+def assume(view: View, unit: Unit, placed: Sequence[PodSetPlacement]) -> None:
     """Counts a unit as being where it was just placed (kueue.md 2.2, assumedUsage)."""
     requests = {one.name: one.request for one in unit.pod_sets}
     for pod_set in placed:
-        room.assume(requests[pod_set.pod_set], pod_set.slots)
+        view.assume(requests[pod_set.pod_set], pod_set.slots)
 
 
-def place(room: Room, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
+def place(view: View, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
     """Places one unit, or says why not."""
-    tree = room.tree
+    tree = view.tree
     unit.check_remainder()
     if not tree.nodes:
-        return _no_fit(room, unit, None, 0)
-    slots = _slots_worth_counting(room, unit)
+        return _no_fit(view, unit, None, 0)
+    slots = _slots_worth_counting(view, unit)
     if slots is not None and slots.size == 0:
-        return _no_fit_in_one(room, unit, _fits(room, unit, None))
-    fits = _fits(room, unit, slots)
+        return _no_fit_in_one(view, unit, _fits(view, unit, None))
+    fits = _fits(view, unit, slots)
     if unit.is_balanced:
         # 2.10 is tried before 2.6, and falls back to it.
         share = balanced.place(tree, fits, unit)
@@ -109,26 +109,26 @@ def place(room: Room, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
         )
         domain = order.one_domain(fits[level], unit.slices, is_last_chance=is_last_chance)
         if domain is not None:
-            return _placed(room, unit, fits, level, np.array([domain], dtype=np.intp))
+            return _placed(view, unit, fits, level, np.array([domain], dtype=np.intp))
     # 2.6, step 4: several domains, or none.
     if unit.may_spread:
         domains, missing = _several(fits[unit.last], unit)
         if domains is not None:
-            return _placed(room, unit, fits, unit.last, domains)
+            return _placed(view, unit, fits, unit.last, domains)
         if unit.layers.remainder:
             missing = max(0, unit.slices - int(fits[unit.last].slices.sum()))
-        return _no_fit(room, unit, fits, unit.slices - missing)
-    return _no_fit_in_one(room, unit, fits if slots is None else _fits(room, unit, None))
+        return _no_fit(view, unit, fits, unit.slices - missing)
+    return _no_fit_in_one(view, unit, fits if slots is None else _fits(view, unit, None))
 
 
-def _fits(room: Room, unit: Unit, slots: Rows | None) -> dict[int, LevelFit]:
+def _fits(view: View, unit: Unit, slots: Rows | None) -> dict[int, LevelFit]:
     """The fit of every level from the nodes to the widest one tried."""
-    tree = room.tree
+    tree = view.tree
     wanted = {level: tree.first_children(level) for level in range(unit.last, tree.node_level)}
-    return fit.roll_up(room.node_fit(unit, slots), wanted, unit.layers, tree.node_level)
+    return fit.roll_up(view.node_fit(unit, slots), wanted, unit.layers, tree.node_level)
 
 
-def _slots_worth_counting(room: Room, unit: Unit) -> Rows | None:
+def _slots_worth_counting(view: View, unit: Unit) -> Rows | None:
     """Slots of the domains of a required level that may take the workers; None: all of them.
 
     Gathering columns costs more per node than reading them in order, so it has to pay.
@@ -136,10 +136,10 @@ def _slots_worth_counting(room: Room, unit: Unit) -> Rows | None:
     if unit.may_spread:
         return None
     demand = [amount * unit.workers.pods for amount in unit.workers.request]
-    may_fit = room.capacity.may_cover(unit.last, demand).nonzero()[0]
-    if may_fit.size * 4 > room.tree.starts[unit.last].size:
+    may_fit = view.capacity.may_cover(unit.last, demand).nonzero()[0]
+    if may_fit.size * 4 > view.tree.starts[unit.last].size:
         return None
-    return room.tree.slots_of(unit.last, may_fit)
+    return view.tree.slots_of(unit.last, may_fit)
 
 
 def _several(fits: LevelFit, unit: Unit) -> tuple[Rows | None, int]:
@@ -164,33 +164,33 @@ def _several(fits: LevelFit, unit: Unit) -> tuple[Rows | None, int]:
         rest = np.sort(domains[1:])
         domains = rest[order.ranked(fits.at(rest), strategy)]
     # Then the domains of the other workers.
-    taken = take(offers.beside_leader(), domains, need, strategy)
+    taken = fill(offers.beside_leader(), domains, need, strategy)
     if taken is None:
         return None, need - int(fits.slices[domains].sum())
     return np.concatenate([np.array(chosen, dtype=np.intp), taken.domains]), 0
 
 
 def _placed(
-    room: Room, unit: Unit, fits: dict[int, LevelFit], level: int, domains: Rows
+    view: View, unit: Unit, fits: dict[int, LevelFit], level: int, domains: Rows
 ) -> tuple[PodSetPlacement, ...]:
     """The unit spread over the nodes of domains that together take it."""
-    share = assign.down(room.tree, fits, unit, level, domains)
+    share = assign.down(view.tree, fits, unit, level, domains)
     if share is None:
         raise BrokenInvariant(f"pod set {unit.workers.name}: chosen domains do not take it")
-    return assign.placements(room.tree, unit, level, share)
+    return assign.placements(view.tree, unit, level, share)
 
 
-def _no_fit_in_one(room: Room, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
+def _no_fit_in_one(view: View, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
     """The answer where no single domain takes a unit: what the best one takes (kueue.md 2.9)."""
     best = order.ranked_led(fits[unit.last], unit.strategy)[0]
-    return _no_fit(room, unit, fits, int(fits[unit.last].slices[best]))
+    return _no_fit(view, unit, fits, int(fits[unit.last].slices[best]))
 
 
-def _no_fit(room: Room, unit: Unit, fits: dict[int, LevelFit] | None, available: int) -> NoFit:
+def _no_fit(view: View, unit: Unit, fits: dict[int, LevelFit] | None, available: int) -> NoFit:
     """The answer for a unit of which only `available` slices fit. Source: kueue.md 2.9."""
     layers: list[tuple[str, int, int]] = []
     if fits is not None and len(unit.layers.named) > 1:
-        layers = _layers_that_fit(room.tree, unit, fits)
+        layers = _layers_that_fit(view.tree, unit, fits)
     is_leader = (
         fits is not None
         and unit.leader is not None
@@ -198,12 +198,12 @@ def _no_fit(room: Room, unit: Unit, fits: dict[int, LevelFit] | None, available:
     )
     return NoFit(
         pod_set=unit.workers.name,
-        level="" if unit.may_spread else room.tree.levels[unit.last],
+        level="" if unit.may_spread else view.tree.levels[unit.last],
         needed=unit.slices + (unit.layers.remainder > 0),
         available=available,
         unit="pod" if unit.layers.size == 1 else "slice",
-        excluded=room.excluded(unit),
-        nodes=int(np.count_nonzero(room.capacity.is_open)),
+        excluded=view.excluded(unit),
+        nodes=int(np.count_nonzero(view.capacity.is_open)),
         layers=tuple(layers),
         leader=unit.leader.name if is_leader and unit.leader is not None else "",
     )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from topology.errors import InvalidRequest
 from topology.fit.unit import Lead, Unit, part_of
-from topology.fit.view import Room
+from topology.fit.view import View
 from topology.model.answer import NoFit, Pairs, PodSetPlacement
 from topology.model.request import PodSet, Slice
 from topology.model.tree import Tree
@@ -40,7 +40,7 @@ class _Part:
 
 
 def completed(
-    room: Room, unit: Unit, kept: Mapping[str, Kept], within: slice | None = None
+    view: View, unit: Unit, kept: Mapping[str, Kept], within: slice | None = None
 ) -> tuple[PodSetPlacement, ...] | NoFit:
     """Places what is missing of one unit, inside some slots, and adds it to what is kept.
 
@@ -51,20 +51,20 @@ def completed(
     requests = {one.name: one.request for one in unit.pod_sets}
     assumed: list[PodSetPlacement] = []
     try:
-        for part in _parts(room, unit, stays):
-            room.confine(_both(part.inside, within))
-            answer = search.place(room, part.unit)
+        for part in _parts(view, unit, stays):
+            view.confine(_both(part.inside, within))
+            answer = search.place(view, part.unit)
             if isinstance(answer, NoFit):
                 return answer
             for pod_set in answer:
-                room.assume(requests[pod_set.pod_set], pod_set.slots)
+                view.assume(requests[pod_set.pod_set], pod_set.slots)
                 assumed.append(pod_set)
                 found[pod_set.pod_set].append(pod_set)
     finally:
-        room.confine(None)
+        view.confine(None)
         for pod_set in assumed:
-            room.assume(requests[pod_set.pod_set], pod_set.slots, -1)
-    placed = [_merged(room.tree, unit, name, stays[name], found[name]) for name in stays]
+            view.assume(requests[pod_set.pod_set], pod_set.slots, -1)
+    placed = [_merged(view.tree, unit, name, stays[name], found[name]) for name in stays]
     return tuple(reversed(placed) if unit.is_leader_first else placed)
 
 
@@ -103,17 +103,17 @@ def _first(kept: Kept, pods: int) -> list[tuple[int, int]]:
     return stays
 
 
-def _parts(room: Room, unit: Unit, stays: Mapping[str, Kept]) -> list[_Part]:
+def _parts(view: View, unit: Unit, stays: Mapping[str, Kept]) -> list[_Part]:
     """What is missing of a unit, in the order it is placed."""
-    tree, workers = room.tree, unit.workers
+    tree, workers = view.tree, unit.workers
     here = stays[workers.name]
     missing = workers.pods - sum(pods for _, pods in here)
     lead = unit.leader if unit.leader is not None and not stays[unit.leader.name] else None
     anyone = [*here, *(stays[unit.leader.name] if unit.leader is not None else ())]
-    around = _required_domain(room, unit, anyone)
+    around = _required_domain(view, unit, anyone)
     unit = replace(unit, leader=lead)
     parts: list[_Part] = []
-    if missing and workers.slices and anyone and room.options.kept_bind:
+    if missing and workers.slices and anyone and view.options.kept_bind:
         parts = _slice_parts(tree, unit, here, missing, around)
     elif missing:
         parts = _as_new(tree, unit, missing, around)
@@ -132,11 +132,11 @@ def _with_leader(
     return [*parts, _Part(part_of(tree, pod, 1, (), None), around)]
 
 
-def _required_domain(room: Room, unit: Unit, stays: Kept) -> slice | None:
+def _required_domain(view: View, unit: Unit, stays: Kept) -> slice | None:
     """The slots of the required domain the first kept pod is in (kueue.md 2.8, step 2)."""
-    if unit.may_spread or not stays or not room.options.kept_bind:
+    if unit.may_spread or not stays or not view.options.kept_bind:
         return None
-    tree = room.tree
+    tree = view.tree
     return tree.slots(unit.last, int(tree.domain_of[unit.last][stays[0][0]]))
 
 

@@ -27,7 +27,7 @@ _Fits = Callable[[list[_One]], Placement | None]
 
 
 @dataclass(slots=True, eq=False)
-class Judge:
+class Feasibility:
     """One question, and the searches that may still be spent on it."""
 
     tree: Tree

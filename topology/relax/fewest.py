@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import typing as npt
 
-from topology.fit.view import Room
+from topology.fit.view import View
 from topology.model.answer import Placement
 from topology.model.request import Gang
 from topology.model.resources import Rows
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part, root_of
 from topology.relax.changed_capacity import Changes
-from topology.relax.feasibility import Judge
+from topology.relax.feasibility import Feasibility
 
 DOMAINS = 8  # of the level that must take the whole gang, in which changes are looked for
 
@@ -32,26 +32,28 @@ Costs = npt.NDArray[np.float64]
 Demand = tuple[tuple[Kind, int], ...]
 
 
-def fewest(judge: Judge, changes: Changes) -> list[int] | None:
+def fewest(feasibility: Feasibility, changes: Changes) -> list[int] | None:
     """A few changes that make the gang fit, ascending; None if there are none.
 
     The highest rank among them is as low as it can be. Each was needed when it was tried, beside
     those that stay. That others would do of which there are fewer is not ruled out.
     """
-    return _Choice(judge, changes).run() if changes.ranks else None
+    return _Choice(feasibility, changes).run() if changes.ranks else None
 
 
 @dataclass(slots=True, eq=False)
 class _Choice:
-    judge: Judge
+    feasibility: Feasibility
     changes: Changes
 
     def run(self) -> list[int] | None:
-        judge, ranks = self.judge, self.changes.ranks
-        lowest = judge.first(sorted(set(ranks)), lambda some: self._place(self._ranked(some[-1])))
+        feasibility, ranks = self.feasibility, self.changes.ranks
+        lowest = feasibility.first(
+            sorted(set(ranks)), lambda some: self._place(self._ranked(some[-1]))
+        )
         if lowest is None:
             return None
-        outlook = _Outlook(judge, self.changes, self._ranked(lowest[0][-1]))
+        outlook = _Outlook(feasibility, self.changes, self._ranked(lowest[0][-1]))
         best: list[int] | None = None
         for ones in outlook.domains():
             few = self._few(ones)
@@ -60,19 +62,19 @@ class _Choice:
         if best is None:
             best = self._few(outlook.ordered)
         # The last are left out first: those of high ranks, then those that looked least useful.
-        return None if best is None else sorted(judge.thinned(best, self._place))
+        return None if best is None else sorted(feasibility.thinned(best, self._place))
 
     def _ranked(self, highest: int) -> list[int]:
         return [one for one, rank in enumerate(self.changes.ranks) if rank <= highest]
 
     def _place(self, chosen: Sequence[int]) -> Placement | None:
-        judge, changes = self.judge, self.changes
-        books = changes.books(judge.capacity, chosen)
-        return judge.place(capacity=books, masks=changes.allowed(judge.masks, chosen))
+        feasibility, changes = self.feasibility, self.changes
+        books = changes.books(feasibility.capacity, chosen)
+        return feasibility.place(capacity=books, masks=changes.allowed(feasibility.masks, chosen))
 
     def _few(self, ones: list[int]) -> list[int] | None:
         """The first of them that are enough, without those that are not in the way there."""
-        found = self.judge.first(ones, self._place)
+        found = self.feasibility.first(ones, self._place)
         if found is None:
             return None
         chosen, place = found
@@ -83,8 +85,8 @@ class _Choice:
 
     def _in_the_way(self, chosen: list[int], place: Placement) -> list[int]:
         """Without those that may stay beside a place that was found, the last first."""
-        changes, requests = self.changes, _requests(self.judge.gang)
-        free = changes.books(self.judge.capacity, chosen).free_now
+        changes, requests = self.changes, _requests(self.feasibility.gang)
+        free = changes.books(self.feasibility.capacity, chosen).free_now
         is_used = np.zeros(free.shape[1], dtype=np.bool_)
         for placed in place.pod_sets:
             request = np.array(requests[placed.pod_set][: free.shape[0]], dtype=np.int64)
@@ -120,17 +122,20 @@ class _Outlook:
     ordered: list[int]
     """The changes, those first that look cheapest for what they give."""
 
-    def __init__(self, judge: Judge, changes: Changes, ones: list[int]) -> None:
-        tree, options = judge.tree, judge.options
+    def __init__(self, feasibility: Feasibility, changes: Changes, ones: list[int]) -> None:
+        tree, options = feasibility.tree, feasibility.options
         self._tree, self._changes = tree, changes
-        self._root = root_of(tree, judge.gang, options.unconstrained)
+        self._root = root_of(tree, feasibility.gang, options.unconstrained)
         demand = Counter[Kind]()
         for leaf in self._root.leaves():
             demand.update(dict(leaf.demand))
         kinds = list(demand)
-        self._now = Headroom(Room(tree, judge.capacity, judge.masks, options), kinds)
-        books, masks = changes.books(judge.capacity, ones), changes.allowed(judge.masks, ones)
-        then, level = Headroom(Room(tree, books, masks, options), kinds), tree.node_level
+        self._now = Headroom(View(tree, feasibility.capacity, feasibility.masks, options), kinds)
+        books, masks = (
+            changes.books(feasibility.capacity, ones),
+            changes.allowed(feasibility.masks, ones),
+        )
+        then, level = Headroom(View(tree, books, masks, options), kinds), tree.node_level
         self._gains = {
             kind: np.maximum(0, then.pods(kind, level) - self._now.pods(kind, level))
             for kind in kinds

@@ -46,7 +46,7 @@ from topology.model.capacity import Capacity
 from topology.model.request import Gang, Group, PodSet
 from topology.model.tree import Tree
 from topology.relax.changed_capacity import Changes, Masks, Occupant, as_if, leaving, returning
-from topology.relax.feasibility import Judge
+from topology.relax.feasibility import Feasibility
 from topology.relax.fewest import fewest
 
 _NO_OPTIONS = Options()
@@ -103,30 +103,35 @@ def relaxations(
     away = _away(capacity, leeway.away)
     back = returning(capacity, list(away), masks, leeway.masks_back)
     gone = leaving(capacity, leeway.occupants)
-    judge = Judge(tree, capacity, gang, masks, options, leeway.budget)
-    if isinstance(judge.answer(), Placement):
-        return Relaxations((), leeway.budget - judge.left)
-    never = _never(judge, back)
-    is_cut_short = judge.is_cut_short
-    rows = [_wider_levels(judge), _wider_slices(judge), _fewer_members(judge), _fewer_pods(judge)]
+    feasibility = Feasibility(tree, capacity, gang, masks, options, leeway.budget)
+    if isinstance(feasibility.answer(), Placement):
+        return Relaxations((), leeway.budget - feasibility.left)
+    never = _never(feasibility, back)
+    is_cut_short = feasibility.is_cut_short
+    rows = [
+        _wider_levels(feasibility),
+        _wider_slices(feasibility),
+        _fewer_members(feasibility),
+        _fewer_pods(feasibility),
+    ]
     if not never:
-        rows += [_nodes_back(judge, away, back), _without_pods(judge, leeway, gone)]
+        rows += [_nodes_back(feasibility, away, back), _without_pods(feasibility, leeway, gone)]
     found: list[Relaxation] = []
     for index, row in enumerate(rows):
-        judge.begin(len(rows) - index)
+        feasibility.begin(len(rows) - index)
         found += row
-        is_cut_short |= judge.is_cut_short
-    return Relaxations((*found, *never), leeway.budget - judge.left, is_cut_short)
+        is_cut_short |= feasibility.is_cut_short
+    return Relaxations((*found, *never), leeway.budget - feasibility.left, is_cut_short)
 
 
 # Another request
 
 
-def _wider_levels(judge: Judge) -> Iterator[Relaxation]:
-    levels = judge.tree.levels
+def _wider_levels(feasibility: Feasibility) -> Iterator[Relaxation]:
+    levels = feasibility.tree.levels
     owners = [
         (levels.index(member.constraint.required), member)
-        for member in _members(judge.gang.root)
+        for member in _members(feasibility.gang.root)
         if member.constraint.required is not None
     ]
 
@@ -137,14 +142,14 @@ def _wider_levels(judge: Judge) -> Iterator[Relaxation]:
         nearest = asked.preferred or asked.required
         return replace(member, constraint=replace(asked, required=None, preferred=nearest))
 
-    return _wider(judge, owners, widened, of_slices=False)
+    return _wider(feasibility, owners, widened, of_slices=False)
 
 
-def _wider_slices(judge: Judge) -> Iterator[Relaxation]:
-    levels = judge.tree.levels
+def _wider_slices(feasibility: Feasibility) -> Iterator[Relaxation]:
+    levels = feasibility.tree.levels
     owners = [
         (levels.index(pod_set.slices[-1].level), pod_set)
-        for pod_set in judge.gang.pod_sets()
+        for pod_set in feasibility.gang.pod_sets()
         if pod_set.slices
     ]
 
@@ -156,11 +161,11 @@ def _wider_slices(judge: Judge) -> Iterator[Relaxation]:
             layers.append(replace(member.slices[len(layers)], level=levels[level]))
         return replace(member, slices=tuple(layers))
 
-    return _wider(judge, owners, widened, of_slices=True)
+    return _wider(feasibility, owners, widened, of_slices=True)
 
 
 def _wider(
-    judge: Judge,
+    feasibility: Feasibility,
     owners: Sequence[tuple[int, Group | PodSet]],
     widened: Callable[[Group | PodSet, int], Group | PodSet],
     *,
@@ -170,50 +175,52 @@ def _wider(
 
     def placed(level: int, chosen: Sequence[Group | PodSet]) -> Placement | None:
         instead = {id(member): widened(member, level) for member in chosen}
-        return judge.place(_edited(judge.gang, instead))
+        return feasibility.place(_edited(feasibility.gang, instead))
 
     for level in range(max((its for its, _ in owners), default=0) - 1, -2, -1):
         narrower = [member for its, member in owners if its > level]
         place = partial(placed, level)
-        found = judge.first(narrower, place)
+        found = feasibility.first(narrower, place)
         if found is not None:
-            names = tuple(member.name for member in judge.thinned(found[0], place))
-            key = judge.tree.levels[level] if level >= 0 else ""
-            yield WiderLevel(names, key, of_slices, judge.is_cut_short)
+            names = tuple(member.name for member in feasibility.thinned(found[0], place))
+            key = feasibility.tree.levels[level] if level >= 0 else ""
+            yield WiderLevel(names, key, of_slices, feasibility.is_cut_short)
             return
 
 
-def _fewer_members(judge: Judge) -> Iterator[Relaxation]:
-    for group in _members(judge.gang.root):
+def _fewer_members(feasibility: Feasibility) -> Iterator[Relaxation]:
+    for group in _members(feasibility.gang.root):
         if not isinstance(group, Group) or any(isinstance(one, PodSet) for one in group.members):
             continue  # pod sets are the parts of one thing; groups are often copies of it
         needed = len(group.members) if group.needed is None else group.needed
 
         def fits(members: int, group: Group = group) -> bool:
-            return _fits_with(judge, group, replace(group, needed=members))
+            return _fits_with(feasibility, group, replace(group, needed=members))
 
-        members = judge.most(needed - 1, fits, is_monotone=False)
+        members = feasibility.most(needed - 1, fits, is_monotone=False)
         if members:
-            yield FewerMembers(group.name, members, needed, judge.is_cut_short)
+            yield FewerMembers(group.name, members, needed, feasibility.is_cut_short)
 
 
-def _fewer_pods(judge: Judge) -> Iterator[Relaxation]:
-    pod_sets = tuple(judge.gang.pod_sets())
+def _fewer_pods(feasibility: Feasibility) -> Iterator[Relaxation]:
+    pod_sets = tuple(feasibility.gang.pod_sets())
     for pod_set in pod_sets:
         size = pod_set.slices[0].pods if pod_set.slices else 1
         needed = pod_set.pods if pod_set.needed is None else pod_set.needed
 
         def fits(slices: int, pod_set: PodSet = pod_set, size: int = size) -> bool:
-            return _fits_with(judge, pod_set, replace(pod_set, pods=slices * size, needed=None))
+            return _fits_with(
+                feasibility, pod_set, replace(pod_set, pods=slices * size, needed=None)
+            )
 
         is_alone = len(pod_sets) == 1 and pod_set.leader is None
-        slices = judge.most(-(-needed // size) - 1, fits, is_monotone=is_alone)
+        slices = feasibility.most(-(-needed // size) - 1, fits, is_monotone=is_alone)
         if slices:
-            yield FewerPods(pod_set.name, slices * size, needed, judge.is_cut_short)
+            yield FewerPods(pod_set.name, slices * size, needed, feasibility.is_cut_short)
 
 
-def _fits_with(judge: Judge, member: Group | PodSet, instead: Group | PodSet) -> bool:
-    return judge.place(_edited(judge.gang, {id(member): instead})) is not None
+def _fits_with(feasibility: Feasibility, member: Group | PodSet, instead: Group | PodSet) -> bool:
+    return feasibility.place(_edited(feasibility.gang, {id(member): instead})) is not None
 
 
 def _members(group: Group) -> Iterator[Group | PodSet]:
@@ -243,30 +250,32 @@ def _edited(gang: Gang, instead: Mapping[int, Group | PodSet]) -> Gang:
 # Other books
 
 
-def _never(judge: Judge, back: Changes) -> tuple[Never, ...]:
+def _never(feasibility: Feasibility, back: Changes) -> tuple[Never, ...]:
     books = as_if(
-        judge.capacity,
-        np.zeros_like(judge.capacity.used),
-        np.ones_like(judge.capacity.is_open),
+        feasibility.capacity,
+        np.zeros_like(feasibility.capacity.used),
+        np.ones_like(feasibility.capacity.is_open),
     )
-    masks = back.allowed(judge.masks, range(len(back.ranks)))
-    answer = judge.answer(capacity=books, masks=masks)
+    masks = back.allowed(feasibility.masks, range(len(back.ranks)))
+    answer = feasibility.answer(capacity=books, masks=masks)
     return (Never(answer),) if isinstance(answer, NoFit) else ()
 
 
-def _nodes_back(judge: Judge, away: Mapping[int, str], back: Changes) -> Iterator[Relaxation]:
-    chosen = fewest(judge, back)
+def _nodes_back(
+    feasibility: Feasibility, away: Mapping[int, str], back: Changes
+) -> Iterator[Relaxation]:
+    chosen = fewest(feasibility, back)
     if chosen is not None:
         slots = back.slots[chosen].tolist()
-        nodes = tuple((slot, judge.tree.nodes[slot], away[slot]) for slot in slots)
-        yield NodesBack(nodes, judge.is_cut_short)
+        nodes = tuple((slot, feasibility.tree.nodes[slot], away[slot]) for slot in slots)
+        yield NodesBack(nodes, feasibility.is_cut_short)
 
 
-def _without_pods(judge: Judge, leeway: Leeway, gone: Changes) -> Iterator[Relaxation]:
-    chosen = fewest(judge, gone)
+def _without_pods(feasibility: Feasibility, leeway: Leeway, gone: Changes) -> Iterator[Relaxation]:
+    chosen = fewest(feasibility, gone)
     if chosen is not None:
         keys = tuple(leeway.occupants[one].key for one in chosen)
-        yield WithoutPods(keys, judge.is_cut_short)
+        yield WithoutPods(keys, feasibility.is_cut_short)
 
 
 def _away(capacity: Capacity, away: Mapping[int, str] | None) -> dict[int, str]:

@@ -11,17 +11,17 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.state.cache.books import Cluster, Vector
+from app.state.cache.books import Books, Vector
 
 MOST_PASSING = 20_000  # pods remembered between their /filter and their /bind
 IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch ends it earlier
 
 
 @dataclass(slots=True)
-class Reservations:
+class AssumedPods:
     """Holds of ordinary pods whose binding is under way."""
 
-    cluster: Cluster
+    books: Books
     _passing: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
     _expires_at: dict[str, float] = field(default_factory=dict)
 
@@ -43,14 +43,14 @@ class Reservations:
 
     def begin(self, uid: str, node: str, now: float) -> bool:
         """Hold the node for a pod at /bind; False if that would eat capacity held for others."""
-        if uid in self._expires_at or uid in self.cluster.bound:
+        if uid in self._expires_at or uid in self.books.bound:
             return True  # the same /bind again
         request = self._passing.pop(uid, None)
         if request is None:
             return True  # passed before our restart: the watch will tell what it takes
-        if node in self.cluster.held_on and not self.cluster.fits(node, request):
+        if node in self.books.held_on and not self.books.fits(node, request):
             return False
-        self.cluster.hold(uid, node, request)
+        self.books.hold(uid, node, request)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS
         return True
 
@@ -59,7 +59,7 @@ class Reservations:
         self._passing.pop(uid, None)
         if self._expires_at.pop(uid, None) is None:
             return False
-        return self.cluster.release(uid) is not None
+        return self.books.release(uid) is not None
 
     def expire(self, now: float) -> bool:
         """End holds that outlived their time; True if there were any."""

@@ -36,7 +36,7 @@ Vector = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Topology:
+class TopologyBooks:
     """One named topology over the cluster's nodes."""
 
     name: str
@@ -59,7 +59,7 @@ class Booking:
 
 
 @dataclass(slots=True)
-class Cluster:
+class Books:
     """Nodes, the pods bound to them, and the capacity held for pods that are planned.
 
     Invariants: a pod uid is in `bound` or in `held`, never in both; `bound_on` and `held_on` are
@@ -72,7 +72,7 @@ class Cluster:
     held: dict[str, Booking] = field(default_factory=dict)
     bound_on: dict[str, dict[str, Vector]] = field(default_factory=dict)
     held_on: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    topologies: dict[str, Topology] = field(default_factory=dict)
+    topologies: dict[str, TopologyBooks] = field(default_factory=dict)
     generation: int = 0
     is_stale: bool = False  # nodes or levels changed since the trees were built
     split_values: tuple[str, ...] = ()  # what does not nest, in sentences for the operator
@@ -101,7 +101,7 @@ class Cluster:
         }
         self.is_stale = True
 
-    def topology_with(self, levels: Iterable[str]) -> Topology | None:
+    def topology_with(self, levels: Iterable[str]) -> TopologyBooks | None:
         """The first topology, by name, that knows all these levels."""
         asked = set(levels)
         for topology in self.topologies.values():
@@ -129,11 +129,11 @@ class Cluster:
         )
         self.is_stale = False
 
-    def _empty(self, name: str, levels: tuple[str, ...]) -> Topology:
+    def _empty(self, name: str, levels: tuple[str, ...]) -> TopologyBooks:
         tree = trees.build(levels, {}, generation=self.generation)
-        return Topology(name, levels, tree, Capacity(self.axis, tree))
+        return TopologyBooks(name, levels, tree, Capacity(self.axis, tree))
 
-    def _rebuild(self, topology: Topology) -> None:
+    def _rebuild(self, topology: TopologyBooks) -> None:
         paths = {
             name: path
             for name, node in self.nodes.items()

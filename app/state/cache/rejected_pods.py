@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import Cluster, Vector
-from app.state.effects import Wake
+from app.state.cache.books import Books, Vector
+from app.state.effects import Requeue
 
-MOST_TURNED_AWAY = 2_000  # remembered; beyond it the oldest is left to kube-scheduler
+MOST_REJECTED = 2_000  # remembered; beyond it the oldest is left to kube-scheduler
 MOST_WOKEN_PER_TICK = 16
 
 
 @dataclass(slots=True)
-class TurnedAway:
+class RejectedPods:
     """Who was turned away, and of those who is to be woken. Keys are pod uids."""
 
-    cluster: Cluster
-    _pods: OrderedDict[str, tuple[Wake, Vector]] = field(default_factory=OrderedDict)
+    books: Books
+    _pods: OrderedDict[str, tuple[Requeue, Vector]] = field(default_factory=OrderedDict)
     _due: dict[str, None] = field(default_factory=dict)
 
     def add(self, pod: PodRecord, request: Vector) -> None:
         """Remember that /filter left this pod no node because of what is held."""
-        self._pods[pod.uid] = (Wake(pod.namespace, pod.name, pod.uid), request)
-        if len(self._pods) > MOST_TURNED_AWAY:
+        self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
+        if len(self._pods) > MOST_REJECTED:
             self.forget(next(iter(self._pods)))
 
     def forget(self, uid: str) -> None:
@@ -38,12 +38,12 @@ class TurnedAway:
         self._pods.pop(uid, None)
         self._due.pop(uid, None)
 
-    def woken(self, nodes: Collection[str]) -> list[Wake]:
+    def woken(self, nodes: Collection[str]) -> list[Requeue]:
         """Whom to wake now, after holds ended on these nodes: the next few that fit on one."""
         fits: dict[Vector, bool] = {}
         for uid, (_, request) in self._pods.items() if nodes else ():
             if request not in fits:
-                fits[request] = any(self.cluster.fits(node, request) for node in nodes)
+                fits[request] = any(self.books.fits(node, request) for node in nodes)
             if fits[request]:
                 self._due[uid] = None
         chosen = list(islice(self._due, MOST_WOKEN_PER_TICK))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Record, TopologyRecord
-from app.state.cache.books import Cluster
+from app.state.cache.books import Books
 from app.state.settings import EngineSettings
 from topology.errors import InvalidTopology
 from topology.model.levels import levels_of
@@ -19,7 +19,7 @@ class Topologies:
     """The Topology objects, and why one of them is not used; the levels are the cluster's."""
 
     settings: EngineSettings
-    cluster: Cluster
+    books: Books
     records: dict[str, TopologyRecord] = field(default_factory=dict)
     problem: str = ""  # "" if all are used
 
@@ -54,4 +54,4 @@ class Topologies:
                 self.problem = f"Topology {record.name}: {error}"
         if not levels_by_name and self.settings.levels:
             levels_by_name[DEFAULT] = tuple(levels_of(self.settings.levels))
-        self.cluster.set_topologies(levels_by_name)
+        self.books.set_topologies(levels_by_name)

@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass, field
 
 from app.dialects.membership import GangKey
-from app.state.gang.membership import Member, RollCall
+from app.state.gang.membership import Member, MembershipStatus
 
 
 class Phase(enum.Enum):
@@ -51,7 +51,7 @@ class Spot:
 
 
 @dataclass(slots=True)
-class Absent:
+class Placeholder:
     """A place kept for a pod that does not exist; see `absent.py`."""
 
     member: Member  # what that pod will be like; its uid is ours
@@ -71,10 +71,10 @@ class Gang:
 
     key: GangKey
     members: dict[str, Member] = field(default_factory=dict)
-    roll: RollCall = field(default_factory=RollCall)
+    membership: MembershipStatus = field(default_factory=MembershipStatus)
     phase: Phase = Phase.GATHERING
-    absent: dict[str, Absent] = field(default_factory=dict)  # by a uid of ours
-    absents_made: int = 0
+    placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
+    placeholders_made: int = 0
     plan: dict[str, str] = field(default_factory=dict)  # uid -> node
     domains: dict[str, str] = field(default_factory=dict)  # uid -> where, for people
     spots: dict[str, Spot] = field(default_factory=dict)  # uid -> the same, to narrow the pod to
@@ -104,12 +104,12 @@ class Gang:
     @property
     def has_started(self) -> bool:
         """Whether some member runs or is being bound: the gang can no longer start as a whole."""
-        return bool(self.roll.bound or self.posted)
+        return bool(self.membership.bound or self.posted)
 
     @property
     def priority(self) -> int:
         """The highest priority among the members that wait."""
-        return self.roll.priority
+        return self.membership.priority
 
     @property
     def has_parts(self) -> bool:
@@ -126,25 +126,27 @@ class Gang:
 
     def unplanned(self) -> tuple[Member, ...]:
         """Members that could be placed now and are not, absent ones but no spares included."""
-        expected = (each.member for each in self.absent.values() if not each.is_spare)
+        expected = (each.member for each in self.placeholders.values() if not each.is_spare)
         return tuple(
-            member for member in (*self.roll.unbound, *expected) if member.pod.uid not in self.plan
+            member
+            for member in (*self.membership.unbound, *expected)
+            if member.pod.uid not in self.plan
         )
 
     def planned(self) -> tuple[Member, ...]:
         """Members that have a node they are not bound to yet, absent ones included."""
-        absent = (each.member for each in self.absent.values())
+        absent = (each.member for each in self.placeholders.values())
         return tuple(
-            member for member in (*self.roll.unbound, *absent) if member.pod.uid in self.plan
+            member for member in (*self.membership.unbound, *absent) if member.pod.uid in self.plan
         )
 
     def has(self, uid: str) -> bool:
         """Whether a member, present or absent, has this uid."""
-        return uid in self.members or uid in self.absent
+        return uid in self.members or uid in self.placeholders
 
     def member(self, uid: str) -> Member:
         """The member, present or absent, of this uid."""
-        return self.members[uid] if uid in self.members else self.absent[uid].member
+        return self.members[uid] if uid in self.members else self.placeholders[uid].member
 
     def under_way(self) -> set[str]:
         """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
@@ -179,14 +181,14 @@ class Gang:
 
 def phase_of(gang: Gang) -> Phase:
     """The phase that follows from the roll call and the plan."""
-    roll = gang.roll
-    if not roll.members_live:
+    membership = gang.membership
+    if not membership.members_live:
         return Phase.DONE
     if gang.unplanned():
         if gang.has_started:
             return Phase.REPAIRING
-        return Phase.WAITING if roll.is_complete else Phase.GATHERING
-    if not roll.unbound and roll.bound:
+        return Phase.WAITING if membership.is_complete else Phase.GATHERING
+    if not membership.unbound and membership.bound:
         return Phase.RUNNING
     if not gang.plan:
         return Phase.GATHERING

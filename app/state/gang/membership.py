@@ -76,14 +76,14 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class RollCall:
+class MembershipStatus:
     """A gang's members sorted out, in order of seniority."""
 
     bound: tuple[Member, ...] = ()
     joining: tuple[Member, ...] = ()  # live, unbound, part of the gang
     unbound: tuple[Member, ...] = ()  # of those, the ones behind no foreign gate
     excess: tuple[Member, ...] = ()  # live beyond the declared size: never part of the gang
-    strays: tuple[Member, ...] = ()  # live, but they declare another size than what runs
+    mismatched: tuple[Member, ...] = ()  # live, but they declare another size than what runs
     members_live: int = 0  # bound, unbound and behind foreign gates
     vacant: int = 0  # members declared that no pod stands for
     declared: Declared | None = None
@@ -113,7 +113,7 @@ def member_of(pod: PodRecord, claim: Membership | Mistake) -> Member:
     )
 
 
-def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
+def membership_status(members: Iterable[Member], from_job: Declared | None) -> MembershipStatus:
     """Sort a gang's members out.
 
     `from_job` is what the owning workload declares now; it knows better than its pods. Of a gang
@@ -127,20 +127,20 @@ def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
     declared = from_job or next((each.declared for each in heard if each.declared), None)
     problem = _problem(live) if not bound else ""
     if declared is None:
-        return RollCall(bound, members_live=len(live), problem=problem)
+        return MembershipStatus(bound, members_live=len(live), problem=problem)
     life = _life(live)
     if declared.are_alike:
         life = replace(life, is_fast=True)
     candidates = [member for member in live if not member.pod.node and not member.mistake]
     is_own = declared is not from_job  # the pods say it, and no owner that knows better
-    strays = tuple(
+    mismatched = tuple(
         each for each in candidates if bound and is_own and _declares_other(each, declared)
     )
     is_over = not bound and any(
         each.pod.is_finished and not each.life.is_retriable for each in everyone
     )
     places = 0 if is_over else _places(everyone, bound, declared, is_own=is_own)
-    fit_to_join = [each for each in candidates if each not in strays]
+    fit_to_join = [each for each in candidates if each not in mismatched]
     # Whoever was ungated stays, then whoever is older (kueue.md 5.5).
     outside = sorted(fit_to_join, key=lambda each: each.is_gated)[places:]
     left_out = {each.pod.uid for each in outside}
@@ -151,13 +151,13 @@ def roll_call(members: Iterable[Member], from_job: Declared | None) -> RollCall:
         needed = min(needed, declared.needed)
     if bound and not life.templates and (left := _left_by_a_driver(everyone)):
         life = replace(life, templates=left)
-    return RollCall(
+    return MembershipStatus(
         bound,
         joining,
         unbound if not problem else (),
         # Nobody is one too many of a gang that cannot be meant.
         tuple(outside) if not problem else (),
-        strays,
+        mismatched,
         members_live=len(live),
         vacant=places - len(joining),
         declared=declared,

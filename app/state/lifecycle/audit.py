@@ -6,61 +6,61 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from app.state.cache.books import Booking, Cluster, Topology, by_node
+from app.state.cache.books import Booking, Books, TopologyBooks, by_node
 from app.state.gang.gang import Gang, phase_of
 from app.state.lifecycle.ledger import Ledger
 
 MOST_NAMED = 10  # nodes in one sentence
 
 
-def differences(cluster: Cluster, ledger: Ledger, others: Collection[str] = ()) -> list[str]:
+def differences(books: Books, ledger: Ledger, others: Collection[str] = ()) -> list[str]:
     """Every sentence is one invariant that does not hold; call it between inputs only.
 
     `others`: ordinary pods on their way to a node, for which something is held too.
     """
-    return [*_books(cluster), *_gangs(cluster, ledger), *_owners(cluster, ledger, others)]
+    return [*_books(books), *_gangs(books, ledger), *_owners(books, ledger, others)]
 
 
-def heal(cluster: Cluster, ledger: Ledger, others: Collection[str], now: float) -> None:
+def heal(books: Books, ledger: Ledger, others: Collection[str], now: float) -> None:
     """Make the books what the records say; what was planned on wrong books is planned anew."""
-    cluster.recount()
+    books.recount()
     for gang in list(ledger.gangs.values()):
-        if any(not _is_booked(cluster, uid, node) for uid, node in gang.plan.items()):
+        if any(not _is_booked(books, uid, node) for uid, node in gang.plan.items()):
             ledger.lose_plan(gang, "the books were wrong", now)
-    for uid in _unowned(cluster, ledger, others):
-        cluster.release(uid)
+    for uid in _unowned(books, ledger, others):
+        books.release(uid)
     for gang in list(ledger.gangs.values()):
         ledger.review(gang, now)
-    ledger.holds.capacity_grew()
+    ledger.reservations.capacity_grew()
 
 
-def _is_booked(cluster: Cluster, uid: str, node: str) -> bool:
-    booking = cluster.held.get(uid) or cluster.bound.get(uid)
+def _is_booked(books: Books, uid: str, node: str) -> bool:
+    booking = books.held.get(uid) or books.bound.get(uid)
     return booking is not None and booking.node == node
 
 
-def _owners(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
-    for uid in _unowned(cluster, ledger, others):
+def _owners(books: Books, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
+    for uid in _unowned(books, ledger, others):
         yield f"pod {uid} is held, and nobody plans with it"
 
 
-def _unowned(cluster: Cluster, ledger: Ledger, others: Collection[str]) -> list[str]:
+def _unowned(books: Books, ledger: Ledger, others: Collection[str]) -> list[str]:
     """Pods that are held for nobody."""
     planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
-    return [uid for uid in cluster.held if uid not in planned and uid not in others]
+    return [uid for uid in books.held if uid not in planned and uid not in others]
 
 
-def _books(cluster: Cluster) -> Iterator[str]:
-    for uid in cluster.bound.keys() & cluster.held.keys():
+def _books(books: Books) -> Iterator[str]:
+    for uid in books.bound.keys() & books.held.keys():
         yield f"pod {uid} is both bound and held"
-    if by_node(cluster.bound) != cluster.bound_on:
+    if by_node(books.bound) != books.bound_on:
         yield "bound pods by node differ from bound pods"
-    if by_node(cluster.held) != cluster.held_on:
+    if by_node(books.held) != books.held_on:
         yield "held pods by node differ from held pods"
-    for topology in cluster.topologies.values():
+    for topology in books.topologies.values():
         for name, booked, column in (
-            ("used", cluster.bound, topology.capacity.used),
-            ("held", cluster.held, topology.capacity.held),
+            ("used", books.bound, topology.capacity.used),
+            ("held", books.held, topology.capacity.held),
         ):
             wrong = np.flatnonzero((column != _summed(topology, booked, column)).any(axis=0))
             if wrong.size:
@@ -72,7 +72,7 @@ def _books(cluster: Cluster) -> Iterator[str]:
 
 
 def _summed(
-    topology: Topology, bookings: dict[str, Booking], like: np.typing.NDArray[np.int64]
+    topology: TopologyBooks, bookings: dict[str, Booking], like: np.typing.NDArray[np.int64]
 ) -> np.typing.NDArray[np.int64]:
     total = np.zeros_like(like)
     for booking in bookings.values():
@@ -82,17 +82,17 @@ def _summed(
     return total
 
 
-def _gangs(cluster: Cluster, ledger: Ledger) -> Iterator[str]:
+def _gangs(books: Books, ledger: Ledger) -> Iterator[str]:
     for uid, key in ledger.gang_of.items():
         if uid not in ledger.gangs[key].members:
             yield f"pod {uid} is no member of its gang {key}"
     for gang in ledger.gangs.values():
-        yield from _gang(cluster, ledger, gang)
+        yield from _gang(books, ledger, gang)
 
 
-def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
+def _gang(books: Books, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if gang.key not in ledger.unreviewed:
-        wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        wanted = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
         wanted |= gang.under_way()
         if not gang.plan.keys() <= wanted:
             yield f"gang {gang.key}: the plan covers pods that are not waiting"
@@ -106,5 +106,5 @@ def _gang(cluster: Cluster, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if not gang.misinformed.keys() <= gang.rejected.keys() <= gang.members.keys():
         yield f"gang {gang.key}: pods are remembered as told no that are no members"
     for uid, node in gang.plan.items():
-        if not _is_booked(cluster, uid, node):
+        if not _is_booked(books, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"

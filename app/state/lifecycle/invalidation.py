@@ -13,17 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord
-from app.state.cache.books import Cluster
+from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
 from app.state.lifecycle.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
-class Upsets:
+class Invalidation:
     """Has the ledger lose the plans that a change of a node upsets."""
 
-    cluster: Cluster
+    books: Books
     ledger: Ledger
 
     def lose_plans_on(self, node: str, why: str, now: float) -> None:
@@ -34,7 +34,7 @@ class Upsets:
     def lose_plans_around(self, node: str, now: float) -> None:
         """A node is in other domains now: so are those who have it, and who was to be with them."""
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
-        bound = self.cluster.bound_on.get(node, {})
+        bound = self.books.bound_on.get(node, {})
         keys |= dict.fromkeys(
             self.ledger.gang_of[uid] for uid in bound if uid in self.ledger.gang_of
         )
@@ -52,14 +52,14 @@ class Upsets:
     def lose_overcommitted(self, node: str, now: float) -> None:
         """Somebody took what was held: give up plans there, the youngest first, until it fits."""
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
-            if not self.cluster.is_overcommitted(node):
+            if not self.books.is_overcommitted(node):
                 return
             self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now)
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
-        ledger, held = self.ledger, self.cluster.held_on.get(node, {})
+        ledger, held = self.ledger, self.books.held_on.get(node, {})
         keys = dict.fromkeys(ledger.gang_of[uid] for uid in held if uid in ledger.gang_of)
-        for key in ledger.places.expecting:
-            if any(uid in held for uid in ledger.gangs[key].absent):
+        for key in ledger.replacements.expecting:
+            if any(uid in held for uid in ledger.gangs[key].placeholders):
                 keys[key] = None
         return [ledger.gangs[key] for key in keys]

@@ -17,9 +17,9 @@ from app.dialects.membership import Declared, GangKey, Membership, Mistake
 from app.kube.core.objects import JobRecord, PodRecord
 from app.state.cache.node_refusals import Offer
 from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
-from app.state.gang.membership import Member, member_of, roll_call
-from app.state.lifecycle.replacements import Places
-from app.state.lifecycle.reservations import Holds
+from app.state.gang.membership import Member, member_of, membership_status
+from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.reservations import Reservations
 from app.state.plan.assignment import Plan
 from app.state.plan.planner import NoPlan, Planner, in_order
 from app.state.report import messages, ungating
@@ -38,8 +38,8 @@ class Ledger:
 
     settings: EngineSettings
     planner: Planner
-    holds: Holds
-    places: Places
+    reservations: Reservations
+    replacements: Replacements
     voice: Voice
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Ledger:
                 gang.rejected[pod.uid] = told  # before our first list: perhaps told no by our past
             declared = self._declared(gang, claim)
             is_full = declared is not None and len(gang.members) == declared.members
-            if is_full or (isinstance(claim, Mistake) and not gang.roll.problem):
+            if is_full or (isinstance(claim, Mistake) and not gang.membership.problem):
                 self.review(gang, now)
 
     def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
@@ -92,11 +92,11 @@ class Ledger:
             gang.moved_at = now
         if not ungating.allows(member, gang.plan.get(pod.uid)) and not gang.has_started:
             self.lose_plan(gang, f"pod {pod.name} is narrowed to other nodes", now)
-        is_lost = (pod.is_finished and not member.is_done) or self.places.is_stranded(member)
+        is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
         if before is not None and before.is_live and is_lost:
-            self.places.keep(gang, before, now)
+            self.replacements.keep(gang, before, now)
         if member.is_done:
-            self.places.end(gang, member)
+            self.replacements.end(gang, member)
         if pod.uid in gang.plan and not member.is_live:
             self.review(gang, now)
         elif self._is_elsewhere(gang, before, member):
@@ -124,7 +124,7 @@ class Ledger:
         gang = self.gangs[key]
         member = gang.members.pop(uid)
         if not member.pod.is_finished:
-            self.places.keep(gang, member, now)
+            self.replacements.keep(gang, member, now)
         gang.ungating.pop(uid, None)
         gang.unnarrowed.discard(uid)
         gang.rejected.pop(uid, None)
@@ -140,7 +140,7 @@ class Ledger:
             gang.unheard.discard(uid)
             if not gang.unheard:
                 gang.not_before = now
-                self.holds.wants_pass = True
+                self.reservations.wants_pass = True
 
     def put_job(self, job: JobRecord, now: float) -> None:
         """Learn what a Job declares now."""
@@ -193,13 +193,17 @@ class Ledger:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.unreviewed.pop(gang.key, None)
         gang.asked = None
-        gang.roll = roll_call(gang.members.values(), self._from_job(gang))
-        self.places.review(gang, now)
-        wanted = {member.pod.uid for member in gang.roll.unbound} | gang.absent.keys()
+        gang.membership = membership_status(gang.members.values(), self._from_job(gang))
+        self.replacements.review(gang, now)
+        wanted = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
         wanted |= gang.under_way()
         for uid in [uid for uid in gang.plan if uid not in wanted]:
-            self.holds.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
-        if gang.plan and not gang.has_started and (not gang.roll.is_complete or gang.unplanned()):
+            self.reservations.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
+        if (
+            gang.plan
+            and not gang.has_started
+            and (not gang.membership.is_complete or gang.unplanned())
+        ):
             self.lose_plan(gang, "a member has gone", now)
         self.move(gang, now)
         if not gang.members:
@@ -210,12 +214,12 @@ class Ledger:
         if not self.planner.is_ready:
             return
         if gang.key in self.plannable and now >= gang.not_before:
-            if self.holds.wants_pass or self._queue:
-                self.holds.wants_pass = True
+            if self.reservations.wants_pass or self._queue:
+                self.reservations.wants_pass = True
             else:
                 self._plan(gang, now)
         elif gang.phase is Phase.RUNNING:
-            self.places.hold_spares(gang, now)
+            self.replacements.hold_spares(gang, now)
 
     def move(self, gang: Gang, now: float) -> None:
         """Enter the phase that follows from what is known of the gang."""
@@ -238,17 +242,17 @@ class Ledger:
         """Try waiting gangs, in order; a long queue is continued on the next tick."""
         if not self.planner.is_ready:
             return
-        if not self._queue and self.holds.wants_pass:
-            self.holds.wants_pass = False
+        if not self._queue and self.reservations.wants_pass:
+            self.reservations.wants_pass = False
             self._queue = [gang.key for gang in in_order(self.gangs[key] for key in self.plannable)]
-            self._queue += [key for key in self.places.expecting if key not in self.plannable]
+            self._queue += [key for key in self.replacements.expecting if key not in self.plannable]
             self._queue.reverse()
         for _ in range(min(len(self._queue), MOST_PLANS_PER_TICK)):
             gang = self.gangs.get(self._queue.pop())
             if gang is None:
                 continue
             if gang.key not in self.plannable:
-                self.places.hold_spares(gang, now)
+                self.replacements.hold_spares(gang, now)
             elif now >= gang.not_before and not (
                 # An equal gang found no place in this pass, and this one was told why lately.
                 self.voice.knows_verdict(gang, now) and self.planner.is_unfit(gang)
@@ -262,7 +266,7 @@ class Ledger:
         """
         again = gang.plan.keys() - gang.posted - (gang.answered - {member.pod.uid})
         for uid in sorted(again):
-            self.holds.give_back(gang, uid, messages.planned_elsewhere(gang.key))
+            self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
         if self._plan(gang, now, offer):
             return True
         self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now)
@@ -275,11 +279,11 @@ class Ledger:
         """
         sentence = messages.plan_lost(gang.key, why)
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
-            self.holds.end(gang, uid, sentence)
+            self.reservations.end(gang, uid, sentence)
         gang.sentence, gang.sentence_at = sentence, None
         self._back_off(gang, now, losses)
         self.move(gang, now)
-        self.holds.capacity_grew()
+        self.reservations.capacity_grew()
 
     def _back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
         gang.plans_lost = min(gang.plans_lost + losses, 16)
@@ -289,7 +293,7 @@ class Ledger:
 
     def _plan(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:
         """Search nodes for the unplanned members and hold them; False if there are none."""
-        self.planner.cluster.refresh()
+        self.planner.books.refresh()
         found = self.planner.plan(gang, offer)
         if isinstance(found, NoPlan) and found.is_fault:
             self._back_off(gang, now)
@@ -304,7 +308,7 @@ class Ledger:
             self.voice.tell_no_place(gang, found, now)
             return False
         self._use(gang, found, now)
-        self.places.hold_spares(gang, now)
+        self.replacements.hold_spares(gang, now)
         return True
 
     def _plan_singly(
@@ -318,7 +322,7 @@ class Ledger:
 
     def _use(self, gang: Gang, found: Plan, now: float) -> None:
         """Hold a plan, tell those it is for, and have kube-scheduler ask for them."""
-        self.holds.hold(gang, found, now)
+        self.reservations.hold(gang, found, now)
         self.move(gang, now)
         self.voice.tell_placed(gang, found.fallback)
         self.voice.call(gang, now)
@@ -327,14 +331,14 @@ class Ledger:
 
     def expire(self, now: float) -> None:
         """End places kept long enough, report what is due, try again whose back-off is over."""
-        for key in [key for key in self.places.expecting if key in self.gangs]:
-            if any(place.until <= now for place in self.gangs[key].absent.values()):
+        for key in [key for key in self.replacements.expecting if key in self.gangs]:
+            if any(place.until <= now for place in self.gangs[key].placeholders.values()):
                 self.review(self.gangs[key], now)
         self.voice.tell_due(self.gangs, now)
         if now >= self._retry_at:
             later = (self.gangs[key].not_before for key in self.plannable)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
-            self.holds.wants_pass = True
+            self.reservations.wants_pass = True
 
 
 def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:

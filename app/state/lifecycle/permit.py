@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from app.dialects import corral
 from app.state.cache.books import is_open
-from app.state.effects import Bind, Refuse, UngateFailed
+from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.lifecycle.ledger import Ledger
-from app.state.lifecycle.reservations import Holds
+from app.state.lifecycle.reservations import Reservations
 from app.state.report import ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -29,12 +29,12 @@ UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, wha
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class Permit:
     """How planned members get from their gates past /bind; what it remembers is in each gang."""
 
     settings: EngineSettings
     ledger: Ledger
-    holds: Holds
+    reservations: Reservations
     voice: Voice
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
@@ -63,11 +63,11 @@ class Barrier:
         gang.asked = None
         gang.posted.discard(uid)
         gang.answered.discard(uid)
-        cluster, node = self.holds.cluster, gang.plan.get(uid, "")
-        record = cluster.nodes.get(node)
-        is_lost = record is None or not is_open(record) or cluster.is_overcommitted(node)
+        books, node = self.reservations.books, gang.plan.get(uid, "")
+        record = books.nodes.get(node)
+        is_lost = record is None or not is_open(record) or books.is_overcommitted(node)
         if uid in gang.plan and (is_gone or is_lost):
-            self.holds.end(gang, uid, "")
+            self.reservations.end(gang, uid, "")
         self.ledger.review(gang, now)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
@@ -76,7 +76,7 @@ class Barrier:
             if not gang.has_started:
                 self.ledger.lose_plan(gang, "a member has gone", now)
             elif uid in gang.plan:
-                self.holds.end(gang, uid, "")
+                self.reservations.end(gang, uid, "")
                 self.ledger.review(gang, now)
             return
         was_bare = uid in gang.unnarrowed
@@ -88,7 +88,7 @@ class Barrier:
         """Answer every held /bind with an error; the plans stay."""
         for key in self.ledger.planned:
             gang = self.ledger.gangs[key]
-            self.voice.out.extend(Refuse(uid, sentence) for uid in sorted(gang.arrived))
+            self.voice.out.extend(RejectBind(uid, sentence) for uid in sorted(gang.arrived))
             gang.arrived.clear()
 
     def expire(self, now: float) -> None:

@@ -21,10 +21,10 @@ from itertools import count, islice, repeat
 import msgspec
 
 from app.dialects.membership import Number, PodTemplate
-from app.state.gang.gang import Absent, Gang
+from app.state.gang.gang import Gang, Placeholder
 from app.state.gang.membership import Member
 
-MOST_ABSENT = 100_000  # per gang; more than that is a typing error, and the dialects say so
+MOST_PLACEHOLDERS = 100_000  # per gang; more than that is a typing error, and the dialects say so
 
 
 def keep_place(gang: Gang, lost: Member, until: float) -> str:
@@ -34,9 +34,9 @@ def keep_place(gang: Gang, lost: Member, until: float) -> str:
 
 def review(gang: Gang, now: float) -> None:
     """Bring the places kept in line with the last roll call and the time."""
-    is_over = not gang.roll.members_live or bool(gang.roll.problem)
-    for uid in [uid for uid, each in gang.absent.items() if is_over or each.until <= now]:
-        del gang.absent[uid]
+    is_over = not gang.membership.members_live or bool(gang.membership.problem)
+    for uid in [uid for uid, each in gang.placeholders.items() if is_over or each.until <= now]:
+        del gang.placeholders[uid]
     if not is_over:
         _drop_spares(gang)
         _expect_declared(gang)
@@ -45,8 +45,8 @@ def review(gang: Gang, now: float) -> None:
 
 def use_spare(gang: Gang, uid: str) -> None:
     """Have a spare place that has a node stand in for this one, which becomes the spare."""
-    kept = gang.absent[uid]
-    for other, spare in gang.absent.items():
+    kept = gang.placeholders[uid]
+    for other, spare in gang.placeholders.items():
         if spare.is_spare and other in gang.plan and spare.member.role == kept.member.role:
             spare.member = replace(spare.member, number=kept.member.number)
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
@@ -57,16 +57,16 @@ def use_spare(gang: Gang, uid: str) -> None:
 def expect_nobody(gang: Gang, done: Member) -> list[str]:
     """Expect nobody instead of a member that has succeeded; returns the places that end."""
     uid = done.pod.uid
-    ended = [kept for kept, each in gang.absent.items() if each.instead_of == uid]
+    ended = [kept for kept, each in gang.placeholders.items() if each.instead_of == uid]
     for kept in ended:
-        del gang.absent[kept]
+        del gang.placeholders[kept]
     return ended
 
 
 def forget_lost(gang: Gang) -> None:
     """Expect nobody instead of lost members any more: the gang starts anew, as a whole."""
-    for uid in [uid for uid, each in gang.absent.items() if each.instead_of]:
-        del gang.absent[uid]
+    for uid in [uid for uid, each in gang.placeholders.items() if each.instead_of]:
+        del gang.placeholders[uid]
 
 
 def place_for(gang: Gang, newcomer: Member) -> str:
@@ -75,7 +75,7 @@ def place_for(gang: Gang, newcomer: Member) -> str:
     Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
     """
     best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
-    for uid, each in gang.absent.items():  # in the order of their age
+    for uid, each in gang.placeholders.items():  # in the order of their age
         if each.member.role == newcomer.role:
             unlike = (each.member.number != newcomer.number, uid not in gang.plan, each.is_spare)
             if not any(unlike):
@@ -88,36 +88,44 @@ def place_for(gang: Gang, newcomer: Member) -> str:
 def spares(gang: Gang) -> tuple[Member, ...]:
     """The spare places that have no node yet."""
     return tuple(
-        each.member for uid, each in gang.absent.items() if each.is_spare and uid not in gang.plan
+        each.member
+        for uid, each in gang.placeholders.items()
+        if each.is_spare and uid not in gang.plan
     )
 
 
 def _expect_declared(gang: Gang) -> None:
     """Expect pods that are declared and not there, where the gang may start without them."""
-    roll = gang.roll
-    life = roll.life
-    present = [*roll.bound, *roll.joining]
+    membership = gang.membership
+    life = membership.life
+    present = [*membership.bound, *membership.joining]
     if life.templates:
         _expect_templates(gang, life.templates, present)
     elif life.is_fast and present:
-        expected = sum(not each.is_spare and not each.instead_of for each in gang.absent.values())
-        wanted = roll.vacant + _not_ready(gang) - _owed(gang)
-        missing = min(wanted, MOST_ABSENT) - expected
+        expected = sum(
+            not each.is_spare and not each.instead_of for each in gang.placeholders.values()
+        )
+        wanted = membership.vacant + _not_ready(gang) - _owed(gang)
+        missing = min(wanted, MOST_PLACEHOLDERS) - expected
         for like in islice(_to_come(gang, present), max(missing, 0)):
             _add(gang, like, math.inf)
-    known = sum(each.is_spare for each in gang.absent.values())
+    known = sum(each.is_spare for each in gang.placeholders.values())
     for _ in range(_spares_wanted(gang) - known):
         _add(gang, present[0], math.inf, is_spare=True)
 
 
 def _spares_wanted(gang: Gang) -> int:
-    roll = gang.roll
-    return min(roll.life.spares, MOST_ABSENT) if roll.is_complete or roll.bound else 0
+    membership = gang.membership
+    return (
+        min(membership.life.spares, MOST_PLACEHOLDERS)
+        if membership.is_complete or membership.bound
+        else 0
+    )
 
 
 def _drop_spares(gang: Gang) -> None:
     """Drop spares that nobody asks for any more."""
-    spares = [uid for uid, each in gang.absent.items() if each.is_spare]
+    spares = [uid for uid, each in gang.placeholders.items() if each.is_spare]
     _drop_least(gang, spares, len(spares) - _spares_wanted(gang))
 
 
@@ -125,13 +133,13 @@ def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
     """Drop so many of these places: those without a node first, then the youngest."""
     by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan)
     for uid in by_worth[: max(surplus, 0)]:
-        del gang.absent[uid]
+        del gang.placeholders[uid]
 
 
 def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
     """Whom to keep places for: members behind foreign gates, then pods that are not there."""
-    kept = {each.member.number for each in gang.absent.values()}
-    for member in gang.roll.joining:
+    kept = {each.member.number for each in gang.placeholders.values()}
+    for member in gang.membership.joining:
         if not member.is_ready and member.number is not None and member.number not in kept:
             yield member
     for number in _numbers_left(gang, present):
@@ -145,7 +153,7 @@ def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Number | None]:
         yield from repeat(None)
         return
     taken = {member.number for member in present}
-    taken.update(each.member.number for each in gang.absent.values())
+    taken.update(each.member.number for each in gang.placeholders.values())
     for index in count(first.offset):
         number = replace(first, index=index)
         if number not in taken:
@@ -156,7 +164,7 @@ def _expect_templates(
     gang: Gang, templates: tuple[PodTemplate, ...], present: list[Member]
 ) -> None:
     there = Counter(member.pod_set for member in present)
-    there.update(each.member.pod_set for each in gang.absent.values() if not each.is_spare)
+    there.update(each.member.pod_set for each in gang.placeholders.values() if not each.is_spare)
     there.update(member.pod_set for member in gang.members.values() if member.is_done)
     for template in templates if present else ():
         like = _from_template(present[0], template)
@@ -183,37 +191,37 @@ def _from_template(driver: Member, template: PodTemplate) -> Member:
 
 def _drop_surplus(gang: Gang) -> None:
     """Drop places that nobody is missing for."""
-    expected = [uid for uid, each in gang.absent.items() if not each.is_spare]
-    if gang.roll.declared is None:  # who declared them has gone: only what is owed stays
-        for uid in [uid for uid in expected if not gang.absent[uid].instead_of]:
-            del gang.absent[uid]
+    expected = [uid for uid, each in gang.placeholders.items() if not each.is_spare]
+    if gang.membership.declared is None:  # who declared them has gone: only what is owed stays
+        for uid in [uid for uid in expected if not gang.placeholders[uid].instead_of]:
+            del gang.placeholders[uid]
         return
     instead = sum(
         lost is not None and lost.is_live
         for uid in expected
-        if (lost := gang.members.get(gang.absent[uid].instead_of)) is not None
+        if (lost := gang.members.get(gang.placeholders[uid].instead_of)) is not None
     )
-    surplus = len(expected) - gang.roll.vacant - instead - _not_ready(gang)
+    surplus = len(expected) - gang.membership.vacant - instead - _not_ready(gang)
     _drop_least(gang, expected, surplus)
 
 
 def _not_ready(gang: Gang) -> int:
     """Members that are there, but behind foreign gates."""
-    return len(gang.roll.joining) - len(gang.roll.unbound)
+    return len(gang.membership.joining) - len(gang.membership.unbound)
 
 
 def _owed(gang: Gang) -> int:
-    return sum(bool(each.instead_of) for each in gang.absent.values())
+    return sum(bool(each.instead_of) for each in gang.placeholders.values())
 
 
 def _add(
     gang: Gang, like: Member, until: float, *, instead_of: str = "", is_spare: bool = False
 ) -> str:
-    gang.absents_made += 1
-    uid = f"{gang.key}/{gang.key.source}/absent/{gang.absents_made}"
+    gang.placeholders_made += 1
+    uid = f"{gang.key}/{gang.key.source}/absent/{gang.placeholders_made}"
     pod = msgspec.structs.replace(
         like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
     )
     member = replace(like, pod=pod, allowed=None)
-    gang.absent[uid] = Absent(member, until, instead_of, is_spare)
+    gang.placeholders[uid] = Placeholder(member, until, instead_of, is_spare)
     return uid

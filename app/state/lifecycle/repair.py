@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import NodeRecord
-from app.state.cache.books import Cluster
+from app.state.cache.books import Books
 from app.state.gang.gang import Gang
 from app.state.lifecycle import placeholders
 from app.state.lifecycle.ledger import Ledger
@@ -67,40 +67,42 @@ class Failures:
 class Repairs:
     """Other places for members on nodes that have failed."""
 
-    cluster: Cluster
+    books: Books
     ledger: Ledger
 
     def lose_ending(self, node: str, now: float) -> None:
         """A node takes no pods any more: what ends there is lost already, and may never be gone."""
         ledger = self.ledger
-        for uid in self.cluster.bound_on.get(node, {}):
+        for uid in self.books.bound_on.get(node, {}):
             gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
-            if gang is not None and ledger.places.is_stranded(gang.members[uid]):
-                ledger.places.keep(gang, gang.members[uid], now)
+            if gang is not None and ledger.replacements.is_stranded(gang.members[uid]):
+                ledger.replacements.keep(gang, gang.members[uid], now)
                 ledger.unreviewed[gang.key] = None
 
     def lose_node(self, node: str, now: float) -> None:
         """A node has failed under members that the API server still shows: look for another."""
         for gang in self._gangs_on(node, now):
-            for member in gang.roll.bound:
-                known = any(each.instead_of == member.pod.uid for each in gang.absent.values())
-                if member.pod.node == node and not known and len(gang.roll.bound) > 1:
+            for member in gang.membership.bound:
+                known = any(
+                    each.instead_of == member.pod.uid for each in gang.placeholders.values()
+                )
+                if member.pod.node == node and not known and len(gang.membership.bound) > 1:
                     placeholders.use_spare(gang, placeholders.keep_place(gang, member, math.inf))
             self.ledger.review(gang, now)
 
     def return_node(self, node: str, now: float) -> None:
         """A failed node is back: who still runs there is not lost."""
         for gang in self._gangs_on(node, now):
-            for uid, place in list(gang.absent.items()):
+            for uid, place in list(gang.placeholders.items()):
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
-                    del gang.absent[uid]
+                    del gang.placeholders[uid]
             self.ledger.review(gang, now)
 
     def _gangs_on(self, node: str, now: float) -> list[Gang]:
         """The gangs of which a member runs on a node."""
         ledger = self.ledger
-        uids = self.cluster.bound_on.get(node, {})
+        uids = self.books.bound_on.get(node, {})
         keys = dict.fromkeys(ledger.gang_of[uid] for uid in uids if uid in ledger.gang_of)
         for key in keys:
             ledger.review_now(ledger.gangs[key], now)

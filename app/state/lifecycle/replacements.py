@@ -15,7 +15,7 @@ from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.lifecycle import placeholders
-from app.state.lifecycle.reservations import Holds
+from app.state.lifecycle.reservations import Reservations
 from app.state.plan.assignment import Plan
 from app.state.plan.planner import NoPlan, Planner
 from app.state.report import ungating
@@ -24,19 +24,19 @@ from app.state.settings import EngineSettings
 
 
 @dataclass(slots=True)
-class Places:
+class Replacements:
     """All places. `expecting` has the gangs with any, as a set that keeps its order."""
 
     settings: EngineSettings
     planner: Planner
-    holds: Holds
+    reservations: Reservations
     voice: Voice
     expecting: dict[GangKey, None] = field(default_factory=dict)
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
         """A member is lost while others run: hold its node for whoever replaces it."""
         until = now + self.settings.owed_seconds
-        for place in gang.absent.values():
+        for place in gang.placeholders.values():
             if place.instead_of == lost.pod.uid:
                 place.until = until  # its node had failed before: there is another one for it
                 return
@@ -53,14 +53,14 @@ class Places:
 
     def _hold(self, gang: Gang, uid: str, lost: Member, others: list[Member], now: float) -> None:
         """Hold the lost member's node for a new place, or have a spare one stand in for it."""
-        member, node = gang.absent[uid].member, lost.pod.node
+        member, node = gang.placeholders[uid].member, lost.pod.node
         spot = self.planner.place(member, node)
         beside = [each.pod.node for each in others if each.pod_set == lost.pod_set]
         may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
             member, node, beside
         )
         if spot is not None and may_stay:
-            self.holds.hold(gang, Plan({uid: node}, {uid: spot[0]}, {uid: spot[1]}), now)
+            self.reservations.hold(gang, Plan({uid: node}, {uid: spot[0]}, {uid: spot[1]}), now)
         else:
             placeholders.use_spare(gang, uid)
 
@@ -68,13 +68,13 @@ class Places:
         """A member has succeeded: end what is held for whoever would have replaced it."""
         for uid in placeholders.expect_nobody(gang, done):
             if uid in gang.plan:
-                self.holds.end(gang, uid, "")
+                self.reservations.end(gang, uid, "")
 
     def is_stranded(self, member: Member) -> bool:
         """Whether a member ends on a node that would not take it again: its place is lost."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
-        node = self.planner.cluster.nodes.get(member.pod.node)
+        node = self.planner.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
     def review(self, gang: Gang, now: float) -> None:
@@ -83,13 +83,13 @@ class Places:
             placeholders.forget_lost(gang)
         taken = [
             member.pod.uid
-            for member in gang.roll.unbound
-            if gang.absent and member.pod.uid not in gang.plan and self._take(gang, member)
+            for member in gang.membership.unbound
+            if gang.placeholders and member.pod.uid not in gang.plan and self._take(gang, member)
         ]
         placeholders.review(gang, now)
         for uid in [uid for uid in gang.plan if not gang.has(uid)]:
-            self.holds.end(gang, uid, "")
-        if gang.absent:
+            self.reservations.end(gang, uid, "")
+        if gang.placeholders:
             self.expecting[gang.key] = None
         else:
             self.expecting.pop(gang.key, None)
@@ -103,16 +103,16 @@ class Places:
         node = gang.plan.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):
             return False
-        del gang.absent[uid]
+        del gang.placeholders[uid]
         if node:
-            self.holds.hand_over(gang, uid, newcomer.pod.uid)
+            self.reservations.hand_over(gang, uid, newcomer.pod.uid)
         return bool(node)
 
     def hold_spares(self, gang: Gang, now: float) -> None:
         """Hold what spare places there is room for; nobody hears of those there is none for."""
-        self.planner.cluster.refresh()
+        self.planner.books.refresh()
         for member in placeholders.spares(gang) if not gang.unplanned() else ():
             found = self.planner.plan(gang, None, (member,))
             if isinstance(found, NoPlan):
                 return
-            self.holds.hold(gang, found, now)
+            self.reservations.hold(gang, found, now)

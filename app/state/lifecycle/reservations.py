@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.state.cache.books import Cluster
-from app.state.effects import Refuse
+from app.state.cache.books import Books
+from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
 from app.state.plan.assignment import Plan
 from app.state.plan.planner import Planner
@@ -14,10 +14,10 @@ from app.state.report.voice import Voice
 
 
 @dataclass(slots=True)
-class Holds:
+class Reservations:
     """Holds of gangs. Invariant: a gang's plan and the books name the same node for a uid."""
 
-    cluster: Cluster
+    books: Books
     planner: Planner
     voice: Voice
     freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
@@ -27,7 +27,7 @@ class Holds:
         """Book the plan and make it part of the gang's."""
         gang.asked = None
         for uid, node in plan.nodes.items():
-            self.cluster.hold(uid, node, self.cluster.vector(gang.member(uid).pod.request))
+            self.books.hold(uid, node, self.books.vector(gang.member(uid).pod.request))
         gang.plan.update(plan.nodes)
         gang.domains.update(plan.domains)
         gang.spots.update(plan.spots)
@@ -38,7 +38,7 @@ class Holds:
         plan = Plan(
             {newcomer: gang.plan[uid]}, {newcomer: gang.domains[uid]}, {newcomer: gang.spots[uid]}
         )
-        self.cluster.release(uid)
+        self.books.release(uid)
         gang.forget_plan_of(uid)
         self.hold(gang, plan, now=gang.moved_at)
 
@@ -50,8 +50,8 @@ class Holds:
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
         """The same, to plan it anew; True if something was held."""
         if uid in gang.arrived:
-            self.voice.out.append(Refuse(uid, sentence))
-        booking = self.cluster.release(uid)
+            self.voice.out.append(RejectBind(uid, sentence))
+        booking = self.books.release(uid)
         if booking is not None:
             self.freed_nodes[booking.node] = None
         gang.forget_plan_of(uid)

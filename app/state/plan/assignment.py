@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.membership import Number
-from app.state.cache.books import Topology
+from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang, Spot
 from app.state.gang.membership import Member
 from app.state.plan.pod_sets import Role, SetKey, kept_slots
@@ -38,7 +38,9 @@ class Plan:
     """(pod set, why) of those whose pods are numbered, but not seated by rank; "": the gang."""
 
 
-def plan_of(gang: Gang, placement: Placement, roles: tuple[Role, ...], topology: Topology) -> Plan:
+def plan_of(
+    gang: Gang, placement: Placement, roles: tuple[Role, ...], topology: TopologyBooks
+) -> Plan:
     """Seat every unplanned member on the placement."""
     plan, fallback = Plan(), dict[str, str]()
     levels: dict[int, int] = {}
@@ -70,7 +72,7 @@ def _write(
     plan: Plan,
     members: Sequence[Member],
     slots: Mapping[str, int],
-    topology: Topology,
+    topology: TopologyBooks,
     level: int,
 ) -> None:
     known: dict[int, tuple[str, Spot]] = {}
@@ -83,7 +85,7 @@ def _write(
         plan.domains[uid], plan.spots[uid] = known[domain]
 
 
-def place(topology: Topology, level: int, domain: int) -> tuple[str, Spot]:
+def place(topology: TopologyBooks, level: int, domain: int) -> tuple[str, Spot]:
     """A domain in words and as nodes; a single node is a domain without labels of its own."""
     tree = topology.tree
     path = tree.path(level, domain)
@@ -101,7 +103,7 @@ class _Seats:
 
     gang: Gang
     roles: Sequence[tuple[Role, PodsBySlot]]
-    topology: Topology
+    topology: TopologyBooks
 
     def slots(self) -> tuple[dict[str, int], str]:
         """The slot of each unplanned member by uid, and why ranks were not used, if that matters.
@@ -161,7 +163,7 @@ class _Seats:
         found = _dense(members) if _is_across(self.gang, members) else _numbered(members)
         seen: dict[int, Member] = {}
         for member, rank in zip(members, found, strict=True):
-            if member.pod.uid in self.gang.absent:
+            if member.pod.uid in self.gang.placeholders:
                 continue
             if rank is None:
                 return found, _unusable(member, len(members))
@@ -169,7 +171,7 @@ class _Seats:
                 names = sorted((seen[rank].pod.name, member.pod.name))
                 return found, f"pods {names[0]} and {names[1]} have the same index"
             seen[rank] = member
-        return _fill_up(found, [member.pod.uid in self.gang.absent for member in members]), ""
+        return _fill_up(found, [member.pod.uid in self.gang.placeholders for member in members]), ""
 
 
 def _by_uid(members: Sequence[Member], slots: Sequence[int]) -> dict[str, int]:
@@ -177,7 +179,7 @@ def _by_uid(members: Sequence[Member], slots: Sequence[int]) -> dict[str, int]:
 
 
 def _why_not(
-    seats: ranks.Seats, unplanned: Sequence[Member], settled: int, topology: Topology
+    seats: ranks.Seats, unplanned: Sequence[Member], settled: int, topology: TopologyBooks
 ) -> str:
     """Why members cannot take the seats their ranks give them; "" if they can."""
     if seats.fallback:
@@ -192,7 +194,7 @@ def _why_not(
 def _is_across(gang: Gang, members: Sequence[Member]) -> bool:
     """Whether these are numbered together with other pod sets of their gang."""
     is_across = any(member.number and member.number.is_across for member in members)
-    everyone = (*gang.roll.bound, *gang.planned(), *gang.unplanned())
+    everyone = (*gang.membership.bound, *gang.planned(), *gang.unplanned())
     return is_across and any(each.role != members[0].role for each in everyone)
 
 

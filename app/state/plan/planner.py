@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects.membership import GangKey
-from app.state.cache.books import ALL_NODES, Cluster, Topology, is_open
+from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.gang.gang import Gang, Spot
@@ -54,7 +54,7 @@ class NoPlan:
 class Planner:
     """Places gangs on the books as they are; changes nothing but what a gang has `asked` for."""
 
-    cluster: Cluster
+    books: Books
     eligibility: Eligibility
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_ready: bool = False  # false until every list is in: no plan from half a picture
@@ -68,7 +68,7 @@ class Planner:
         """Capacity may have grown since: what did not fit is worth a search again."""
         self._unfit.clear()
 
-    def view(self, gang: Gang) -> tuple[tuple[Role, ...], Topology] | None:
+    def view(self, gang: Gang) -> tuple[tuple[Role, ...], TopologyBooks] | None:
         """The roles of what is to be placed and the topology it is placed on, if there is one."""
         roles = roles_of(gang, gang.unplanned())
         topology = self._topology_for({level for role in roles for level in role.levels})
@@ -97,13 +97,13 @@ class Planner:
 
     def may_have(self, member: Member, node: str) -> bool:
         """Whether a node takes a member now, as the books and its own shape say."""
-        record = self.cluster.nodes.get(node)
+        record = self.books.nodes.get(node)
         return (
             record is not None
             and is_open(record)
             and may_stay(record, member.shape)
             and (member.allowed is None or node in member.allowed)
-            and self.cluster.fits(node, self.cluster.vector(member.pod.request))
+            and self.books.fits(node, self.books.vector(member.pod.request))
         )
 
     def plan(
@@ -125,8 +125,8 @@ class Planner:
         levels = {level for role in roles for level in role.levels}
         topology = self._topology_for(levels)
         if topology is None:
-            unknown = ", ".join(sorted(levels - set(self.cluster.known_levels()))) or "together"
-            known = ", ".join(self.cluster.known_levels())
+            unknown = ", ".join(sorted(levels - set(self.books.known_levels()))) or "together"
+            known = ", ".join(self.books.known_levels())
             return NoPlan(
                 f"topology level not known: {unknown}; known levels: {known}", is_mistake=True
             )
@@ -137,7 +137,7 @@ class Planner:
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
         options = dataclasses.replace(OPTIONS, scores=self._scores(roles, topology))
-        placing = Placing(self.cluster, self.eligibility, self.refusals, options, query)
+        placing = Placing(self.books, self.eligibility, self.refusals, options, query)
         try:
             answer = placing.run()
         except InvalidRequest as error:
@@ -150,12 +150,12 @@ class Planner:
             self._unfit[signature] = verdict
         return verdict
 
-    def _scores(self, roles: tuple[Role, ...], topology: Topology) -> dict[Hashable, Counts]:
+    def _scores(self, roles: tuple[Role, ...], topology: TopologyBooks) -> dict[Hashable, Counts]:
         """What preferred node affinity says, of the roles that have any."""
         if not self.honours_preferred:
             return {}
         return {
-            str(index): self.eligibility.scores(role.shaped[1], topology.tree, self.cluster.nodes)
+            str(index): self.eligibility.scores(role.shaped[1], topology.tree, self.books.nodes)
             for index, role in enumerate(roles)
             if role.shaped[1].preferred
         }
@@ -177,10 +177,10 @@ class Planner:
         )
         return frozenset().union(*others)
 
-    def _topology_for(self, levels: set[str]) -> Topology | None:
+    def _topology_for(self, levels: set[str]) -> TopologyBooks | None:
         if not levels:
-            return self.cluster.topologies[ALL_NODES]
-        return self.cluster.topology_with(levels)
+            return self.books.topologies[ALL_NODES]
+        return self.books.topology_with(levels)
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.state.cache.books import Topology
+from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
@@ -92,7 +92,7 @@ class Block:
 def roles_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[Role, ...]:
     """Members of the gang that are to be placed by role, the most demanding role first."""
     settled: dict[SetKey, list[Settled]] = {}
-    for member in gang.roll.bound:
+    for member in gang.membership.bound:
         settled.setdefault(member.role, []).append((member, member.pod.node))
     for member in gang.planned():
         settled.setdefault(member.role, []).append((member, gang.plan[member.pod.uid]))
@@ -206,14 +206,14 @@ def _mistake(name: str, sets: dict[SetKey, list[Member]]) -> str:
     return ""
 
 
-def pins(roles: tuple[Role, ...], topology: Topology) -> Iterator[tuple[slice | None, ...]]:
+def pins(roles: tuple[Role, ...], topology: TopologyBooks) -> Iterator[tuple[slice | None, ...]]:
     """The slot ranges each role may use, narrowest first; None is everywhere."""
     ranges = [_ranges(role, topology) for role in roles]
     for attempt in range(max(map(len, ranges))):
         yield tuple(of_role[min(attempt, len(of_role) - 1)] for of_role in ranges)
 
 
-def _ranges(role: Role, topology: Topology) -> list[slice | None]:
+def _ranges(role: Role, topology: TopologyBooks) -> list[slice | None]:
     tree, constraint = topology.tree, role.constraint
     slots = [slot for node in role.around if (slot := tree.slot_of.get(node)) is not None]
     if not slots or not (constraint.required or constraint.preferred):
@@ -228,7 +228,7 @@ def _ranges(role: Role, topology: Topology) -> list[slice | None]:
     return ranges if constraint.required else [*ranges, None]
 
 
-def kept_slots(role: Role, topology: Topology) -> tuple[tuple[int, int], ...]:
+def kept_slots(role: Role, topology: TopologyBooks) -> tuple[tuple[int, int], ...]:
     """(slot, pods) of the members that fill the role's slices, if they are in this topology."""
     slot_of = topology.tree.slot_of
     slots = Counter(slot_of[node] for node in role.kept if node in slot_of)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.state.cache.books import Cluster, Topology
+from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.eligibility import Eligibility, why_not
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.gang.gang import Gang
@@ -46,7 +46,7 @@ class Query:
     gang: Gang
     roles: tuple[Role, ...]
     blocks: tuple[Block, ...]
-    topology: Topology
+    topology: TopologyBooks
     closed: frozenset[str] = frozenset()
     """Nodes that are kept for other gangs."""
     offer: Offer | None = None
@@ -67,7 +67,7 @@ def closed_in(signature: Signature) -> object:
 class Placing:
     """One query against the books as they are; changes nothing."""
 
-    cluster: Cluster
+    books: Books
     eligibility: Eligibility
     refusals: Refusals
     options: Options
@@ -143,7 +143,7 @@ class Placing:
         )
 
     def _vector(self, role: Role) -> tuple[int, ...]:
-        return self.cluster.vector(role.unplanned[0].pod.request)
+        return self.books.vector(role.unplanned[0].pod.request)
 
     # -- where it may go -----------------------------------------------------------------------
 
@@ -151,8 +151,8 @@ class Placing:
         tree = self.query.topology.tree
         eligibility = self.eligibility
         # A replacement is not sent to where its predecessor has been evicted.
-        mask_of = eligibility.lasting if self.query.gang.roll.bound else eligibility.mask
-        mask = mask_of(role.shaped[1], tree, self.cluster.nodes)
+        mask_of = eligibility.lasting if self.query.gang.membership.bound else eligibility.mask
+        mask = mask_of(role.shaped[1], tree, self.books.nodes)
         refused = self._refused(role)
         if pin is None and refused is None and role.allowed is None and not self.query.closed:
             return mask
@@ -187,7 +187,7 @@ class Placing:
             del excluded[NOT_ALLOWED]
             excluded = dict(Counter(excluded) + reasons)
         # Nodes that are not in the tree at all lack a level's label.
-        unlabelled = len(self.cluster.nodes) - len(self.query.topology.tree.nodes)
+        unlabelled = len(self.books.nodes) - len(self.query.topology.tree.nodes)
         if unlabelled:
             excluded["without a label of every level"] = unlabelled
         ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
@@ -195,7 +195,7 @@ class Placing:
 
     def _reasons(self, role: Role, mask: Mask) -> Counter[str]:
         """Open nodes that the mask closes, by the first reason that holds."""
-        tree, nodes = self.query.topology.tree, self.cluster.nodes
+        tree, nodes = self.query.topology.tree, self.books.nodes
         is_refused, reasons = self._refused(role), Counter[str]()
         for slot in (self.query.topology.capacity.is_open & ~mask).nonzero()[0].tolist():
             name = tree.nodes[slot]
@@ -218,7 +218,7 @@ def _signature(role: Role) -> Signature:
     )  # fmt: skip
 
 
-def _among(nodes: Collection[str], topology: Topology) -> Mask:
+def _among(nodes: Collection[str], topology: TopologyBooks) -> Mask:
     slot_of = topology.tree.slot_of
     among = np.zeros(len(topology.tree.nodes), dtype=np.bool_)
     among[[slot_of[node] for node in nodes if node in slot_of]] = True

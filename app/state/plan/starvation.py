@@ -17,7 +17,7 @@ import numpy as np
 
 from app.dialects.membership import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import Topology
+from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner, in_order, rank_in_queue
 from app.state.plan.pod_sets import Role
@@ -46,7 +46,7 @@ class Earmark:
 
 
 @dataclass(slots=True)
-class Earmarks:
+class Starvation:
     """Who has which; at most `earmarks_per_namespace` for the gangs of one namespace."""
 
     settings: EngineSettings
@@ -118,13 +118,13 @@ class Earmarks:
             frozenset(devices or asked - {PODS}),
         )
 
-    def _fit(self, role: Role, topology: Topology, is_left: Mask) -> _Fit:
-        request = self.planner.cluster.vector(role.shaped[0])
+    def _fit(self, role: Role, topology: TopologyBooks, is_left: Mask) -> _Fit:
+        request = self.planner.books.vector(role.shaped[0])
         rows = [row for row, amount in enumerate(request) if amount]
         asked = [request[row] for row in rows]
         capacity = topology.capacity
         allowed = self.planner.eligibility.mask(
-            role.shaped[1], topology.tree, self.planner.cluster.nodes
+            role.shaped[1], topology.tree, self.planner.books.nodes
         )
         may_host = allowed & is_left & capacity.is_open
         now = fit.pods_per_node(capacity.free(rows), asked)

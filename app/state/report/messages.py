@@ -37,7 +37,7 @@ def given_up(key: GangKey, why: str) -> str:
     return f"gang {key} is evicted, as a lost pod cannot be replaced: {why}"
 
 
-def stray(key: GangKey, pod: PodRecord, said: Declared, declared: Declared) -> str:
+def mismatched(key: GangKey, pod: PodRecord, said: Declared, declared: Declared) -> str:
     """A newcomer says another size than the members that run."""
     return (
         f"pod {pod.namespace}/{pod.name} says {said.members} in {said.where}, and gang {key} runs"

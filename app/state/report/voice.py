@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.membership import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.effects import Delete, Effect, Evict, ObjectRef, Report, Wake
+from app.state.effects import Delete, Effect, EmitEvent, Evict, ObjectRef, Requeue
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
 from app.state.plan.planner import NoPlan
@@ -86,7 +86,7 @@ class Voice:
             del self._misinformed[key]
 
     def _wake(self, pod: PodRecord) -> None:
-        self.out.append(Wake(pod.namespace, pod.name, pod.uid))
+        self.out.append(Requeue(pod.namespace, pod.name, pod.uid))
 
     def _note_misinformed(self, gang: Gang, members: Iterable[Member], sentence: str) -> None:
         for member in members:
@@ -102,20 +102,20 @@ class Voice:
         if gang.told == sentence or not gang.members:
             return
         gang.told = sentence
-        self.out.append(Report(_owner_of(gang), reason, sentence, is_warning=warn))
+        self.out.append(EmitEvent(_owner_of(gang), reason, sentence, is_warning=warn))
 
     def tell_once(self, gang: Gang, reason: str, sentence: str) -> None:
         """Report what is worth knowing and keeps nobody waiting, once in the gang's life."""
         if reason not in gang.told_once:
             gang.told_once.add(reason)
-            self.out.append(Report(_owner_of(gang), reason, sentence, is_warning=True))
+            self.out.append(EmitEvent(_owner_of(gang), reason, sentence, is_warning=True))
 
     def _tell_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
         """Report about one pod, once; True if this is the time."""
         if pod.uid in gang.told_pods:
             return False
         gang.told_pods.add(pod.uid)
-        self.out.append(Report(_itself(pod), "PodNotInGang", sentence, is_warning=True))
+        self.out.append(EmitEvent(_itself(pod), "PodNotInGang", sentence, is_warning=True))
         return True
 
     # -- members that are missing, contradict each other or don't belong ------------------------
@@ -130,23 +130,23 @@ class Voice:
 
     def tell_roll_call(self, gang: Gang) -> None:
         """Say what the last roll call found wrong."""
-        roll = gang.roll
-        if roll.problem:
-            gang.sentence = messages.mistaken(gang.key, roll.problem)
+        membership = gang.membership
+        if membership.problem:
+            gang.sentence = messages.mistaken(gang.key, membership.problem)
             self.tell(gang, "GangMistaken", gang.sentence)
             self._note_misinformed(gang, gang.members.values(), gang.sentence)
         elif gang.phase is Phase.GATHERING:
-            gang.sentence = messages.gathering(gang.key, roll.declared)
+            gang.sentence = messages.gathering(gang.key, membership.declared)
             gang.sentence_at, gang.told = None, ""
-            self._note_misinformed(gang, roll.unbound, gang.sentence)
-        for member in gang.members.values() if not roll.problem else ():
+            self._note_misinformed(gang, membership.unbound, gang.sentence)
+        for member in gang.members.values() if not membership.problem else ():
             if member.mistake and member.is_live and not member.pod.node:
                 self._tell_pod(gang, member.pod, member.mistake)
-        for member in (*roll.excess, *roll.strays):
+        for member in (*membership.excess, *membership.mismatched):
             sentence = not_joining(gang, member)
             is_first = self._tell_pod(gang, member.pod, sentence)
             self._note_misinformed(gang, (member,), sentence)
-            if is_first and self.settings.delete_excess_pods and member in roll.excess:
+            if is_first and self.settings.delete_excess_pods and member in membership.excess:
                 pod = member.pod
                 self.out.append(Delete(pod.namespace, pod.name, pod.uid, sentence))
 
@@ -167,23 +167,22 @@ class Voice:
 
     def tell_no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Say why there is no plan; with `fail_fast` a gang that runs in part has to go."""
-        kind = (
-            f"{len(gang.unplanned()) if gang.roll.bound else ''} {verdict.kind or verdict.sentence}"
-        )
+        missing = len(gang.unplanned()) if gang.membership.bound else ""
+        kind = f"{missing} {verdict.kind or verdict.sentence}"
         # The numbers in a verdict follow the cluster; a text that changed would wake every member.
         is_known = gang.sentence_at is not None and kind == gang.verdict
         if not is_known or not self.knows_verdict(gang, now):
             gang.sentence = _sentence(gang, verdict)
             gang.sentence_at = now
         if not is_known:  # other numbers are no news, another verdict is
-            self._note_misinformed(gang, gang.roll.unbound, gang.sentence)
+            self._note_misinformed(gang, gang.membership.unbound, gang.sentence)
             gang.verdict = kind
-            due = now + (SETTLE_SECONDS if gang.roll.bound else 0.0)
+            due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
             reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
             self._unsaid[gang.key] = (due, reason)
         self._tell_verdict(gang, now)
         says_no = not (verdict.is_mistake or verdict.is_fault)
-        if self.settings.fail_fast and gang.roll.bound and says_no:
+        if self.settings.fail_fast and gang.membership.bound and says_no:
             self._give_up(gang, verdict.sentence, now)
 
     def _tell_verdict(self, gang: Gang, now: float) -> None:
@@ -202,7 +201,7 @@ class Voice:
         gang.given_up_at = now
         sentence = messages.given_up(gang.key, why)
         self.tell(gang, "GangEvicted", sentence)
-        for member in gang.roll.bound:
+        for member in gang.membership.bound:
             pod = member.pod
             self.out.append(Evict(pod.namespace, pod.name, pod.uid, sentence))
 
@@ -222,29 +221,29 @@ class Voice:
             if now < since + self.settings.gather_seconds:
                 return  # in the order of time
             del self._gathering[key]
-            roll = gangs[key].roll
-            if roll.declared is not None and not roll.problem and not roll.bound:
-                members = sum(member.is_ready for member in roll.joining)
-                sentence = messages.incomplete(key, members, roll.declared)
+            membership = gangs[key].membership
+            if membership.declared is not None and not membership.problem and not membership.bound:
+                members = sum(member.is_ready for member in membership.joining)
+                sentence = messages.incomplete(key, members, membership.declared)
                 self.tell(gangs[key], "GangIncomplete", sentence)
 
 
 def not_joining(gang: Gang, member: Member) -> str:
     """Why a live member is not part of its gang."""
-    roll = gang.roll
-    assert roll.declared is not None  # nobody is in excess of nothing
-    if roll.is_over:
+    membership = gang.membership
+    assert membership.declared is not None  # nobody is in excess of nothing
+    if membership.is_over:
         return messages.over(gang.key, member.pod)
-    if member in roll.strays and member.declared is not None:
-        return messages.stray(gang.key, member.pod, member.declared, roll.declared)
-    return messages.in_excess(gang.key, member.pod, roll.declared)
+    if member in membership.mismatched and member.declared is not None:
+        return messages.mismatched(gang.key, member.pod, member.declared, membership.declared)
+    return messages.in_excess(gang.key, member.pod, membership.declared)
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:
     """A verdict as its members are told it."""
     if verdict.is_mistake:
         return messages.mistaken(gang.key, verdict.sentence)
-    if gang.roll.bound:
+    if gang.membership.bound:
         return messages.not_repaired(gang.key, len(gang.unplanned()), verdict.sentence)
     return messages.no_place(gang.key, verdict.sentence)
 

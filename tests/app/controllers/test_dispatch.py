@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from app.controllers.dispatch import Dispatcher
-from app.state.effects import Bind, Delete, Evict, ObjectRef, Refuse, Report, Ungate, Wake
+from app.state.effects import Bind, Delete, EmitEvent, Evict, ObjectRef, RejectBind, Requeue, Ungate
 
 EFFECTS = [
-    Wake("team", "a", "u1"),
+    Requeue("team", "a", "u1"),
     Bind("team", "a", "u1", "n1"),
-    Refuse("u2", "no"),
-    Report(ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
-    Wake("team", "b", "u3"),
+    RejectBind("u2", "no"),
+    EmitEvent(ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
+    Requeue("team", "b", "u3"),
     Ungate("team", "b", "u3", "corral.dev/gang"),
     Evict("team", "c", "u4", "its node is gone"),
     Delete("team", "d", "u5", "one too many"),

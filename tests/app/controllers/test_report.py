@@ -10,7 +10,7 @@ import pytest
 
 from app.controllers.report import ReportController
 from app.errors import Forbidden, Unreachable
-from app.state.effects import ObjectRef, Report
+from app.state.effects import EmitEvent, ObjectRef
 from tests.app.polling import until
 
 JOB = ObjectRef("batch/v1", "Job", "team", "train", "uid-train")
@@ -32,7 +32,7 @@ class Events:
 
 
 def report(sentence="no rack has room", about=JOB, reason="NoFit"):
-    return Report(about, reason, sentence, is_warning=True)
+    return EmitEvent(about, reason, sentence, is_warning=True)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from app.controllers.wake import WakeController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
-from app.state.effects import Wake
+from app.state.effects import Requeue
 from tests.app.polling import until
 
 
@@ -28,7 +28,7 @@ class Patches:
 
 
 def wake(name):
-    return Wake("team", name, f"uid-{name}")
+    return Requeue("team", name, f"uid-{name}")
 
 
 @asynccontextmanager

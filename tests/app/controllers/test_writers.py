@@ -15,27 +15,27 @@ from app.state.effects import (
     Bind,
     Bound,
     Delete,
+    EmitEvent,
     Evict,
     ObjectRef,
-    Refuse,
-    Report,
+    RejectBind,
+    Requeue,
     Ungate,
     Ungated,
     UngateFailed,
-    Wake,
 )
 from tests.app.polling import until
 
 POD = ObjectRef("v1", "Pod", "team", "a", "u1")
 UNGATE = Ungate("team", "a", "u1", "corral.dev/gang", nodes=("n1",))
 BIND = Bind("team", "a", "u1", "n1")
-REFUSE = Refuse("u1", "no")
+REFUSE = RejectBind("u1", "no")
 FOR_THE_LEADER = [
-    Wake("team", "a", "u1"),
+    Requeue("team", "a", "u1"),
     Evict("team", "a", "u1", "its node is gone"),
     Delete("team", "b", "u2", "one too many"),
-    Report(POD, "PodNotInGang", "one too many", is_warning=True),
-    Report(POD, "GangPlaced", "in one rack", is_warning=False),
+    EmitEvent(POD, "PodNotInGang", "one too many", is_warning=True),
+    EmitEvent(POD, "GangPlaced", "in one rack", is_warning=False),
 ]
 
 

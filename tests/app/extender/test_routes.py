@@ -9,7 +9,7 @@ import json
 import httpx
 import pytest
 
-from app.state.effects import Bind, Bound, Refuse, Wake
+from app.state.effects import Bind, Bound, RejectBind, Requeue
 from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from tests.app.extender.port import (
     ScriptedEngine,
@@ -55,7 +55,7 @@ async def test_filter_echoes_the_bytes_of_a_stranger():
 
 
 async def test_filter_hands_on_what_has_to_be_done():
-    wake = Wake("team", "trainer-1", "uid-trainer-1")
+    wake = Requeue("team", "trainer-1", "uid-trainer-1")
     async with running_port(ScriptedEngine(answer=Rejected("waits"), effects=[wake])) as port:
         answer = await post(port.url, "filter", args(["n1"]))
         assert port.fed == [wake]
@@ -120,7 +120,7 @@ async def test_bind_answers_a_refusal_with_its_sentence():
     async with running_port() as port:
         request = asyncio.create_task(post(port.url, "bind", dumped(BINDING)))
         await until(lambda: port.engine.arrived)
-        port.desk.refuse(Refuse("u", "the gang waits"))
+        port.desk.refuse(RejectBind("u", "the gang waits"))
         assert (await request).json() == {"Error": "the gang waits"}
 
 

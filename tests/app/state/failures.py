@@ -29,11 +29,11 @@ def where(world, name="g1"):
 
 
 def change(world, name, **fields):
-    world.put(msgspec.structs.replace(world.engine.cluster.nodes[name], **fields))
+    world.put(msgspec.structs.replace(world.engine.books.nodes[name], **fields))
 
 
 def remove(world, name):
-    world.delete(world.engine.cluster.nodes[name])
+    world.delete(world.engine.books.nodes[name])
 
 
 def terminate(world, name="g1"):

@@ -29,7 +29,7 @@ def nodes_of(world, pods):
 
 def in_tree_order(world, nodes):
     """Whether these nodes follow one another as the tree has them."""
-    order = list(world.engine.cluster.topologies["default"].tree.nodes)
+    order = list(world.engine.books.topologies["default"].tree.nodes)
     return [order.index(name) for name in nodes] == sorted(order.index(name) for name in nodes)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from app.kube.core.objects import TopologyRecord
 from app.kube.watch.events import Listed
-from app.state.effects import Bind, Refuse
+from app.state.effects import Bind, RejectBind
 from app.state.engine import Engine
 from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from tests.app.state.world import Names, World, four_racks, members, racks
@@ -139,7 +139,7 @@ def test_a_relist_drops_pods_that_are_gone():
     world = World(four_racks(), [filler, *gang])
     world.apply(Listed("Pod", ()))
     assert world.held == {}
-    assert world.engine.cluster.bound == {}
+    assert world.engine.books.bound == {}
     assert world.engine.ledger.gangs == {}
 
 
@@ -165,7 +165,7 @@ def test_draining_refuses_what_is_held():
     world.put(*gang)
     world.bind(gang[0], world.filter(gang[0]).node)
     effects = world._take(world.engine.drain(world.now))
-    assert [effect.uid for effect in effects if isinstance(effect, Refuse)] == ["uid-g0"]
+    assert [effect.uid for effect in effects if isinstance(effect, RejectBind)] == ["uid-g0"]
 
 
 def test_a_bind_asked_again_after_it_happened_is_answered_by_the_api_server():
@@ -184,7 +184,7 @@ def test_a_bind_to_another_node_than_planned_is_refused():
     world.put(*gang)
     world.filter(gang[0])
     (effect,) = world.bind(gang[0], "n33")
-    assert isinstance(effect, Refuse)
+    assert isinstance(effect, RejectBind)
 
 
 def test_the_binding_says_which_gang_and_domain_the_pod_started_in():
@@ -204,9 +204,9 @@ def test_a_relist_of_the_same_topologies_rebuilds_nothing():
         TopologyRecord("by-rack", (BLOCK, RACK), "1"),
     )
     world = World(four_racks(), topologies=records)
-    before = {name: each.tree for name, each in world.engine.cluster.topologies.items()}
+    before = {name: each.tree for name, each in world.engine.books.topologies.items()}
     world.apply(Listed("Topology", records))
-    after = {name: each.tree for name, each in world.engine.cluster.topologies.items()}
+    after = {name: each.tree for name, each in world.engine.books.topologies.items()}
     assert all(after[name] is tree for name, tree in before.items())
 
 

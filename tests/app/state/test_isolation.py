@@ -8,7 +8,7 @@ from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict
 from app.state.engine import Engine
 from app.state.filter_result import Pinned, Rejected
-from app.state.lifecycle.replacements import Places
+from app.state.lifecycle.replacements import Replacements
 from app.state.plan.planner import Planner
 from app.state.settings import EngineSettings
 from tests.app.state.world import World, four_racks, members, racks
@@ -108,26 +108,26 @@ def test_what_a_list_says_behind_an_object_we_trip_over_counts(monkeypatch):
     bound = pod("bound", on="n30", phase="Running")
     world.apply(Listed("Pod", (trips, *members("g", 2), bound)))
     world.tick()
-    assert world.engine.cluster.held.keys() == {"uid-g0", "uid-g1"}
-    assert "uid-bound" in world.engine.cluster.bound
+    assert world.engine.books.held.keys() == {"uid-g0", "uid-g1"}
+    assert "uid-bound" in world.engine.books.bound
     assert [what for what, _ in world.faults] == ["Pod trips of a list"]
 
 
 def test_a_roll_call_that_fails_keeps_no_other_gang_from_theirs(monkeypatch):
     world = Faulty(four_racks())
-    review = Places.review
+    review = Replacements.review
 
     def trips(places, gang, now):
         if gang.key.name == "bad":
             raise Boom
         review(places, gang, now)
 
-    monkeypatch.setattr(Places, "review", trips)
+    monkeypatch.setattr(Replacements, "review", trips)
     for name in ("bad", "good"):
         world.put(members(name, 2)[0])  # their roll calls are owed, in this order
     world.tick()
     assert [what for what, _ in world.faults] == ["roll call of gang default/bad"]
-    assert world.gang("good").roll.members_live == 1
+    assert world.gang("good").membership.members_live == 1
 
 
 @pytest.mark.parametrize("step", ["review_all", "expire"])
@@ -153,7 +153,7 @@ def test_an_earmark_that_cannot_be_found_keeps_nobody_else_from_one():
     world = Faulty(four_racks(), [*large, *small], **settings)
     for _ in range(100):
         world.tick()
-    assert [str(key) for key in world.engine.earmarks.of] == ["default/good"]
+    assert [str(key) for key in world.engine.starvation.of] == ["default/good"]
 
 
 def test_without_somebody_to_tell_nothing_is_hidden():

@@ -20,7 +20,7 @@ from app.kube.core.objects import (
     TopologyRecord,
 )
 from app.kube.watch.events import Applied, Deleted, Event, Listed
-from app.state.effects import Bind, Bound, Effect, Refuse, Report, Ungate, Ungated, Wake
+from app.state.effects import Bind, Bound, Effect, EmitEvent, RejectBind, Requeue, Ungate, Ungated
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer, Pinned
 from app.state.gang.gang import Gang
@@ -77,9 +77,9 @@ class World:
 
     def _take(self, effects: list[Effect]) -> list[Effect]:
         self.effects.extend(effects)
-        self.engine.cluster.refresh()
+        self.engine.books.refresh()
         assert self.engine.differences() == []
-        for topology in self.engine.cluster.topologies.values():
+        for topology in self.engine.books.topologies.values():
             invariants.check(topology.tree, topology.capacity)
         return effects
 
@@ -103,7 +103,7 @@ class World:
         return self._take(self.engine.tick(self.now))
 
     def filter(self, pod: PodRecord, nodes: Iterable[str] | None = None) -> FilterAnswer:
-        names = Names(self.engine.cluster.nodes if nodes is None else nodes)
+        names = Names(self.engine.books.nodes if nodes is None else nodes)
         answer, effects = self.engine.filter(pod, names, self.now)
         self._take(effects)
         return answer
@@ -152,7 +152,7 @@ class World:
 
     @property
     def reports(self) -> list[str]:
-        return [effect.sentence for effect in self.effects if isinstance(effect, Report)]
+        return [effect.sentence for effect in self.effects if isinstance(effect, EmitEvent)]
 
     @property
     def ungated(self) -> list[str]:
@@ -160,15 +160,15 @@ class World:
 
     @property
     def woken(self) -> list[str]:
-        return [effect.name for effect in self.effects if isinstance(effect, Wake)]
+        return [effect.name for effect in self.effects if isinstance(effect, Requeue)]
 
     @property
     def refused(self) -> list[str]:
-        return [effect.uid for effect in self.effects if isinstance(effect, Refuse)]
+        return [effect.uid for effect in self.effects if isinstance(effect, RejectBind)]
 
     @property
     def held(self) -> dict[str, str]:
-        return {uid: booking.node for uid, booking in self.engine.cluster.held.items()}
+        return {uid: booking.node for uid, booking in self.engine.books.held.items()}
 
 
 def ungated(pod: PodRecord, patch: Ungate) -> PodRecord:

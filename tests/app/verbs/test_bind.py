@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.state.effects import Bind, BindFailed, Bound, Effect, Refuse
+from app.state.effects import Bind, BindFailed, Bound, Effect, RejectBind
 from app.verbs.bind import DONE, BindDesk
 
 
@@ -32,7 +32,7 @@ def desk_of(engine: Holding, seconds: float = 5.0) -> BindDesk:
 
     def feed(effects: list[Effect]) -> None:
         for effect in effects:
-            assert isinstance(effect, Refuse)
+            assert isinstance(effect, RejectBind)
             desk.refuse(effect)
 
     desk = BindDesk(engine, feed, answer_seconds=seconds)
@@ -67,7 +67,7 @@ async def test_a_failed_binding_is_told_as_it_is():
 
 
 async def test_a_refusal_at_once_is_answered_at_once():
-    desk = desk_of(Holding(Refuse("u", "another node is planned")))
+    desk = desk_of(Holding(RejectBind("u", "another node is planned")))
     assert await desk.bind("ns", "p", "u", "n1") == "another node is planned"
 
 
@@ -104,7 +104,7 @@ async def test_outcomes_of_other_pods_answer_nobody():
     desk = desk_of(Holding())
     request = await asked(desk)
     desk.finished(bind(uid="other"), Bound())
-    desk.refuse(Refuse("other", "no"))
+    desk.refuse(RejectBind("other", "no"))
     await asyncio.sleep(0)
     assert not request.done()
     desk.refuse_all("over")
@@ -116,7 +116,7 @@ async def test_a_second_outcome_changes_nothing():
     request = await asked(desk)
     desk.finished(bind(), Bound())
     desk.finished(bind(), BindFailed("late"))
-    desk.refuse(Refuse("u", "late"))
+    desk.refuse(RejectBind("u", "late"))
     assert await request == DONE
 
 

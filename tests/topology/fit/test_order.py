@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.text import cluster, vector
 from topology import Counts, Strategy, build, packing_scores
 from topology.fit import order
-from topology.fit.fill import Offers, take
+from topology.fit.fill import Offers, fill
 from topology.fit.fit import LevelFit
 from topology.model.capacity import Capacity
 from topology.model.resources import AMOUNT_MAX, ResourceAxis
@@ -38,7 +38,7 @@ def filled(pods_by_domain: Counts, pods: int, strategy: Strategy) -> list[int] |
     """Pods of each domain, in domain order."""
     fits = LevelFit(pods_by_domain, pods_by_domain, pods_by_domain, pods_by_domain)
     domains = order.ranked(fits, strategy)
-    taken = take(Offers.of(fits), domains, pods, strategy)
+    taken = fill(Offers.of(fits), domains, pods, strategy)
     if taken is None:
         return None
     by_domain = np.zeros_like(pods_by_domain)
@@ -62,21 +62,21 @@ def test_domains_that_do_not_suffice_give_nothing(strategy: Strategy) -> None:
 def test_the_leader_goes_where_it_leaves_enough_for_the_others() -> None:
     # Beside the leader the first domain loses 3 of its 4, the second 1 of its 3.
     offers = Offers(counts(4, 3), counts(1, 2), np.array([True, True]))
-    taken = take(offers, np.arange(offers.counts.size), 6, BEST_FIT)
+    taken = fill(offers, np.arange(offers.counts.size), 6, BEST_FIT)
     assert taken is not None
     assert (taken.domains.tolist(), taken.counts.tolist(), taken.leader) == ([1, 0], [2, 4], 1)
 
 
 def test_the_leader_and_all_workers_go_to_the_tightest_domain_that_takes_both() -> None:
     offers = Offers(counts(9, 5, 4), counts(8, 4, 3), np.array([True, True, True]))
-    taken = take(offers, np.arange(offers.counts.size), 4, BEST_FIT)
+    taken = fill(offers, np.arange(offers.counts.size), 4, BEST_FIT)
     assert taken is not None
     assert (taken.domains.tolist(), taken.counts.tolist(), taken.leader) == ([1], [4], 1)
 
 
 def test_without_a_place_for_the_leader_nothing_is_taken() -> None:
     offers = Offers(counts(9, 5), counts(9, 5), np.array([False, False]))
-    assert take(offers, np.arange(offers.counts.size), 3, BEST_FIT) is None
+    assert fill(offers, np.arange(offers.counts.size), 3, BEST_FIT) is None
 
 
 def test_a_higher_score_comes_before_more_room() -> None:
@@ -118,7 +118,7 @@ def test_sorting_by_one_column_keeps_the_order_of_equal_numbers(
 def test_the_last_domain_is_the_tightest_of_the_most_welcome_not_of_all() -> None:
     pods, scores = counts(5, 6, 2), counts(9, 9, 0)
     offers = Offers(pods, pods, None, scores)
-    taken = take(offers, np.array([1, 0, 2]), 2, BEST_FIT)
+    taken = fill(offers, np.array([1, 0, 2]), 2, BEST_FIT)
     assert taken is not None
     assert taken.domains.tolist() == [0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topology.model.explicit_tree import Domain, Member, build_uneven
+from topology.model.explicit_tree import Domain, Member, build_explicit
 
 
 def exact(*names: str, nodes: bool = True) -> tuple[Member, ...]:
@@ -25,7 +25,7 @@ NODES = {
 
 
 def test_a_domain_without_a_narrower_one_stands_for_itself_below() -> None:
-    uneven = build_uneven([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, generation=7)
+    uneven = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, generation=7)
     tree = uneven.tree
     assert tree.levels[:3] == ("tier-3", "tier-2", "tier-1")
     paths = {node: tree.path(tree.node_level, slot) for slot, node in enumerate(tree.nodes)}
@@ -41,13 +41,13 @@ def test_a_domain_without_a_narrower_one_stands_for_itself_below() -> None:
 
 def test_a_domain_without_a_wider_one_stands_for_itself_above() -> None:
     alone = Domain("alone", 1, exact("a4"))
-    tree = build_uneven([SPINE, LEAF_A, LEAF_B, R1, R2, alone], NODES, 1).tree
+    tree = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2, alone], NODES, 1).tree
     assert tree.path(tree.node_level, tree.slot_of["a4"]) == ("alone", "alone", "alone", "a4")
 
 
 def test_the_order_in_which_domains_come_changes_nothing() -> None:
-    forwards = build_uneven([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, 1)
-    backwards = build_uneven([R2, R1, LEAF_B, LEAF_A, SPINE], dict(reversed(NODES.items())), 1)
+    forwards = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, 1)
+    backwards = build_explicit([R2, R1, LEAF_B, LEAF_A, SPINE], dict(reversed(NODES.items())), 1)
     assert forwards.tree.names == backwards.tree.names
     assert forwards.tree.nodes == backwards.tree.nodes
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_left_out_and_said() -> None:
         Domain("y", 1, exact("a1", "a2")),
         Domain("z", 2, (Member(False, pattern="x"),)),
     ]
-    uneven = build_uneven(domains, NODES, 1)
+    uneven = build_explicit(domains, NODES, 1)
     assert uneven.tree.nodes == ("a1", "a2")
     assert uneven.tree.path(0, 0) == ("a",)
     said = "\n".join(uneven.problems)

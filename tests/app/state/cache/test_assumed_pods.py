@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.state.effects import Bind, BindFailed, Refuse
+from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
@@ -30,7 +30,7 @@ def test_an_ordinary_pod_that_reaches_bind_after_its_node_was_held_is_refused():
     plain = pod("plain")
     assert world.filter(plain) == Passed()
     world.put(*members("g", 1))
-    assert [type(effect) for effect in world.bind(plain, "n00")] == [Refuse]
+    assert [type(effect) for effect in world.bind(plain, "n00")] == [RejectBind]
 
 
 def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():

@@ -26,7 +26,7 @@ def test_all_pods_gone_leaves_the_books_empty():
     world.schedule(*gangs)
     world.delete(*list(world.pods.values()))
     world.tick()
-    cluster = world.engine.cluster
+    cluster = world.engine.books
     assert (cluster.bound, cluster.held, world.engine.ledger.gangs) == ({}, {}, {})
     assert not any(topology.capacity.used.any() for topology in cluster.topologies.values())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.state.effects import Delete, Report
+from app.state.effects import Delete, EmitEvent
 from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
@@ -91,10 +91,10 @@ def test_a_pod_of_a_serving_group_that_succeeds_is_replaced():
 def test_kep_976_fewer_pods_than_expected_are_reported_once_and_waited_for():
     world = World(four_racks(), members("g", 4)[:3], gather_seconds=10.0)
     world.tick(5.0)
-    assert world.told(Report) == []
+    assert world.told(EmitEvent) == []
     for _ in range(20):
         world.tick(5.0)
-    (report,) = world.told(Report)
+    (report,) = world.told(EmitEvent)
     assert report.reason == "GangIncomplete"
     assert "3 of the 4 pods" in report.sentence
 

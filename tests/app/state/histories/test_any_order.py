@@ -83,7 +83,7 @@ def whole_or_none(world: World) -> None:
         if gang.phase in (Phase.GATHERING, Phase.WAITING):
             assert not gang.plan
         if gang.phase is Phase.PLACED:
-            assert len(gang.plan) == len(gang.roll.unbound)
+            assert len(gang.plan) == len(gang.membership.unbound)
 
 
 @given(st.lists(step, max_size=60))
@@ -122,7 +122,7 @@ def test_a_restart_at_any_moment_comes_to_the_same_books(steps):
     world = World(NODES)
     play(world, steps)
     again = World(
-        [world.engine.cluster.nodes[n.name] for n in NODES],
+        [world.engine.books.nodes[n.name] for n in NODES],
         [p for p in world.pods.values()],
     )
-    assert again.engine.cluster.bound == world.engine.cluster.bound
+    assert again.engine.books.bound == world.engine.books.bound

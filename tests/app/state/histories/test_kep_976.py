@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.kube.core.objects import Shape
-from app.state.effects import Delete, Evict, Report, Ungate
+from app.state.effects import Delete, EmitEvent, Evict, Ungate
 from app.state.filter_result import Passed, Pinned, Rejected
 from app.state.gang.gang import Phase
 from tests.app.state.stories import go, sentence, turn
@@ -100,7 +100,7 @@ def test_story_2_a_group_starts_with_no_pod_where_one_of_its_shapes_has_no_room(
     world.tick()
     assert world.ungated == []
     assert world.held == {}
-    assert [report.reason for report in world.told(Report)] == ["GangNotPlaced"]
+    assert [report.reason for report in world.told(EmitEvent)] == ["GangNotPlaced"]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
@@ -129,7 +129,7 @@ def test_groups_total_counts_that_differ_are_one_event_and_nothing_is_placed():
     world = World(four_racks(), [one, odd, three])
     for _ in range(50):
         world.tick(1.0)
-    (report,) = world.told(Report)
+    (report,) = world.told(EmitEvent)
     assert report.reason == "GangMistaken"
     assert f"members disagree on annotation {TOTAL}" in report.sentence
     assert "pod g0 says 3" in report.sentence
@@ -183,7 +183,7 @@ def test_too_many_pods_before_admission_the_youngest_stay_gated_and_are_told():
     ]
     world = World(four_racks(), reversed(pods))
     assert sorted(world.ungated) == ["g0", "g1"]
-    told = {report.about.name: report for report in world.told(Report)}
+    told = {report.about.name: report for report in world.told(EmitEvent)}
     assert sorted(told) == ["g2", "g3"]
     assert {report.reason for report in told.values()} == {"PodNotInGang"}
     assert "is one more than the 2 pods that annotation" in told["g2"].sentence

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.state.effects import Report, Ungate, Ungated, UngateFailed
+from app.state.effects import EmitEvent, Ungate, Ungated, UngateFailed
 from tests.app.state.world import World, four_racks, racks
 from tests.records import RACK, REQUIRED, group, job, job_owner, node, pod
 
@@ -48,7 +48,7 @@ def job_pod(index, uid="", gates=GATED):
 
 
 def reasons(world, reason):
-    return [each.sentence for each in world.told(Report) if each.reason == reason]
+    return [each.sentence for each in world.told(EmitEvent) if each.reason == reason]
 
 
 def patches(world, name):
@@ -57,7 +57,7 @@ def patches(world, name):
 
 def failing(world, name):
     """The node as it is when it is not ready any more."""
-    return msgspec.structs.replace(world.engine.cluster.nodes[name], is_ready=False)
+    return msgspec.structs.replace(world.engine.books.nodes[name], is_ready=False)
 
 
 # -- ranks ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.state.effects import Bind, Evict, Report
+from app.state.effects import Bind, EmitEvent, Evict
 from app.state.filter_result import Pinned
 from app.state.gang.gang import Phase
 from tests.app.state.failures import (
@@ -37,7 +37,7 @@ def test_4_without_another_node_the_verdict_is_one_report_and_nobody_is_evicted(
     terminate(world)
     for _ in range(50):
         world.tick(1.0)
-    (report,) = world.told(Report)
+    (report,) = world.told(EmitEvent)
     assert report.reason == "GangNotPlaced"
     assert report.sentence.startswith("gang default/g runs without 1 of its pods, which cannot be")
     assert world.gang().phase is Phase.REPAIRING
@@ -54,7 +54,7 @@ def test_4_with_fail_fast_the_gang_is_evicted_after_the_first_search_in_vain(tri
     assert {effect.name for effect in world.told(Evict)} - {"g1"} == {"g0", "g2", "g3"}
     (sentence,) = {effect.sentence for effect in world.told(Evict)}
     assert sentence.startswith("gang default/g is evicted, as a lost pod cannot be replaced: ")
-    assert "GangEvicted" in {report.reason for report in world.told(Report)}
+    assert "GangEvicted" in {report.reason for report in world.told(EmitEvent)}
 
 
 @each_trigger
@@ -125,7 +125,7 @@ def play(world, kind, index):
     elif kind == "heal":
         world.put(node(f"b0/r0/{name}"))
     elif kind in TRIGGERS:
-        if name in world.engine.cluster.nodes:
+        if name in world.engine.books.nodes:
             TRIGGERS[kind](world, name)
     elif kind == "new":
         fresh = pod(f"x{len(world.effects)}-{world.now}", annotations=group("g", 3, RACK))
@@ -151,7 +151,7 @@ def test_4_nothing_is_ever_done_to_a_pod_that_runs_but_its_eviction(fail_fast, s
         before, seen = {uid: each.node for uid, each in world.pods.items()}, len(world.effects)
         play(world, kind, index)
         for effect in world.effects[seen:]:
-            if isinstance(effect, Report) or not before.get(effect.uid):
+            if isinstance(effect, EmitEvent) or not before.get(effect.uid):
                 continue
             assert isinstance(effect, Evict)
             assert fail_fast

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 from app.kube.core.objects import Shape, Taint, Toleration
-from app.state.effects import Evict, Report
+from app.state.effects import EmitEvent, Evict
 from tests.app.state.failures import (
     BROKEN,
     change,
@@ -40,7 +40,7 @@ def test_4_with_a_running_pod_on_it_the_node_is_not_replaced(trigger):
     for _ in range(20):
         world.tick(10.0)
     assert world.held == {}
-    assert world.told(Report) == []
+    assert world.told(EmitEvent) == []
 
 
 def test_4_a_node_that_is_deleted_is_replaced_at_once_though_its_pods_are_still_shown():
@@ -185,7 +185,7 @@ def test_4_a_planned_member_of_a_gang_that_has_begun_gets_another_node_in_the_do
         effect for uid, each in world.pods.items() for effect in world.bind(each, nodes[uid])
     ]
     world.confirm([effect for effect in effects if effect.uid == "uid-g0"])
-    again = World(world.engine.cluster.nodes.values(), world.pods.values())
+    again = World(world.engine.books.nodes.values(), world.pods.values())
     bad = again.held["uid-g1"]
     remove(again, bad)
     for _ in range(20):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.state.effects import Delete, Evict, Report
+from app.state.effects import Delete, EmitEvent, Evict
 from app.state.gang.gang import Phase
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, TOTAL, group, node, pod
@@ -38,7 +38,7 @@ def annotate(world, name, **annotations):
 
 
 def reasons(world):
-    return [report.reason for report in world.told(Report)]
+    return [report.reason for report in world.told(EmitEvent)]
 
 
 # -- 5.4 role hash ---------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_5_5_fewer_runnable_pods_than_expected_wait_and_are_one_event():
     world = World(four_racks(), members("g", 4, gates=GATED)[:3], gather_seconds=10.0)
     for _ in range(100):
         world.tick(1.0)
-    (report,) = world.told(Report)
+    (report,) = world.told(EmitEvent)
     assert report.reason == "GangIncomplete"
     assert report.sentence.startswith("gang default/g has 3 of the 4 pods that annotation")
     assert world.ungated == []

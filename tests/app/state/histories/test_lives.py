@@ -46,7 +46,7 @@ def becomes(name: str, **fields: object) -> Step:
 
 def node_becomes(name: str, **fields: object) -> Step:
     def step(world: World) -> None:
-        world.put(msgspec.structs.replace(world.engine.cluster.nodes[name], **fields))
+        world.put(msgspec.structs.replace(world.engine.books.nodes[name], **fields))
 
     return step
 
@@ -85,25 +85,25 @@ def confirm(name: str) -> Step:
 def relist_changes_nothing(world: World) -> None:
     """Every list is read again, as after a 410."""
     engine = world.engine
-    before = summary(world), dict(engine.cluster.held), list(engine.ledger.gangs)
+    before = summary(world), dict(engine.books.held), list(engine.ledger.gangs)
     for listed in (
-        Listed("Node", tuple(engine.cluster.nodes.values())),
+        Listed("Node", tuple(engine.books.nodes.values())),
         Listed("Pod", tuple(world.pods.values())),
         Listed("Job", tuple(engine.ledger.jobs.values())),
         Listed("Topology", tuple(engine.topologies.records.values())),
     ):
         assert world.apply(listed) == []
     assert world.tick(0.0) == []
-    assert (summary(world), dict(engine.cluster.held), list(engine.ledger.gangs)) == before
+    assert (summary(world), dict(engine.books.held), list(engine.ledger.gangs)) == before
 
 
 def same_after_restart(world: World, settings: dict[str, object]) -> None:
     """A second Corral comes to the same books from the same objects, and to the same again."""
-    nodes, jobs = world.engine.cluster.nodes.values(), world.engine.ledger.jobs.values()
+    nodes, jobs = world.engine.books.nodes.values(), world.engine.ledger.jobs.values()
     for _ in range(2):
         again = World(nodes, world.pods.values(), jobs, **settings)
         again.tick()
-        assert again.engine.cluster.bound == world.engine.cluster.bound
+        assert again.engine.books.bound == world.engine.books.bound
         assert summary(again) == summary(world)
         for uid, record in world.pods.items():
             if "corral.dev/narrowed" in record.annotations and uid in again.held:
@@ -121,13 +121,15 @@ def summary(world: World) -> dict[str, object]:
 
 def _summary(gang: Gang) -> tuple[object, ...]:
     planned = sorted(uid for uid in gang.plan if uid in gang.members)
-    declared = {template.pod_set for template in gang.roll.life.templates}
+    declared = {template.pod_set for template in gang.membership.life.templates}
     to_come = sorted(
         (each.member.pod_set, each.is_spare, each.is_spare or uid in gang.plan)
-        for uid, each in gang.absent.items()
-        if not each.instead_of or each.member.pod_set in declared or gang.roll.life.is_fast
+        for uid, each in gang.placeholders.items()
+        if not each.instead_of or each.member.pod_set in declared or gang.membership.life.is_fast
     )
-    is_placed = gang.phase is Phase.PLACED or (gang.phase is Phase.BINDING and not gang.roll.bound)
+    is_placed = gang.phase is Phase.PLACED or (
+        gang.phase is Phase.BINDING and not gang.membership.bound
+    )
     return ("placed" if is_placed else gang.phase.value, planned, to_come)
 
 
@@ -161,7 +163,7 @@ def its_node(**fields: object) -> Step:
 
 
 def no_node(world: World) -> None:
-    world.delete(world.engine.cluster.nodes[first_node(world)])
+    world.delete(world.engine.books.nodes[first_node(world)])
 
 
 REPLACED = [create(NEW), ungate("g9"), ask("g9"), confirm("g9")]
@@ -354,7 +356,7 @@ def test_a_gang_ends_whole_in_one_rack_whenever_corral_is_started_again(name):
         for step in script[:died_at]:
             step(world)
             world.tick()
-        again = World(world.engine.cluster.nodes.values(), world.pods.values())
+        again = World(world.engine.books.nodes.values(), world.pods.values())
         again.effects = [*world.told(Ungate), *again.effects]
         finish(again)
         live = {p.name: p.node for p in again.pods.values() if not p.is_finished}

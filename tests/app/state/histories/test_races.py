@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.kube.watch.events import Applied, Deleted
-from app.state.effects import Bind, BindFailed, Bound, Refuse, Ungate, UngateFailed
+from app.state.effects import Bind, BindFailed, Bound, RejectBind, Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
 from tests.app.state.world import World, four_racks, members, racks, ungated
 from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
@@ -20,7 +20,7 @@ def bound(world, uid, on):
 def elsewhere(world):
     """A node outside the rack the gang is planned in."""
     rack = next(iter(world.held.values()))[:2]
-    return next(name for name in world.engine.cluster.nodes if name[:2] != rack)
+    return next(name for name in world.engine.books.nodes if name[:2] != rack)
 
 
 def test_members_follow_one_that_another_corral_bound_in_another_domain():
@@ -64,7 +64,7 @@ def test_a_plan_is_lost_when_one_of_its_nodes_moves_to_another_rack():
     world.put(node(f"b1/r3/{moved}"))
     for _ in range(15):
         world.tick()
-    rack = {world.engine.cluster.nodes[on].labels[RACK] for on in world.held.values()}
+    rack = {world.engine.books.nodes[on].labels[RACK] for on in world.held.values()}
     assert len(world.held) == 3
     assert len(rack) == 1
 
@@ -78,7 +78,7 @@ def test_the_rest_of_a_gang_follows_a_bound_member_whose_node_moves():
     world.put(node(f"b1/r3/{on}"))
     for _ in range(15):
         world.tick()
-    assert world.engine.cluster.nodes[world.held[second]].labels[RACK] == "r3"
+    assert world.engine.books.nodes[world.held[second]].labels[RACK] == "r3"
 
 
 def test_a_gang_does_not_start_from_a_roll_call_that_is_out_of_date():
@@ -98,7 +98,7 @@ def test_a_gang_does_not_start_from_a_roll_call_that_is_out_of_date():
 
 def test_a_node_deleted_twice_costs_one_plan():
     world = World(four_racks(), members("g", 2))
-    gone = world.engine.cluster.nodes[sorted(world.held.values())[0]]
+    gone = world.engine.books.nodes[sorted(world.held.values())[0]]
     world.delete(gone)
     lost = next(iter(world.engine.ledger.gangs.values())).plans_lost
     world.delete(gone)
@@ -126,7 +126,7 @@ def test_a_member_whose_binding_is_under_way_is_not_planned_again():
     for uid, on in placed.items():
         world.filter(world.pods[uid])
         world.bind(world.pods[uid], on)
-    others = [name for name in world.engine.cluster.nodes if name not in placed.values()]
+    others = [name for name in world.engine.books.nodes if name not in placed.values()]
     answer = world.filter(world.pods["uid-g0"], others)
     assert isinstance(answer, Rejected)
     assert world.held == placed
@@ -136,7 +136,7 @@ def test_the_rest_of_a_gang_is_planned_again_when_the_node_of_its_members_comes_
     world = World(four_racks(), members("g", 2))
     first, second = sorted(world.held)
     on = world.held[first]
-    home = world.engine.cluster.nodes[on]
+    home = world.engine.books.nodes[on]
     world.put(bound(world, first, on))
     world.delete(home)
     for _ in range(15):
@@ -243,10 +243,10 @@ def test_a_member_that_is_planned_elsewhere_has_its_earlier_bind_request_refused
     assert isinstance(world.filter(first), Pinned)
     world.bind(first, on)
     # Another kube-scheduler leads now, and the node has refused the pod meanwhile.
-    world.filter(first, [name for name in world.engine.cluster.nodes if name != on])
-    assert first.uid in {effect.uid for effect in world.told(Refuse)}
+    world.filter(first, [name for name in world.engine.books.nodes if name != on])
+    assert first.uid in {effect.uid for effect in world.told(RejectBind)}
     assert world.held.get(first.uid, "") != on
-    assert second.uid not in {effect.uid for effect in world.told(Refuse)}
+    assert second.uid not in {effect.uid for effect in world.told(RejectBind)}
 
 
 def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planned_again():
@@ -260,7 +260,7 @@ def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planne
         world.tick()
     assert world.held[first.uid] == on
     world.bind(first, on)
-    offered = [name for name in world.engine.cluster.nodes if name != world.held[second.uid]]
+    offered = [name for name in world.engine.books.nodes if name != world.held[second.uid]]
     world.filter(second, offered)
     kept = world.held.get(first.uid) == on and first.uid in world.gang("g").arrived
-    assert kept or first.uid in {effect.uid for effect in world.told(Refuse)}
+    assert kept or first.uid in {effect.uid for effect in world.told(RejectBind)}

@@ -21,7 +21,7 @@ def test_binds_of_the_corral_before_that_arrive_after_the_restart_are_followed(l
     (rack,) = racks(nodes)
     closed = [
         msgspec.structs.replace(each, is_unschedulable=each.name[:2] == rack)
-        for each in world.engine.cluster.nodes.values()
+        for each in world.engine.books.nodes.values()
     ]
     again = World(closed, world.pods.values())
     assert racks(again.held) != {rack}

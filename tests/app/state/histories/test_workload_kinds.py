@@ -29,11 +29,11 @@ def test_nothing_is_planned_before_every_watched_kind_is_listed():
         engine.apply(Listed(kind, ()), 0.0)
         engine.tick(0.0)
     assert not engine.is_synced
-    assert engine.cluster.held == {}
+    assert engine.books.held == {}
     engine.apply(Listed("StatefulSet", (workload("StatefulSet", "db", {"": 2}),)), 0.0)
     engine.tick(0.1)
     assert engine.is_synced
-    assert len(engine.cluster.held) == 2
+    assert len(engine.books.held) == 2
 
 
 def test_every_kind_has_a_reflector_and_a_counter():

@@ -63,7 +63,7 @@ def gated_gang_that_loses_a_node(**settings):
     world.schedule(*world.pods.values())
     assert all(each.node for each in world.pods.values())
     lost = world.pods["uid-g1"]
-    world.delete(world.engine.cluster.nodes[lost.node])
+    world.delete(world.engine.books.nodes[lost.node])
     world.delete(lost)
     world.tick()
     assert world.held
@@ -79,7 +79,7 @@ def one_of_each():
     """An engine that was given every kind of input, some of which it makes nothing of."""
     world = RecordedWorld(four_racks(), members("g", 2), jobs=[job("j", 2)])
     engine, now = world.engine, world.now
-    names = Names(engine.cluster.nodes)
+    names = Names(engine.books.nodes)
     first, second = world.pods.values()
     node_of = {each.uid: engine.filter(each, names, now)[0].node for each in (first, second)}
     engine.prioritize(pod("lonely", gpus=1), names, now)

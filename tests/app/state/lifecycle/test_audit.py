@@ -24,13 +24,13 @@ def differences(world):
 def rows(world):
     return [
         (topology.capacity.used.tolist(), topology.capacity.held.tolist())
-        for topology in world.engine.cluster.topologies.values()
+        for topology in world.engine.books.topologies.values()
     ]
 
 
 def test_wrong_sums_are_found_with_their_nodes_and_healed(world):
     right = rows(world)
-    capacity = next(iter(world.engine.cluster.topologies.values())).capacity
+    capacity = next(iter(world.engine.books.topologies.values())).capacity
     capacity.used[0, 3] += 1
     (difference,) = differences(world)
     assert "used is not the sum of pods in 1 slots: n03" in difference
@@ -39,21 +39,21 @@ def test_wrong_sums_are_found_with_their_nodes_and_healed(world):
 
 
 def test_a_pod_that_is_missing_in_the_index_by_node_is_found_and_healed(world):
-    world.engine.cluster.bound_on["n33"].clear()
+    world.engine.books.bound_on["n33"].clear()
     assert differences(world) == ["bound pods by node differ from bound pods"]
     world._take(world.engine.heal(world.now))
     assert differences(world) == []
 
 
 def test_a_hold_that_nobody_owns_is_released(world):
-    world.engine.cluster.hold("leaked", "n22", world.engine.cluster.vector((("pods", 1),)))
+    world.engine.books.hold("leaked", "n22", world.engine.books.vector((("pods", 1),)))
     assert any("leaked" in each for each in differences(world))
     world._take(world.engine.heal(world.now))
     assert "leaked" not in world.held
 
 
 def test_a_plan_without_its_hold_is_made_again(world):
-    world.engine.cluster.release("uid-g1")
+    world.engine.books.release("uid-g1")
     assert any("uid-g1 is not held" in each for each in differences(world))
     world._take(world.engine.heal(world.now))
     for _ in range(30):

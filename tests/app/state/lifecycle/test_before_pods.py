@@ -128,7 +128,7 @@ def test_nobody_is_expected_instead_of_a_driver_that_succeeds_on_a_node_that_goe
     world = driver_with_workers()
     leader = next(each for each in world.pods.values() if each.name == "driver")
     lost = [each for each in world.pods.values() if each.node == leader.node]
-    world.delete(world.engine.cluster.nodes[leader.node])
+    world.delete(world.engine.books.nodes[leader.node])
     world.tick()
     assert len(world.held) == len(lost)
     world.put(msgspec.structs.replace(leader, phase="Succeeded"))
@@ -144,7 +144,7 @@ def test_workers_to_come_are_expected_beside_one_that_another_corral_bound_in_an
     world.schedule(leader)
     world.tick()
     (planned,) = racks(world.held)
-    elsewhere = next(name for name in world.engine.cluster.nodes if name[:2] != planned)
+    elsewhere = next(name for name in world.engine.books.nodes if name[:2] != planned)
     world.put(msgspec.structs.replace(worker("w0"), node=elsewhere, phase="Running"))
     for _ in range(30):
         world.tick()

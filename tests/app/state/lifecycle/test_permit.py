@@ -156,7 +156,7 @@ def test_the_old_leaders_binds_open_the_way_and_the_new_leaders_find_it_open():
 
 def test_an_old_leaders_bind_to_a_node_of_a_lost_plan_is_refused():
     world, nodes = at_bind(pods=4)
-    failing = world.engine.cluster.nodes[nodes["uid-g0"]]
+    failing = world.engine.books.nodes[nodes["uid-g0"]]
     world.put(msgspec.structs.replace(failing, is_ready=False))
     for _ in range(20):
         world.tick()
@@ -167,7 +167,7 @@ def test_an_old_leaders_bind_to_a_node_of_a_lost_plan_is_refused():
 
 def test_a_bind_by_an_older_corral_elsewhere_takes_the_rest_along():
     world, nodes = at_bind()
-    elsewhere = next(name for name in world.engine.cluster.nodes if name[:2] not in racks(nodes))
+    elsewhere = next(name for name in world.engine.books.nodes if name[:2] not in racks(nodes))
     world.put(msgspec.structs.replace(world.pods["uid-g0"], node=elsewhere))
     for _ in range(30):
         world.tick()

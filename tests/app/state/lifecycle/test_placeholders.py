@@ -64,7 +64,7 @@ def test_without_owed_seconds_nothing_is_held():
 def test_without_owed_seconds_another_node_is_held_only_while_the_lost_pod_is_shown():
     world = started(total=3, owed_seconds=0.0)
     lost = world.pods["uid-g1"]
-    world.delete(world.engine.cluster.nodes[lost.node])
+    world.delete(world.engine.books.nodes[lost.node])
     world.tick()
     assert len(world.held) == 1
     world.delete(lost)
@@ -197,7 +197,7 @@ def test_matrix_row_5_termination_on_a_failed_node_without_replacement_evicts_at
 def test_a_deleted_node_has_failed_at_once():
     world = eight_in_rack()
     bad = world.pods["uid-g1"].node
-    world.delete(world.engine.cluster.nodes[bad])
+    world.delete(world.engine.books.nodes[bad])
     world.tick()
     (held,) = world.held.values()
     assert held[:2] == bad[:2]
@@ -224,7 +224,7 @@ def test_kueue_4_a_taint_tolerated_for_a_while_bars_the_replacement_of_whom_it_e
     assert held != bad
     world.delete(world.pods["uid-g1"])
     again = msgspec.structs.replace(pods[1], uid="uid-again", name="again")
-    others = [name for name in world.engine.cluster.nodes if name[:2] == bad[:2] and name != bad]
+    others = [name for name in world.engine.books.nodes if name[:2] == bad[:2] and name != bad]
     world.put(*(pod(f"on-{name}", on=name) for name in others if name != world.pods["uid-g0"].node))
     world.put(again)
     world.tick()
@@ -260,7 +260,7 @@ def test_several_nodes_that_fail_at_once_do_not_cost_the_gang_its_life(bad):
     placed = world.schedule(*new)
     assert len(placed) == len(new)
     assert racks(placed) == rack
-    assert not {world.engine.cluster.nodes[on].is_ready for on in placed.values()} & {False}
+    assert not {world.engine.books.nodes[on].is_ready for on in placed.values()} & {False}
 
 
 # -- verdicts ------------------------------------------------------------------------------------

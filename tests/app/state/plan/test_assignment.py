@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from app.dialects import kueue
 from app.dialects.membership import Declared
-from app.state.gang.gang import Absent, Phase
-from app.state.gang.membership import roll_call
+from app.state.gang.gang import Phase, Placeholder
+from app.state.gang.membership import membership_status
 from app.state.plan.assignment import Plan
 from tests.app.state.seats import in_tree_order, indexed, nodes_of, running
 from tests.app.state.world import World, four_racks
@@ -64,7 +64,7 @@ def fallback(world):
     """What the plan of the only gang says, made once more from nothing."""
     (gang,) = world.engine.ledger.gangs.values()
     for uid in list(gang.plan):
-        world.engine.cluster.release(uid)
+        world.engine.books.release(uid)
         gang.forget_plan_of(uid)
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
@@ -251,9 +251,9 @@ def test_places_kept_for_pods_without_a_number_get_the_ranks_that_are_left():
     (gang,) = world.engine.ledger.gangs.values()
     like = gang.members[pods[0].uid]
     kept = dataclasses.replace(like, pod=msgspec.structs.replace(like.pod, uid="kept"), number=None)
-    gang.absent["kept"] = Absent(kept, math.inf)
-    world.engine.cluster.refresh()
-    gang.roll = roll_call(gang.members.values(), Declared(4, "here"))
+    gang.placeholders["kept"] = Placeholder(kept, math.inf)
+    world.engine.books.refresh()
+    gang.membership = membership_status(gang.members.values(), Declared(4, "here"))
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
     uids = [pods[0].uid, "kept", pods[2].uid, pods[3].uid]

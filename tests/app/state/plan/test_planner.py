@@ -9,7 +9,7 @@ from app.kube.core.objects import Shape, Taint, TopologyRecord
 from app.state.cache.node_refusals import Refusals
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
-from app.state.gang.membership import Member, roll_call
+from app.state.gang.membership import Member, membership_status
 from app.state.plan.planner import NoPlan
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (
@@ -67,7 +67,7 @@ def test_nodes_that_kube_scheduler_refuses_are_left_out_of_the_next_plan():
     world = World(four_racks())
     gang = members("g", 4)
     world.put(*gang)
-    offered = [name for name in world.engine.cluster.nodes if not name.startswith("n0")]
+    offered = [name for name in world.engine.books.nodes if not name.startswith("n0")]
     answer = world.filter(gang[0], offered)
     assert isinstance(answer, Pinned)
     assert {on[:2] for on in world.held.values()} == {"n1"}
@@ -172,7 +172,9 @@ def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     world = World(four_racks())
     wider = Constraint(required=RACK, preferred=BLOCK)
     member = Member(pod("g0"), wider, Declared(1, "here"))
-    gang = Gang(GangKey("default", "g", "group"), {"uid-g0": member}, roll_call([member], None))
+    gang = Gang(
+        GangKey("default", "g", "group"), {"uid-g0": member}, membership_status([member], None)
+    )
     verdict = world.engine.planner.plan(gang)
     assert isinstance(verdict, NoPlan)
     assert verdict.is_mistake

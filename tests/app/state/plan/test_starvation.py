@@ -85,7 +85,7 @@ def test_one_namespace_has_no_more_earmarks_than_it_is_allowed():
     world = World(four_racks(), [*busy_racks(), *members("a", 4), *members("b", 4)], **STARVED)
     world.tick(61.0)
     world.tick()
-    assert len(world.engine.earmarks.of) == 1
+    assert len(world.engine.starvation.of) == 1
     world = World(
         four_racks(),
         [*busy_racks(), *members("a", 4), *members("b", 4)],
@@ -94,7 +94,7 @@ def test_one_namespace_has_no_more_earmarks_than_it_is_allowed():
     )
     world.tick(61.0)
     world.tick()
-    first, second = (each.nodes for each in world.engine.earmarks.of.values())
+    first, second = (each.nodes for each in world.engine.starvation.of.values())
     assert not first & second
 
 
@@ -107,7 +107,7 @@ def test_a_gang_that_no_rack_could_ever_take_earmarks_nothing():
     world = World(four_racks(), [*busy_racks(), *members("huge", 5)], **STARVED)
     world.tick(61.0)
     world.tick()
-    assert world.engine.earmarks.of == {}
+    assert world.engine.starvation.of == {}
 
 
 def test_a_gang_without_a_required_level_earmarks_as_few_nodes_as_could_take_it():

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.kube.core.objects import TopologyRecord
-from app.state.effects import Report
+from app.state.effects import EmitEvent
 from app.state.filter_result import Rejected
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
@@ -40,7 +40,7 @@ def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
 def test_the_owning_job_is_told_not_its_pods():
     world = World(four_racks(), jobs=[job("j", 5)])
     world.put(*job_pods("j", 5, **{"kueue.x-k8s.io/podset-required-topology": RACK}))
-    (report,) = world.told(Report)
+    (report,) = world.told(EmitEvent)
     assert (report.about.kind, report.about.name) == ("Job", "j")
 
 

@@ -141,7 +141,7 @@ def test_a_plan_lost_after_ungating_is_made_again_inside_the_nodes_left_to_the_p
 def test_members_left_with_other_nodes_than_planned_lose_the_plan():
     world = World(four_racks(), members("g", 2, gates=OURS))
     planned = set(world.held.values())
-    elsewhere = next(n for n in world.engine.cluster.nodes if n[1] != next(iter(planned))[1])
+    elsewhere = next(n for n in world.engine.books.nodes if n[1] != next(iter(planned))[1])
     for effect in world.told(Ungate):
         patch = Ungate(
             "default", effect.name, effect.uid, GATE, (elsewhere,), (), effect.annotations
