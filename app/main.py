@@ -21,7 +21,6 @@ from typing import Any
 import structlog
 from fastapi import FastAPI
 
-from app import dialects
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.admission.tls import Certificate, certificate_of
@@ -29,6 +28,7 @@ from app.collector import Collector
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects.presets import level_keys
+from app.dialects.registry import DIALECTS
 from app.errors import CorralError, SettingsError
 from app.extender.guard import Bounds
 from app.extender.health import health
@@ -38,9 +38,8 @@ from app.journal_file import JournalFile
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
-from app.kube.watch import reflector
-from app.kube.watch.events import KINDS, Event, Kind
-from app.kube.watch.reflector import Reflector, Resource
+from app.kube.watch.events import Event, Kind
+from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
@@ -65,7 +64,7 @@ class Corral:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.metrics = Metrics()
+        self.metrics = Metrics(DIALECTS.kinds)
         self.engine = Engine(engine_settings(settings), self._fault)
         self._journal: JournalFile | None = None
         self.extender_url = ""
@@ -174,7 +173,7 @@ class Corral:
         metrics.held_binds.set_function(lambda: len(self._desk))
         self.lease = _lease(settings, self._transport)
         self._writers = Writers(
-            Client(self._transport, keep=dialects.is_kept),
+            Client(self._transport, keep=self.engine.dialects.keeps),
             settings,
             metrics,
             Receivers(self._bind_finished, self._ungate_finished, self._desk.refuse),
@@ -188,7 +187,7 @@ class Corral:
         )
         self._reflectors = [
             Reflector(self._transport, resource, self._apply, on_problem=self._watch_problem)
-            for resource in _resources()
+            for resource in self.engine.dialects.resources()
         ]
         self._servers = [self._server(app) for app in self._applications()]
         if self._certificate is not None:
@@ -256,7 +255,9 @@ class Corral:
     def _admission_server(self, certificate: Certificate) -> Server:
         """The webhook's port: nothing but its two routes, since all pods may reach it."""
         settings = self.settings
-        desk = Desk(scope_of(settings), self.metrics, settings.admission_body_bytes)
+        desk = Desk(
+            scope_of(settings), self.engine.dialects, self.metrics, settings.admission_body_bytes
+        )
         app = _application("Corral for kube-apiserver")
         app.include_router(webhook(desk))
         return server_of(
@@ -372,9 +373,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
     except (ValueError, InvalidTopology) as error:
         raise SettingsError(f"levels: {error}") from error
     shared = Settings.model_fields.keys() & {field.name for field in fields(EngineSettings)}
-    return EngineSettings(
-        **{name: getattr(settings, name) for name in shared} | {"levels": levels, "kinds": KINDS}
-    )
+    return EngineSettings(**{name: getattr(settings, name) for name in shared} | {"levels": levels})
 
 
 def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
@@ -389,18 +388,4 @@ def _application(title: str) -> FastAPI:
     # A redirect to another slash would turn Go's POST into a GET.
     return FastAPI(
         title=title, redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None
-    )
-
-
-def _resources() -> tuple[Resource, ...]:
-    keep: Callable[[str], bool] = dialects.is_kept
-    return (
-        reflector.nodes(),
-        reflector.pods(keep),
-        reflector.jobs(keep),
-        reflector.topologies(),
-        reflector.stateful_sets(keep),
-        reflector.job_sets(keep),
-        reflector.leader_worker_sets(keep),
-        *reflector.training_jobs(keep),
     )

@@ -6,7 +6,7 @@ Label values are bounded (verbs, kinds, outcomes, phases); children are bound on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
@@ -21,11 +21,6 @@ WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 ADMISSION_ROUTES = ("mutate", "validate")
 ADMISSION_OUTCOMES = ("passed", "changed", "refused", "unread", "failed")
-ADMITTED_KINDS = (
-    *("Pod", "Job", "StatefulSet", "JobSet", "LeaderWorkerSet"),
-    *("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob"),
-)
-WATCHED_KINDS = ("Node", "Topology", *ADMITTED_KINDS)
 BROKEN_REQUESTS = ("late", "header", "body", "connections", "malformed")
 
 # Seconds. From a pass-through (0.2 ms) to kube-scheduler's httpTimeout; /bind waits for its gang.
@@ -33,9 +28,10 @@ _BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 2.5, 
 
 
 class Metrics:
-    """Every series, with its children bound."""
+    """Every series, with its children bound; `kinds` are those of the objects that are watched."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Sequence[str] = ()) -> None:
+        self._kinds = kinds
         self.registry = CollectorRegistry()
         self._of_verbs()
         self._of_pods()
@@ -122,7 +118,7 @@ class Metrics:
             "corral_admission_rejected",
             "Objects refused for what they say about gangs",
             "kind",
-            ADMITTED_KINDS,
+            self._kinds,
         )
         reviews = Histogram(
             "corral_admission_seconds",
@@ -171,7 +167,7 @@ class Metrics:
             "corral_watch_problems",
             "Watches that broke and objects that could not be read",
             "kind",
-            WATCHED_KINDS,
+            self._kinds,
         )
 
     def show_gangs(self, gangs_by_phase: Mapping[str, int]) -> None:
@@ -185,7 +181,19 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _counters(
-        self, name: str, documentation: str, label: str, values: tuple[str, ...]
-    ) -> dict[str, Counter]:
+        self, name: str, documentation: str, label: str, values: Sequence[str]
+    ) -> Mapping[str, Counter]:
         counter = Counter(name, documentation, [label], registry=self.registry)
-        return {value: counter.labels(value) for value in values}
+        return _Children(counter, values)
+
+
+class _Children(dict[str, Counter]):
+    """The children of one counter by the value of its label; those not named are made on use."""
+
+    def __init__(self, counter: Counter, values: Sequence[str]) -> None:
+        super().__init__((value, counter.labels(value)) for value in values)
+        self._counter = counter
+
+    def __missing__(self, value: str) -> Counter:
+        child = self[value] = self._counter.labels(value)
+        return child

@@ -25,13 +25,13 @@ from multiprocessing.connection import Connection
 import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from app import dialects
+from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import listen, server_of
 from app.kube.core import wire
 from app.kube.core.decode import decode_node, decode_pod
-from app.kube.watch.events import KINDS, Listed
+from app.kube.watch.events import Listed
 from app.main import engine_settings
 from app.metrics import Metrics
 from app.settings import Address, Settings
@@ -70,7 +70,7 @@ def serve(nodes: int, port: Connection) -> None:
 async def _serve(nodes: int, port: Connection) -> None:
     settings = Settings(levels=(BLOCK, RACK), percentage_of_nodes_to_score=100)
     engine = filled_engine(settings, nodes)
-    metrics = Metrics()
+    metrics = Metrics(DIALECTS.kinds)
     limits = Limits(
         filter_body_bytes=settings.filter_body_bytes,
         preempt_body_bytes=settings.preempt_body_bytes,
@@ -99,9 +99,9 @@ def filled_engine(settings: Settings, nodes: int) -> Engine:
     """An engine that has heard of the cluster and has made its plan."""
     engine = Engine(engine_settings(settings))
     members = [*gang("planned", MEMBERS), *gang("waiting", 8)[:-1]]
-    records = [decode_pod(_json(each), dialects.is_kept) for each in members]
+    records = [decode_pod(_json(each), DIALECTS.keeps) for each in members]
     now = time.monotonic()
-    for kind in KINDS:
+    for kind in DIALECTS.kinds:
         if kind not in ("Node", "Pod"):
             engine.apply(Listed(kind, ()), now)
     engine.apply(Listed("Node", tuple(decode_node(_json(each)) for each in racks(nodes))), now)

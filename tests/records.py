@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.kube.core.objects import JobRecord, NodeRecord, Owner, PodRecord, Shape, Taint
+from app.dialects.kueue.topology import TopologyRecord
+from app.dialects.workloads import Template, WorkloadRecord
+from app.kube.core.objects import NodeRecord, Owner, PodRecord, Shape, Taint
 
 BLOCK = "cloud.provider.com/topology-block"
 RACK = "cloud.provider.com/topology-rack"
@@ -94,20 +96,24 @@ def group(name: str, total: int | str, required: str | None = None, **more: str)
 
 def job(
     name: str, parallelism: int, *, completions: int | None = None, succeeded: int = 0
-) -> JobRecord:
+) -> WorkloadRecord:
     """A Job; `job_owner(name)` is how its pods name it."""
-    return JobRecord(
+    return WorkloadRecord(
+        kind="Job",
         namespace="default",
         name=name,
         uid=f"uid-job-{name}",
-        parallelism=parallelism,
+        version="1",
+        templates=(Template("", parallelism, {}),),
         completions=completions,
         succeeded=succeeded,
-        is_suspended=False,
-        is_finished=False,
-        annotations={},
-        owner=None,
-        version="1",
+    )
+
+
+def topology(name: str, *levels: str) -> TopologyRecord:
+    """A Topology of these levels, widest first."""
+    return TopologyRecord(
+        kind="Topology", namespace="", name=name, uid=f"uid-{name}", version="1", levels=levels
     )
 
 

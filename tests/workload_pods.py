@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.kube.core.objects import JobRecord, Owner, PodRecord, Replicas
+from app.dialects.workloads import Template, WorkloadRecord
+from app.kube.core.objects import Owner, PodRecord
 from tests.records import REQUIRED, pod
 
 JOBSET = "jobset.sigs.k8s.io/"
@@ -21,25 +22,18 @@ def workload(
     *,
     level: str | None = None,
     **more: object,
-) -> JobRecord:
+) -> WorkloadRecord:
     """A workload with so many pods by template; all of them ask for `level` if it is given."""
     annotations = {REQUIRED: level} if level else {}
     fields = {
         "namespace": "default",
         "name": name,
         "uid": f"uid-{kind}-{name}",
-        "parallelism": sum(replicas.values()),
-        "completions": None,
-        "succeeded": 0,
-        "is_suspended": False,
-        "is_finished": False,
-        "annotations": {},
-        "owner": None,
         "version": "1",
         "kind": kind,
-        "replicas": tuple(Replicas(part, pods, annotations) for part, pods in replicas.items()),
+        "templates": tuple(Template(part, pods, annotations) for part, pods in replicas.items()),
     }
-    return JobRecord(**{**fields, **more})  # type: ignore[arg-type]
+    return WorkloadRecord(**{**fields, **more})  # type: ignore[arg-type]
 
 
 def stateful_pods(name: str, pods: int, level: str, **more: object) -> list[PodRecord]:
@@ -72,7 +66,7 @@ def job_set_labels(name: str, part: str, index: int, replicas: int, jobs: int) -
 
 def job_set(
     name: str, parts: Mapping[str, tuple[int, int]], level: str, **more: object
-) -> tuple[list[JobRecord], list[PodRecord]]:
+) -> tuple[list[WorkloadRecord], list[PodRecord]]:
     """The Jobs of a JobSet and their pods; parts: replicated Job -> (replicas, pods of each)."""
     jobs, pods = [], []
     total = sum(replicas for replicas, _ in parts.values())

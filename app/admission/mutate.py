@@ -1,6 +1,6 @@
 """A pod about to be created -> the JSON patch that takes it in.
 
-A pod that `dialects.read` takes for a member of a gang gets our gate, the managed label, its index
+A pod that a vocabulary takes for a member of a gang gets our gate, the managed label, its index
 label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
 A pod that Kueue has taken in meanwhile is given back: of two gates, ours would never be taken off.
 
@@ -14,12 +14,13 @@ from typing import Literal
 
 import msgspec
 
-from app import dialects
 from app.admission.role_hash import role_hash
 from app.admission.scope import Scope, has_opted_out
-from app.dialects import corral, pod_groups
-from app.dialects.kueue import ROLE_HASH
-from app.dialects.validation import INDEX_LABEL
+from app.dialects import corral
+from app.dialects.kueue import pod_groups
+from app.dialects.kueue.annotations import ROLE_HASH
+from app.dialects.kueue.group_rules import INDEX_LABEL
+from app.dialects.registry import Dialects
 from app.kube.core.decode import Json, decode_pod
 from app.kube.core.objects import PodRecord
 
@@ -35,7 +36,7 @@ class Operation(msgspec.Struct, frozen=True):
     value: object = msgspec.UNSET
 
 
-def mutate(raw: Json, namespace: str, scope: Scope) -> list[Operation]:
+def mutate(raw: Json, namespace: str, scope: Scope, dialects: Dialects) -> list[Operation]:
     """What to change in this pod; nothing for a pod that is not ours.
 
     Raises: DecodeError naming the pod and the field.
@@ -45,7 +46,7 @@ def mutate(raw: Json, namespace: str, scope: Scope) -> list[Operation]:
         return []
     if scope.is_kueues(pod.labels, pod.annotations, pod.gates):
         return _withdrawal(pod)
-    if dialects.read(pod) is None:
+    if dialects.claim(pod) is None:
         return []
     return [
         *_strings("labels", pod.labels, _labels(pod)),

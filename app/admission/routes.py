@@ -21,7 +21,8 @@ from app.admission import review
 from app.admission.mutate import adds_gate, mutate
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
-from app.admission.validate import FieldError, Thing, is_known, validate
+from app.admission.validate import FieldError, Thing, Validator
+from app.dialects.registry import Dialects
 from app.errors import DecodeError
 from app.metrics import Metrics
 
@@ -45,6 +46,7 @@ class Desk:
     """What the routes need of the rest."""
 
     scope: Scope
+    dialects: Dialects
     metrics: Metrics
     most_body_bytes: int
 
@@ -68,7 +70,7 @@ def _mutated(desk: Desk, asked: review.Request) -> bytes:
     is_new_pod = asked.operation == "CREATE" and not asked.sub_resource
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
-    operations = mutate(asked.object, asked.namespace, desk.scope)
+    operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects)
     if not operations:
         return _counted(desk, "passed", review.allowed(asked.uid))
     if adds_gate(operations) and not asked.dry_run:
@@ -79,11 +81,12 @@ def _mutated(desk: Desk, asked: review.Request) -> bytes:
 def _validated(desk: Desk, asked: review.Request) -> bytes:
     group, kind = asked.kind.group, asked.kind.kind
     is_written = asked.operation in ("CREATE", "UPDATE") and not asked.sub_resource
-    if not is_written or not is_known(group, kind):
+    validator = Validator(desk.scope, desk.dialects)
+    if not is_written or not validator.is_known(group, kind):
         return _counted(desk, "passed", review.allowed(asked.uid))
     thing = Thing(group, kind, asked.namespace, review.decoded(asked.object))
     before = review.decoded(asked.old_object) if asked.operation == "UPDATE" else None
-    errors = validate(thing, before, desk.scope)
+    errors = validator.errors(thing, before)
     if not errors:
         return _counted(desk, "passed", review.allowed(asked.uid))
     _tell(asked, errors)

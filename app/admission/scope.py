@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.dialects import corral
-from app.dialects.in_charge import is_kueues
+from app.dialects.kueue.in_charge import is_kueues
 from app.settings import Settings
 
 

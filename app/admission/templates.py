@@ -1,4 +1,4 @@
-"""Finds the pod templates in any object that makes pods, as `dialects.validation` describes them.
+"""Finds the pod templates in any object that makes pods, as the vocabularies describe them.
 
 Objects come as plain JSON: whatever is not of the expected type is not there.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from app.dialects.templates import PodSets
-from app.dialects.validation import Strings
+from app.dialects.dialect import Strings
+from app.dialects.workloads.templates import TemplatePlace
 
 EVERY = "[*]"
 MOST_TEMPLATES = 128  # looked at in one object; what the rest says is found when the gang is read
@@ -32,12 +32,12 @@ class Template:
     content: Mapping[str, Any]
 
 
-def templates(thing: object, places: tuple[PodSets, ...]) -> Iterator[Template]:
+def templates(thing: object, places: tuple[TemplatePlace, ...]) -> Iterator[Template]:
     """The templates that are set, MOST_TEMPLATES at most, in the order the object has them."""
     return islice(_every(thing, places), MOST_TEMPLATES)
 
 
-def _every(thing: object, places: tuple[PodSets, ...]) -> Iterator[Template]:
+def _every(thing: object, places: tuple[TemplatePlace, ...]) -> Iterator[Template]:
     for place in places:
         for path, holder in _holders(thing, place.holder):
             content = _below(holder, place.template)
@@ -94,7 +94,7 @@ def _below(thing: object, path: str) -> object:
     return thing
 
 
-def _pods(holder: object, place: PodSets) -> int | None:
+def _pods(holder: object, place: TemplatePlace) -> int | None:
     factors = []
     for fields in place.counts:
         numbers = [_below(holder, field) for field in fields]

@@ -17,8 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app import dialects
-from app.kube.core.decode import decode_pod
+from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
 from app.verbs.preempt import Victims
 
@@ -151,7 +150,7 @@ class FullNodes:
 Nodes = NodeNames | FullNodes
 
 
-def pod_and_nodes(body: bytes, *, full_nodes: bool) -> tuple[PodRecord, Nodes]:
+def pod_and_nodes(body: bytes, keep: Keep, *, full_nodes: bool) -> tuple[PodRecord, Nodes]:
     """The pod and the candidates of a /filter or /prioritize request.
 
     Raises: BadRequest or app.errors.DecodeError (the pod), saying what is wrong.
@@ -160,7 +159,7 @@ def pod_and_nodes(body: bytes, *, full_nodes: bool) -> tuple[PodRecord, Nodes]:
     pod, nodes, names = bytes(args.Pod), bytes(args.Nodes), bytes(args.NodeNames)
     if pod == b"null":
         raise BadRequest('the body has no "Pod" (keys are capitalised: Pod, NodeNames, Nodes)')
-    record = decode_pod(pod, dialects.is_kept)
+    record = decode_pod(pod, keep)
     if names != b"null":
         return record, NodeNames(names)
     if nodes == b"null":

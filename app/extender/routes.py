@@ -68,7 +68,9 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
+            pod, nodes = models.pod_and_nodes(
+                body, port.engine.dialects.keeps, full_nodes=limits.full_nodes
+            )
             given = filter_nodes(port.engine, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
@@ -80,7 +82,9 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(body, full_nodes=limits.full_nodes)
+            pod, nodes = models.pod_and_nodes(
+                body, port.engine.dialects.keeps, full_nodes=limits.full_nodes
+            )
             scores = score_nodes(port.engine, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 

@@ -12,16 +12,18 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from app import dialects
-from app.dialects.membership import Membership, Mistake
-from app.kube.core.objects import JobRecord, NodeRecord, PodRecord, Record
+from app.dialects.kueue.in_charge import is_kueues
+from app.dialects.registry import DIALECTS, Dialects
+from app.dialects.spec import Claim
+from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.cache.assumed_pods import AssumedPods
 from app.state.cache.books import ALL_NODES, Books, is_open
 from app.state.cache.eligibility import Eligibility
+from app.state.cache.objects import Objects
 from app.state.cache.rejected_pods import RejectedPods
 from app.state.cache.topologies import Topologies
 from app.state.effects import (
@@ -59,9 +61,16 @@ _T = TypeVar("_T")
 class Engine:
     """One cluster's gangs. Every method is one atomic step; `now` is monotonic seconds."""
 
-    def __init__(self, settings: EngineSettings | None = None, on_fault: OnFault = reraise) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings | None = None,
+        on_fault: OnFault = reraise,
+        dialects: Dialects = DIALECTS,
+    ) -> None:
         self._on_fault = on_fault
         self.settings = settings or EngineSettings()
+        self.dialects = dialects
+        self.objects = Objects(dialects)
         self.books = Books()
         self.eligibility = Eligibility()
         self.planner = Planner(
@@ -74,7 +83,12 @@ class Engine:
         self.reservations = Reservations(self.books, self.planner, self.voice)
         self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
         self.ledger = Ledger(
-            self.settings, self.planner, self.reservations, self.replacements, self.voice
+            self.settings,
+            self.objects,
+            self.planner,
+            self.reservations,
+            self.replacements,
+            self.voice,
         )
         self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
         self.invalidation = Invalidation(self.books, self.ledger)
@@ -84,7 +98,7 @@ class Engine:
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
         self.starvation = Starvation(self.settings, self.planner)
-        self.topologies = Topologies(self.settings, self.books)
+        self.topologies = Topologies(self.settings, self.books, dialects)
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
@@ -129,20 +143,20 @@ class Engine:
                 known = [*self.books.bound, *self.ledger.gang_of]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
-            case "Topology":
-                self.topologies.replace(event.records)
-                self.reservations.capacity_grew()
-            case kind:  # Jobs and the other workloads
-                listed = {record.uid for record in event.records if isinstance(record, JobRecord)}
-                known = [uid for uid, job in self.ledger.jobs.items() if job.kind == kind]
-                gone = [uid for uid in known if uid not in listed]
-                self._each(kind, gone, self.ledger.drop_job)
-        if event.kind != "Topology":
-            self._each(event.kind, event.records, lambda record: self._put(record, now))
+            case kind:  # objects of a vocabulary
+                self._replace_objects(kind, event.records)
+        self._each(event.kind, event.records, lambda record: self._put(record, now))
         self._listed.add(event.kind)
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
             self.ledger.review_all(now)
+            self.reservations.capacity_grew()
+
+    def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
+        listed = {record.uid for record in records}
+        gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
+        self._each(kind, gone, self.ledger.drop_object)
+        if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
     def _each(self, kind: Kind, told: Iterable[_T], learn: Callable[[_T], None]) -> None:
@@ -158,21 +172,20 @@ class Engine:
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
             self._put_node(record, now)
-        elif isinstance(record, JobRecord):
-            self.ledger.put_job(record, now)
         else:
-            self.topologies.put(record)
-            self.reservations.capacity_grew()
+            if self.topologies.put(record):
+                self.reservations.capacity_grew()
+            self.ledger.put_object(record, now)
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
             self._drop_pod(record.uid, now)
         elif isinstance(record, NodeRecord):
             self._drop_node(record.name, now)
-        elif isinstance(record, JobRecord):
-            self.ledger.drop_job(record.uid)
-        elif self.topologies.drop(record.name):
-            self.reservations.capacity_grew()
+        else:
+            if self.topologies.drop(record.uid):
+                self.reservations.capacity_grew()
+            self.ledger.drop_object(record.uid)
 
     def _put_node(self, node: NodeRecord, now: float) -> None:
         before = self.books.nodes.get(node.name)
@@ -240,12 +253,12 @@ class Engine:
             # kube-scheduler may have heard of it before we turned its next pod away.
             self.reservations.capacity_grew([booking.node])
 
-    def _claim(self, pod: PodRecord) -> Membership | Mistake | None:
+    def _claim(self, pod: PodRecord) -> Claim | None:
         """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""
-        is_ours = dialects.is_ours(
-            pod, self.settings.scheduler_name, kueue_manages=self.settings.kueue_manages
+        is_ours = self.settings.scheduler_name in ("", pod.scheduler) and not is_kueues(
+            pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
         )
-        return dialects.read(pod) if is_ours else None
+        return self.dialects.claim(pod) if is_ours else None
 
     # -- the verbs -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from app.dialects import corral
-from app.dialects.membership import Membership, Mistake
+from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
 from app.state.cache.node_refusals import Offer
 from app.state.filter_result import Candidates, Pinned, Rejected
@@ -37,7 +37,7 @@ class Filtering:
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
-        self, pod: PodRecord, claim: Membership | Mistake, candidates: Candidates, now: float
+        self, pod: PodRecord, claim: Claim, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
         """Which of these nodes a pod may have that claims to belong to a gang."""
         uid = pod.uid
@@ -103,11 +103,11 @@ class Filtering:
 
     # -- pods the watch has not shown yet ------------------------------------------------------
 
-    def _reject_early(self, uid: str, claim: Membership | Mistake) -> Rejected:
+    def _reject_early(self, uid: str, claim: Claim) -> Rejected:
         sentence = (
-            messages.gathering(claim.gang, claim.declared)
-            if isinstance(claim, Membership)
-            else messages.mistaken(claim.gang, claim.sentence)
+            messages.mistaken(claim.gang, claim.flaw)
+            if claim.flaw
+            else messages.gathering(claim.gang, claim.said.pods)
         )
         self._early[uid] = sentence
         if len(self._early) > MOST_EARLY:
@@ -120,12 +120,12 @@ class Filtering:
 
 
 def _why_not(gang: Gang, member: Member) -> str:
-    if member.mistake and not gang.membership.problem:
-        return messages.mistaken(gang.key, member.mistake)
+    if member.flaw and not gang.membership.problem:
+        return messages.mistaken(gang.key, member.flaw)
     outside = (*gang.membership.excess, *gang.membership.mismatched)
     if any(each.pod.uid == member.pod.uid for each in outside):
         return not_joining(gang, member)
-    return gang.sentence or messages.gathering(gang.key, member.declared)
+    return gang.sentence or messages.gathering(gang.key, member.said.pods)
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.kube.watch.events import CORE_KINDS, Kind
+from app.dialects.registry import DIALECTS
+from app.kube.watch.events import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class EngineSettings:
     retry_seconds_most: float = 60.0
     percentage_of_nodes_to_score: int = 0
     preferred_affinity: bool = True  # preferred node affinity decides before capacity does
-    kinds: tuple[Kind, ...] = CORE_KINDS  # what has to be listed before anything is planned
+    kinds: tuple[Kind, ...] = DIALECTS.kinds  # what has to be listed before anything is planned
     gather_seconds: float = 10.0  # a gang with members missing for so long is reported, once
     owed_seconds: float = 120.0  # a lost member's node is held for its replacement; 0: it is not
     node_failure_seconds: float = 30.0  # not ready for so long: the node has failed

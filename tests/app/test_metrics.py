@@ -34,3 +34,12 @@ def test_the_exposition_is_text_with_every_series():
         "corral_loop_lag_seconds",
     ):
         assert f"# HELP {name}" in text
+
+
+def test_kinds_that_are_watched_have_their_series_from_the_start_and_others_on_use():
+    metrics = Metrics(("Pod",))
+    metrics.watch_problems["Job"].inc()
+    value = metrics.registry.get_sample_value
+    assert value("corral_watch_problems_total", {"kind": "Pod"}) == 0
+    assert value("corral_watch_problems_total", {"kind": "Job"}) == 1
+    assert value("corral_admission_rejected_total", {"kind": "Pod"}) == 0

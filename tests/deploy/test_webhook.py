@@ -11,9 +11,10 @@ import yaml
 
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
-from app.dialects import corral, kueue, pod_groups
-from app.dialects.kubeflow import KINDS
-from app.dialects.templates import TEMPLATES
+from app.dialects import corral
+from app.dialects.kueue import annotations, pod_groups
+from app.dialects.registry import DIALECTS
+from app.dialects.workloads import KINDS
 from app.settings import ENV_PREFIX, Settings
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
@@ -127,15 +128,20 @@ def test_pods_of_other_schedulers_are_never_sent() -> None:
 
 
 def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
-    assert {*kueue.MODES, *kueue.SLICES, kueue.POD_SET_GROUP, pod_groups.GROUP_NAME} == {
+    assert {
+        *annotations.MODES,
+        *annotations.SLICES,
+        annotations.POD_SET_GROUP,
+        pod_groups.GROUP_NAME,
+    } == {
         key
-        for key in (*kueue.KEPT, *pod_groups.KEPT)
-        if key.startswith(kueue.PREFIX)
-        and key not in (kueue.INDEX_OFFSET, kueue.ROLE_HASH, *pod_groups.KEPT[1:])
+        for key in (*annotations.KEPT, *pod_groups.KEPT)
+        if key.startswith(annotations.PREFIX)
+        and key not in (annotations.INDEX_OFFSET, annotations.ROLE_HASH, *pod_groups.KEPT[1:])
     }
     for webhook in _webhooks()[:2]:
         text = " ".join(one["expression"] for one in webhook["matchConditions"])
-        assert set(re.findall(r"startsWith\('([^']+)'\)", text)) == {kueue.PREFIX}
+        assert set(re.findall(r"startsWith\('([^']+)'\)", text)) == {annotations.PREFIX}
 
 
 def test_who_opts_out_by_label_is_not_sent_and_would_be_left_alone() -> None:
@@ -159,8 +165,8 @@ def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert sent == {(group, f"{kind.lower()}s") for group, kind in TEMPLATES}
-    assert {kind for group, kind in TEMPLATES if group == "kubeflow.org"} == set(KINDS)
+    assert sent == {(kind.group, f"{kind.kind.lower()}s") for kind in KINDS}
+    assert all(DIALECTS.templates(kind.group, kind.kind) for kind in KINDS)
 
 
 def test_it_is_called_after_kueue() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.filter_result import FilterAnswer, Passed
 from app.state.gang.gang import Gang

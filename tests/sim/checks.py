@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from app.dialects import corral as own
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
 from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate

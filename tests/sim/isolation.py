@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app import dialects
-from app.dialects.membership import GangKey
-from app.kube.core.objects import JobRecord, PodRecord
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import GangKey
+from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
 from app.state.effects import Bind, Effect, RejectBind, Requeue, Ungate
 from app.state.engine import Engine
@@ -79,7 +79,9 @@ class Isolation:
             self._nothing_moves(life)
         elif isinstance(subject, str):
             self._only_its_own(life, subject, effects)
-        elif not isinstance(subject, Listed) and isinstance(subject.record, PodRecord | JobRecord):
+        elif not isinstance(subject, Listed) and isinstance(
+            subject.record, PodRecord | ObjectRecord
+        ):
             self._event(life, subject, subject.record)
 
     def _nothing_moves(self, life: Life) -> None:
@@ -103,10 +105,10 @@ class Isolation:
                     f"I10: a request about {uid} of gang {self._key} has {effect} of {other}",
                 )
 
-    def _event(self, life: Life, event: Event, record: PodRecord | JobRecord) -> None:
+    def _event(self, life: Life, event: Event, record: PodRecord | ObjectRecord) -> None:
         ledger = life.engine.ledger
-        if isinstance(record, JobRecord):
-            own: tuple[GangKey | None, ...] = tuple(dialects.keys_of(record))
+        if isinstance(record, ObjectRecord):
+            own: tuple[GangKey | None, ...] = tuple(DIALECTS.keys_of(record))
         else:
             own = (self._key, ledger.gang_of.get(record.uid))
         for key, before, now in self._changed(life, own):

@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass, field
 from random import Random
 
-from app.dialects.life import FAST, SPARES
+from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.kube.core.objects import Shape, Toleration
 from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_LEVEL, SLICE_SIZE
 from tests.records import UNCONSTRAINED as ANYWHERE

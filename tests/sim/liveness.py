@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from app import dialects
 from app.dialects import corral as own
-from app.dialects.membership import GangKey, Membership
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import PodRecord
 from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
@@ -87,7 +87,7 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
             members = everyone.get(gang.key, [])
             live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
             spares = sum(each.is_spare for each in gang.placeholders.values())
-            asked = max((_claim(pod).life.spares for pod in live), default=0)
+            asked = max((_claim(pod).said.spares for pod in live), default=0)
             require(spares <= asked, f"I7: {gang.key} has {spares} spares, it asks for {asked}")
             kept = len(gang.placeholders) - spares
             lacks = _declared(api, gang.key, members) - len(live) if kept else 0
@@ -114,7 +114,7 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "bound": engine.books.bound,
             "gangs": engine.ledger.gangs,
             "members": engine.ledger.gang_of,
-            "jobs": engine.ledger.jobs_of,
+            "jobs": engine.objects.by_gang,
             "refusals": engine.planner.refusals._until,
         }
         for name, rest in left.items():
@@ -143,7 +143,7 @@ def ordinary(api: ApiServer) -> list[PodRecord]:
         pod
         for pod in api.list("Pod")
         if pod.scheduler == SCHEDULER
-        and dialects.read(pod) is None
+        and DIALECTS.claim(pod) is None
         and not pod.node
         and not pod.is_terminating
     ]
@@ -165,14 +165,14 @@ def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken:
         if not _is_early(api, key, claims) or len(waiting) + len(bound) < len(live):
             return ""
         done = [pod for pod in members if pod.phase == "Succeeded"]
-        asked += to_come(claims, waiting + done * bool(claims[0].pod_set), places - len(waiting))
+        asked += to_come(claims, waiting + done * bool(claims[0].leaf), places - len(waiting))
     placement = place(api, key, asked, bound, taken)
     return str([(one.pod_set, one.domains) for one in placement.pod_sets]) if placement else ""
 
 
-def _is_early(api: ApiServer, key: GangKey, claims: Iterable[Membership]) -> bool:
+def _is_early(api: ApiServer, key: GangKey, claims: Iterable[Claim]) -> bool:
     """Whether the gang may start before all its pods are there."""
-    if any(claim.life.is_fast or claim.life.templates for claim in claims):
+    if any(claim.said.reserves_all or claim.said.leaves for claim in claims):
         return True
     return any(each.is_gradual for each in _owners(api, key))
 
@@ -182,15 +182,15 @@ def _is_ready(pod: PodRecord) -> bool:
     return all(gate == own.GATE for gate in pod.gates)
 
 
-def _claim(pod: PodRecord) -> Membership:
+def _claim(pod: PodRecord) -> Claim:
     claim = claim_of(pod)
     assert claim is not None
     return claim
 
 
 def _disagree(live: list[PodRecord]) -> bool:
-    totals = {claim.declared for pod in live if (claim := _claim(pod)).declared}
-    return len(totals) > 1
+    totals = {_claim(pod).said.pods for pod in live}
+    return len(totals - {None}) > 1
 
 
 def _owners(api: ApiServer, key: GangKey) -> list[Any]:
@@ -198,7 +198,7 @@ def _owners(api: ApiServer, key: GangKey) -> list[Any]:
         record
         for kind in OWNERS
         for record in api.objects[kind].values()
-        if key in dialects.keys_of(record)
+        if key in DIALECTS.keys_of(record)
     ]
 
 
@@ -209,7 +209,7 @@ def _declared(api: ApiServer, key: GangKey, members: list[PodRecord]) -> int:
         return declared_by(made) if is_known(key, made) else 0
     # Of a driver that is done nobody goes on with what it declared.
     heard = [pod for pod in members if not pod.is_terminating and pod.phase != "Succeeded"]
-    declared = next((claim.declared for pod in heard if (claim := _claim(pod)).declared), None)
+    declared = next((pods for pod in heard if (pods := _claim(pod).said.pods) is not None), None)
     if declared is None:
         return 0
-    return declared.members - sum(pod.phase == "Succeeded" for pod in members)
+    return declared - sum(pod.phase == "Succeeded" for pod in members)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from app.dialects import corral as own
-from app.dialects.membership import GangKey, Membership
+from app.dialects.spec import ANYWHERE, Claim, GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from app.state.cache.books import is_open
 from app.state.plan.planner import OPTIONS
@@ -60,21 +60,23 @@ def wanted(pod: PodRecord) -> Wanted:
     """A member that is there."""
     claim = claim_of(pod)
     assert claim is not None
-    return Wanted(pod, claim.constraint, claim.slices, claim.pod_set, claim.pod_set_group)
+    said = claim.said
+    return Wanted(pod, said.constraint, said.slices, claim.leaf, said.pod_set_group)
 
 
-def to_come(claims: Iterable[Membership], there: list[PodRecord], missing: int) -> list[Wanted]:
+def to_come(claims: Iterable[Claim], there: list[PodRecord], missing: int) -> list[Wanted]:
     """The pods that a gang may start without: those a driver declares, or more of the first."""
-    templates = next((claim.life.templates for claim in claims if claim.life.templates), ())
-    if not templates:
+    leaves = next((claim.said.leaves for claim in claims if claim.said.leaves), ())
+    if not leaves:
         first = min(there, key=lambda pod: (pod.created, pod.name))
         like = msgspec.structs.replace(first, shape=own.own_shape(first)[0])
         return [wanted(like)] * missing
-    known = [claim.pod_set for pod in there if (claim := claim_of(pod)) is not None]
+    known = [claim.leaf for pod in there if (claim := claim_of(pod)) is not None]
     return [
-        Wanted(template.like, template.constraint, template.slices, template.pod_set)
-        for template in templates
-        for _ in range(template.pods - known.count(template.pod_set))
+        Wanted(leaf.like, leaf.constraint or ANYWHERE, leaf.slices, leaf.name)
+        for leaf in leaves
+        if leaf.like is not None
+        for _ in range(leaf.pods - known.count(leaf.name))
     ]
 
 

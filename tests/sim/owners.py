@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.job_sets import NAME as JOB_SET
-from app.dialects.kueue import POD_SET_GROUP, ROLE_HASH
-from app.dialects.life import ROLE, SETS, SPARES
-from app.kube.core.objects import JobRecord, Owner, PodRecord
+from app.dialects.kueue.annotations import POD_SET_GROUP, ROLE_HASH
+from app.dialects.kueue.driver_sets import SETS
+from app.dialects.kueue.pod_groups import ROLE, SPARES
+from app.dialects.workloads import WorkloadRecord
+from app.dialects.workloads.job_set import NAME as JOB_SET
+from app.kube.core.objects import Owner, PodRecord
 from tests.records import GPU, GROUP, group, job
 from tests.sim.api import ApiServer
 from tests.sim.kinds import Template, Workload
@@ -152,11 +154,11 @@ def _sets(made: Workload) -> str:
     )
 
 
-def declared_by(made: Iterable[JobRecord]) -> int:
+def declared_by(made: Iterable[WorkloadRecord]) -> int:
     """How many pods these objects want to run now, together."""
     return sum(
-        each.parallelism
+        each.pods
         if each.completions is None
-        else min(each.parallelism, max(each.completions - each.succeeded, 0))
+        else min(each.pods, max(each.completions - each.succeeded, 0))
         for each in made
     )

@@ -135,8 +135,8 @@ PLANTED = (
         "app.state.gang.membership._places",
         Change(
             "expression",
-            "declared.members - len(bound)",
-            becomes="declared.members - 1 if not bound else declared.members - len(bound)",
+            "spec.pods - len(bound)",
+            becomes="spec.pods - 1 if not bound else spec.pods - len(bound)",
         ),
         "a gang starts with one member too few",
     ),
@@ -227,13 +227,17 @@ PLANTED = (
     ),
     Planted(
         "app.state.lifecycle.placeholders._expect_declared",
-        Change("condition", "life.is_fast and present", becomes="False"),
+        Change(
+            "condition",
+            "membership.spec is not None and membership.spec.reserves_all and present",
+            becomes="False",
+        ),
         "the first pod of a gang starts without placeholders for the pods to come",
         is_quick=True,
     ),
     Planted(
         "app.state.lifecycle.placeholders._expect_declared",
-        Change("condition", "life.templates", becomes="False"),
+        Change("condition", "membership.to_come", becomes="False"),
         "a driver starts without placeholders for its workers",
         is_quick=True,
     ),
@@ -246,17 +250,17 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.dialects.stateful_sets.declared_by",
+        "app.dialects.workloads.stateful_set.spec_of",
         Change(
             "expression",
-            "Declared(record.parallelism, where, needed=1, are_alike=True)",
-            becomes="Declared(record.parallelism, where, needed=1)",
+            "gang_of(key, where, leaves, starts_with=1, reserves_all=True)",
+            becomes="gang_of(key, where, leaves, starts_with=1)",
         ),
         "the first pod of a StatefulSet starts without placeholders for the others",
         is_quick=True,
     ),
     Planted(
-        "app.dialects.job_sets.declared_by",
+        "app.dialects.workloads.job_set.spec_of",
         Change("condition", "len(made) >= expected", becomes="made"),
         "a JobSet starts before all its Jobs exist",
     ),

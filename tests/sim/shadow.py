@@ -50,7 +50,7 @@ def shadow(life: Life, now: float) -> None:
         ("nodes", engine.books.nodes, fresh.books.nodes),
         ("bound", _bookings(engine), _bookings(fresh)),
         ("members", engine.ledger.gang_of, fresh.ledger.gang_of),
-        ("jobs", engine.ledger.jobs, fresh.ledger.jobs),
+        ("objects", engine.objects.by_uid, fresh.objects.by_uid),
     )
     for name, ours, theirs in pairs:
         require(ours == theirs, f"I8: {name} differ from a fresh start: {_unequal(ours, theirs)}")

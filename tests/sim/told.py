@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app import dialects
 from app.dialects import corral as own
-from app.dialects.job_sets import GLOBAL_REPLICAS as JOBS_OF_ALL
-from app.dialects.membership import GangKey, Membership
-from app.kube.core.objects import JobRecord, NodeRecord, PodRecord
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import Claim, GangKey
+from app.dialects.workloads import WorkloadRecord
+from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
+from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 OWNERS: tuple[Kind, ...] = ("Job", "StatefulSet")
 MOST_CLAIMS = 20_000  # remembered
-_claims: dict[int, tuple[PodRecord, Membership | None]] = {}
+_claims: dict[int, tuple[PodRecord, Claim | None]] = {}
 
 
 def life_of(corral: Corral) -> Life:
@@ -77,39 +78,39 @@ class Start:
 def start_of(life: Life, key: GangKey, members: list[PodRecord]) -> Start:
     """How many members have to start together, and how many places there must be."""
     claims = [claim for pod in members if is_live(pod) and (claim := claim_of(pod)) is not None]
-    is_early = any(claim.life.is_fast or claim.life.templates for claim in claims)
+    is_early = any(claim.said.reserves_all or claim.said.leaves for claim in claims)
     if key.source in ("job", "jobset", "statefulset"):
         made = [
             record
             for kind in OWNERS
             for record in life.streams[kind].mirror.values()
-            if isinstance(record, JobRecord) and key in dialects.keys_of(record)
+            if isinstance(record, WorkloadRecord) and key in DIALECTS.keys_of(record)
         ]
         # What an owner declared that is gone is not known any more: then one is enough. Of a
         # JobSet whose Jobs are not all there it is more than what those declare.
         declared = declared_by(made) + (not is_known(key, made))
         is_early |= any(each.is_gradual for each in made)
     else:
-        declared = next((each.declared.members for each in claims if each.declared), 1)
+        declared = next((each.said.pods for each in claims if each.said.pods is not None), 1)
         if key.source != "pod":
             declared -= sum(each.phase == "Succeeded" for each in members)
     return Start(1 if is_early else declared, declared)
 
 
-def claim_of(pod: PodRecord) -> Membership | None:
+def claim_of(pod: PodRecord) -> Claim | None:
     """What the pod says about its gang; read once of each record."""
     known = _claims.get(id(pod))
     if known is not None and known[0] is pod:
         return known[1]
-    claim = dialects.read(pod)
-    found = claim if isinstance(claim, Membership) else None
+    claim = DIALECTS.claim(pod)
+    found = None if claim is None or claim.flaw else claim
     if len(_claims) >= MOST_CLAIMS:
         _claims.clear()
     _claims[id(pod)] = (pod, found)
     return found
 
 
-def is_known(key: GangKey, made: Sequence[JobRecord]) -> bool:
+def is_known(key: GangKey, made: Sequence[WorkloadRecord]) -> bool:
     """Whether all objects are there that say how large the gang is."""
     wanted = {int(each.labels[JOBS_OF_ALL]) for each in made if JOBS_OF_ALL in each.labels}
     return bool(made) and (key.source != "jobset" or wanted == {len(made)})
@@ -134,7 +135,7 @@ def places_held(gang: Gang) -> int:
 def role_of(pod: PodRecord) -> tuple[object, ...]:
     """Members of a gang of which this is the same are identical to the placement."""
     claim = claim_of(pod)
-    return (claim.pod_set if claim else "", pod.request, own.own_shape(pod)[0])
+    return (claim.leaf if claim else "", pod.request, own.own_shape(pod)[0])
 
 
 def domain(node: NodeRecord, level: str) -> str:

@@ -11,8 +11,9 @@ from functools import partial
 from random import Random
 
 from app.dialects.corral import GATE, MANAGED
-from app.dialects.life import FAST, SPARES
-from app.dialects.membership import GangKey
+from app.dialects.kueue.pod_groups import FAST, SPARES
+from app.dialects.spec import GangKey
+from app.dialects.workloads import Template
 from app.kube.core.objects import PodRecord
 from tests.records import SLICE_LAYERS, SLICE_LEVEL, pod
 from tests.sim import kinds, owners
@@ -250,7 +251,8 @@ class Workloads:
         self._history.say(f"resize {workload.name}: {workload.declared} to {declared}")
         workload.declared = declared
         workload.resized_at = self._clock.now
-        self._api.change("Job", workload.name, parallelism=declared, completions=declared)
+        templates = (Template("", declared, {}),)
+        self._api.change("Job", workload.name, templates=templates, completions=declared)
         names = list(workload.names)
         template = workload.templates[0]
         for name in names[declared:]:

@@ -20,17 +20,14 @@ import msgspec
 from app.errors import DecodeError
 from app.kube.core import wire
 from app.kube.core.objects import (
-    JobRecord,
     NodeRecord,
     Owner,
     PodRecord,
-    Replicas,
     Requirement,
     Shape,
     Taint,
     Term,
     Toleration,
-    TopologyRecord,
 )
 from app.kube.core.requests import node_allocatable, pod_request
 
@@ -46,8 +43,6 @@ _NO_METADATA = wire.Metadata()
 _POD = msgspec.json.Decoder(wire.Pod)
 _AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
 _NODE = msgspec.json.Decoder(wire.Node)
-_JOB = msgspec.json.Decoder(wire.Job)
-_TOPOLOGY = msgspec.json.Decoder(wire.Topology)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 
 
@@ -113,59 +108,12 @@ def decode_node(raw: Json) -> NodeRecord:
     )
 
 
-def decode_job(raw: Json, keep: Keep) -> JobRecord:
-    """Return the record of a batch/v1 Job.
-
-    Raises: DecodeError naming the job and the field.
-    """
-    job = decoded(_JOB, raw, "Job")
-    metadata = job.metadata or _NO_METADATA
-    spec = job.spec or wire.JobSpec()
-    status = job.status or wire.JobStatus()
-    parallelism = 1 if spec.parallelism is None else spec.parallelism  # the API's default
-    return JobRecord(
-        namespace=intern(metadata.namespace or ""),
-        name=metadata.name or "",
-        uid=metadata.uid or "",
-        parallelism=parallelism,
-        completions=spec.completions,
-        succeeded=status.succeeded or 0,
-        is_suspended=bool(spec.suspend),
-        is_finished=has_condition(status.conditions, "Complete", "Failed"),
-        annotations=kept(metadata.annotations, keep),
-        owner=controller(metadata),
-        version=metadata.resource_version or "",
-        labels=kept(metadata.labels, keep),
-        replicas=(replicas_of("", parallelism, spec.template, keep),),
-    )
-
-
-def decode_topology(raw: Json) -> TopologyRecord:
-    """Return the record of a kueue.x-k8s.io Topology.
-
-    Raises: DecodeError naming the topology and the field.
-    """
-    topology = decoded(_TOPOLOGY, raw, "Topology")
-    metadata = topology.metadata or _NO_METADATA
-    levels = topology.spec.levels if topology.spec is not None else None
-    keys = tuple((level and level.node_label) or "" for level in levels or ())
-    name = metadata.name or ""
-    blank = "" if all(keys) else f"Topology {name}: spec.levels has an entry without nodeLabel"
-    return TopologyRecord(name, keys, metadata.resource_version or "", blank)
-
-
 def decode_version(raw: Json) -> str:
     """Return the resourceVersion of any object, "" if it has none.
 
     Raises: DecodeError.
     """
     return (decoded(_VERSIONED, raw, "object").metadata or _NO_METADATA).resource_version or ""
-
-
-def replicas_of(name: str, pods: int, template: wire.PodTemplate | None, keep: Keep) -> Replicas:
-    """Return how many pods are made from a template, and what it says to us."""
-    metadata = (template and template.metadata) or wire.TemplateMetadata()
-    return Replicas(intern(name), pods, kept(metadata.annotations, keep))
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:

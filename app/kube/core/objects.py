@@ -122,38 +122,17 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class Replicas(msgspec.Struct, frozen=True, gc=False):
-    """Pods that a workload makes from one template."""
+class ObjectRecord(msgspec.Struct, frozen=True, gc=False):
+    """What every object of a vocabulary has: Jobs, Topologies and the like are records of theirs.
 
-    name: str  # what the workload calls them; "" where it makes all its pods from one template
-    pods: int
-    annotations: Mapping[str, str]  # kept keys of the template
-
-
-class JobRecord(msgspec.Struct, frozen=True, gc=False):
-    """One workload, a batch/v1 Job or of another `kind`: how many pods its gang will have.
-
-    Where several gangs follow from one workload (`gangs`), each has `replicas` of its own.
+    `namespace` is empty for objects of the whole cluster.
     """
 
+    kind: str
     namespace: str
     name: str
     uid: str
-    parallelism: int  # pods that are meant to run at a time, of all templates
-    completions: int | None
-    succeeded: int
-    is_suspended: bool
-    is_finished: bool
-    annotations: Mapping[str, str]  # kept keys of the Job's own metadata
-    owner: Owner | None
     version: str
-    problem: str = ""
-    kind: str = "Job"
-    labels: Mapping[str, str] = {}  # kept keys
-    replicas: tuple[Replicas, ...] = ()
-    gangs: int = 1
-    restarts: int = 0  # times that it began again from nothing
-    is_gradual: bool = False  # some pods are only made once others run
 
     @property
     def key(self) -> str:
@@ -161,13 +140,4 @@ class JobRecord(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class TopologyRecord(msgspec.Struct, frozen=True, gc=False):
-    """One Topology of kueue.x-k8s.io: level keys, widest first, as written (not validated)."""
-
-    name: str
-    levels: tuple[str, ...]
-    version: str
-    problem: str = ""
-
-
-Record = NodeRecord | PodRecord | JobRecord | TopologyRecord
+Record = NodeRecord | PodRecord | ObjectRecord

@@ -19,11 +19,11 @@ Strings = dict[str, Text] | None
 Quantities = dict[str, str | int | float | None] | None
 
 
-class _Wire(msgspec.Struct, rename="camel", gc=False):
+class Wire(msgspec.Struct, rename="camel", gc=False):
     """Base of the shapes: Go's field names in our spelling."""
 
 
-class OwnerReference(_Wire):
+class OwnerReference(Wire):
     api_version: Text = None
     kind: Text = None
     name: Text = None
@@ -31,7 +31,7 @@ class OwnerReference(_Wire):
     controller: bool | None = None
 
 
-class Metadata(_Wire):
+class Metadata(Wire):
     name: Text = None
     namespace: Text = None
     uid: Text = None
@@ -43,36 +43,36 @@ class Metadata(_Wire):
     owner_references: list[OwnerReference | None] | None = None
 
 
-class Resources(_Wire):
+class Resources(Wire):
     requests: Quantities = None
 
 
-class Container(_Wire):
+class Container(Wire):
     resources: Resources | None = None
     restart_policy: Text = None
 
 
-class SelectorRequirement(_Wire):
+class SelectorRequirement(Wire):
     key: Text = None
     operator: Text = None
     values: Texts = None
 
 
-class SelectorTerm(_Wire):
+class SelectorTerm(Wire):
     match_expressions: list[SelectorRequirement | None] | None = None
     match_fields: list[SelectorRequirement | None] | None = None
 
 
-class NodeSelector(_Wire):
+class NodeSelector(Wire):
     node_selector_terms: list[SelectorTerm | None] | None = None
 
 
-class PreferredTerm(_Wire):
+class PreferredTerm(Wire):
     weight: Int32 | None = None
     preference: SelectorTerm | None = None
 
 
-class NodeAffinity(_Wire):
+class NodeAffinity(Wire):
     required: NodeSelector | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
     )
@@ -81,11 +81,11 @@ class NodeAffinity(_Wire):
     )
 
 
-class Affinity(_Wire):
+class Affinity(Wire):
     node_affinity: NodeAffinity | None = None
 
 
-class PodToleration(_Wire):
+class PodToleration(Wire):
     key: Text = None
     operator: Text = None
     value: Text = None
@@ -93,11 +93,11 @@ class PodToleration(_Wire):
     toleration_seconds: int | None = None
 
 
-class SchedulingGate(_Wire):
+class SchedulingGate(Wire):
     name: Text = None
 
 
-class PodSpec(_Wire):
+class PodSpec(Wire):
     node_name: Text = None
     scheduler_name: Text = None
     priority: Int32 | None = None
@@ -111,220 +111,72 @@ class PodSpec(_Wire):
     resources: Resources | None = None
 
 
-class PodStatus(_Wire):
+class PodStatus(Wire):
     phase: Text = None
     nominated_node_name: Text = None
 
 
-class Pod(_Wire):
+class Pod(Wire):
     metadata: Metadata | None = None
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
 
-class NodeTaint(_Wire):
+class NodeTaint(Wire):
     key: Text = None
     value: Text = None
     effect: Text = None
 
 
-class NodeSpec(_Wire):
+class NodeSpec(Wire):
     unschedulable: bool | None = None
     taints: list[NodeTaint | None] | None = None
 
 
-class Condition(_Wire):
+class Condition(Wire):
     type: Text = None
     status: Text = None
 
 
-class NodeStatus(_Wire):
+class NodeStatus(Wire):
     capacity: Quantities = None
     allocatable: Quantities = None
     conditions: list[Condition | None] | None = None
 
 
-class Node(_Wire):
+class Node(Wire):
     metadata: Metadata | None = None
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
 
-class TemplateMetadata(_Wire):
-    annotations: Strings = None
-
-
-class PodTemplate(_Wire):
-    metadata: TemplateMetadata | None = None
-
-
-class JobSpec(_Wire):
-    parallelism: Int32 | None = None
-    completions: Int32 | None = None
-    suspend: bool | None = None
-    template: PodTemplate | None = None
-
-
-class JobStatus(_Wire):
-    succeeded: Int32 | None = None
-    conditions: list[Condition | None] | None = None
-
-
-class Job(_Wire):
-    metadata: Metadata | None = None
-    spec: JobSpec | None = None
-    status: JobStatus | None = None
-
-
-class StatefulSetSpec(_Wire):
-    replicas: Int32 | None = None
-    pod_management_policy: Text = None
-    template: PodTemplate | None = None
-
-
-class StatefulSet(_Wire):
-    metadata: Metadata | None = None
-    spec: StatefulSetSpec | None = None
-
-
-class JobTemplate(_Wire):
-    spec: JobSpec | None = None
-
-
-class ReplicatedJob(_Wire):
-    name: Text = None
-    replicas: Int32 | None = None
-    template: JobTemplate | None = None
-    depends_on: list[msgspec.Raw] | None = None
-
-
-class StartupPolicy(_Wire):
-    startup_policy_order: Text = None
-
-
-class JobSetSpec(_Wire):
-    replicated_jobs: list[ReplicatedJob | None] | None = None
-    startup_policy: StartupPolicy | None = None
-    suspend: bool | None = None
-
-
-class JobSetStatus(_Wire):
-    restarts: Int32 | None = None
-    conditions: list[Condition | None] | None = None
-
-
-class JobSet(_Wire):
-    metadata: Metadata | None = None
-    spec: JobSetSpec | None = None
-    status: JobSetStatus | None = None
-
-
-class LeaderWorkerTemplate(_Wire):
-    size: Int32 | None = None
-    leader_template: PodTemplate | None = None
-    worker_template: PodTemplate | None = None
-
-
-class RollingUpdate(_Wire):
-    max_surge: int | str | None = None
-
-
-class RolloutStrategy(_Wire):
-    rolling_update_configuration: RollingUpdate | None = None
-
-
-class LeaderWorkerSetSpec(_Wire):
-    replicas: Int32 | None = None
-    leader_worker_template: LeaderWorkerTemplate | None = None
-    startup_policy: Text = None
-    rollout_strategy: RolloutStrategy | None = None
-
-
-class LeaderWorkerSet(_Wire):
-    metadata: Metadata | None = None
-    spec: LeaderWorkerSetSpec | None = None
-
-
-class ReplicaSpec(_Wire):
-    replicas: Int32 | None = None
-    template: PodTemplate | None = None
-
-
-ReplicaSpecs = dict[str, ReplicaSpec | None] | None
-
-
-class RunPolicy(_Wire):
-    suspend: bool | None = None
-
-
-class TrainingSpec(_Wire):
-    """The spec of any of Kubeflow's kinds; each has one of the maps, by replica type."""
-
-    pytorch_replica_specs: ReplicaSpecs = None
-    tf_replica_specs: ReplicaSpecs = None
-    xgb_replica_specs: ReplicaSpecs = None
-    paddle_replica_specs: ReplicaSpecs = None
-    jax_replica_specs: ReplicaSpecs = None
-    mpi_replica_specs: ReplicaSpecs = None
-    run_policy: RunPolicy | None = None
-    launcher_creation_policy: Text = None
-
-
-class ReplicaStatus(_Wire):
-    succeeded: Int32 | None = None
-
-
-class TrainingStatus(_Wire):
-    replica_statuses: dict[str, ReplicaStatus | None] | None = None
-    conditions: list[Condition | None] | None = None
-
-
-class TrainingJob(_Wire):
-    metadata: Metadata | None = None
-    spec: TrainingSpec | None = None
-    status: TrainingStatus | None = None
-
-
-class TopologyLevel(_Wire):
-    node_label: Text = None
-
-
-class TopologySpec(_Wire):
-    levels: list[TopologyLevel | None] | None = None
-
-
-class Topology(_Wire):
-    metadata: Metadata | None = None
-    spec: TopologySpec | None = None
-
-
-class Page(_Wire):
+class Page(Wire):
     """One page of a list; each object is decoded from its own bytes."""
 
     metadata: PageMetadata | None = None
     items: list[msgspec.Raw] | None = None
 
 
-class PageMetadata(_Wire):
+class PageMetadata(Wire):
     resource_version: Text = None
     # `continue` is a Python keyword.
     continue_token: Text = msgspec.field(name="continue", default=None)
 
 
-class WatchLine(_Wire):
+class WatchLine(Wire):
     """One line of a watch."""
 
     type: str
     object: msgspec.Raw
 
 
-class Versioned(_Wire):
+class Versioned(Wire):
     """The little that is read of any object: bookmarks, and objects nothing else fits."""
 
     metadata: Metadata | None = None
 
 
-class Status(_Wire):
+class Status(Wire):
     """What the API server answers instead of an object when it says no."""
 
     code: int | None = None

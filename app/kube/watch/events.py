@@ -7,26 +7,11 @@ so a receiver keeps the last record and compares; nothing can be learnt from cou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from app.kube.core.objects import Record
 
-CoreKind = Literal["Node", "Pod", "Job", "Topology"]
-OwnerKind = Literal[
-    "StatefulSet",
-    "JobSet",
-    "LeaderWorkerSet",
-    "PyTorchJob",
-    "TFJob",
-    "XGBoostJob",
-    "PaddleJob",
-    "JAXJob",
-    "MPIJob",
-]
-Kind = CoreKind | OwnerKind
-CORE_KINDS: tuple[CoreKind, ...] = get_args(CoreKind)
-OWNER_KINDS: tuple[OwnerKind, ...] = get_args(OwnerKind)  # workloads; as JobRecords, like Jobs
-KINDS: tuple[Kind, ...] = (*CORE_KINDS, *OWNER_KINDS)
+Kind = str
+"""Of Kubernetes objects: "Node", "Pod", or one that a vocabulary watches."""
 
 
 @dataclass(frozen=True, slots=True)

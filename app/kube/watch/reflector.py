@@ -19,7 +19,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -39,32 +38,11 @@ from app.errors import (
 )
 from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from app.kube.core import wire
-from app.kube.core.decode import (
-    Json,
-    Keep,
-    decode_job,
-    decode_node,
-    decode_pod,
-    decode_topology,
-    decode_version,
-)
-from app.kube.core.decode_workloads import (
-    decode_job_set,
-    decode_leader_worker_set,
-    decode_stateful_set,
-    decode_training_job,
-)
+from app.kube.core.decode import decode_version
 from app.kube.core.objects import Record
-from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed, OwnerKind
+from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.kube.watch.resource import Resource
 
-TRAINING_KINDS: tuple[tuple[OwnerKind, str], ...] = (
-    ("PyTorchJob", "v1"),
-    ("TFJob", "v1"),
-    ("XGBoostJob", "v1"),
-    ("PaddleJob", "v1"),
-    ("JAXJob", "v1"),
-    ("MPIJob", "v2beta1"),
-)
 MOST_PAGES = 10_000  # a server that never ends its list is broken
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
 
@@ -72,69 +50,6 @@ _LINE = msgspec.json.Decoder(wire.WatchLine)
 _PAGE = msgspec.json.Decoder(wire.Page)
 _STATUS = msgspec.json.Decoder(wire.Status)
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """What to mirror. `is_optional`: its CRD may be absent, which means that there are none."""
-
-    kind: Kind
-    path: str
-    decode: Callable[[Json], Record]
-    is_optional: bool = False
-
-
-def pods(keep: Keep) -> Resource:
-    """All pods; labels and annotations only as far as `keep` says."""
-    return Resource("Pod", "/api/v1/pods", partial(decode_pod, keep=keep))
-
-
-def nodes() -> Resource:
-    """All nodes, with all labels."""
-    return Resource("Node", "/api/v1/nodes", decode_node)
-
-
-def jobs(keep: Keep) -> Resource:
-    """All Jobs; annotations only as far as `keep` says."""
-    return Resource("Job", "/apis/batch/v1/jobs", partial(decode_job, keep=keep))
-
-
-def topologies() -> Resource:
-    """Kueue's Topology objects, if Kueue is installed."""
-    path = "/apis/kueue.x-k8s.io/v1beta2/topologies"
-    return Resource("Topology", path, decode_topology, is_optional=True)
-
-
-def stateful_sets(keep: Keep) -> Resource:
-    """All StatefulSets, where the API serves them at all."""
-    decode = partial(decode_stateful_set, keep=keep)
-    return Resource("StatefulSet", "/apis/apps/v1/statefulsets", decode, is_optional=True)
-
-
-def job_sets(keep: Keep) -> Resource:
-    """All JobSets, if their controller is installed."""
-    path = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
-    return Resource("JobSet", path, partial(decode_job_set, keep=keep), is_optional=True)
-
-
-def leader_worker_sets(keep: Keep) -> Resource:
-    """All LeaderWorkerSets, if their controller is installed."""
-    path = "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
-    decode = partial(decode_leader_worker_set, keep=keep)
-    return Resource("LeaderWorkerSet", path, decode, is_optional=True)
-
-
-def training_jobs(keep: Keep) -> tuple[Resource, ...]:
-    """The jobs of Kubeflow's training operator and MPI operator, as far as they are installed."""
-    return tuple(
-        Resource(
-            kind,
-            f"/apis/kubeflow.org/{version}/{kind.lower()}s",
-            partial(decode_training_job, keep=keep, kind=kind),
-            is_optional=True,
-        )
-        for kind, version in TRAINING_KINDS
-    )
 
 
 class Source(Protocol):

@@ -20,7 +20,7 @@ import enum
 import math
 from dataclasses import dataclass, field
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.state.gang.membership import Member, MembershipStatus
 
 

@@ -1,47 +1,41 @@
-"""Who belongs to a gang: its pods as members, and the roll call that sorts them out.
+"""Who belongs to a gang: its pods as members, and how they stand to what the gang is to be.
 
-    pod + claim ──member_of──▶ Member        members ──roll_call──▶ bound, joining, excess, strays
+    pod + claim ──member_of──▶ Member    members + spec ──▶ bound, joining, excess, mismatched
 
 What the owning workload declares counts for more than what its pods say; of a gang that runs, the
-members that run say how large it is. Whether anybody has a node planned is no concern of this file.
+members that run say how large it is. Whether a member has a node planned is not this file's
+concern.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from app.dialects import corral
-from app.dialects.membership import (
-    ORDINARY_LIFE,
-    Declared,
-    Life,
-    Membership,
-    Mistake,
-    Number,
-    PodTemplate,
-)
+from app.dialects.spec import ANYWHERE, NOTHING_SAID, Claim, GangSpec, Index, LeafSpec, Said
 from app.kube.core.objects import PodRecord, Shape
 from topology.model.request import Constraint, Slice
 
 ANY_SHAPE = Shape()
 
+SpecOf = Callable[[Sequence[Said], Sequence[Said]], GangSpec | None]
+"""What a gang is, from what its live pods say and what its failed pods said."""
+
 
 @dataclass(slots=True)
 class Member:
-    """One pod of a gang; `mistake` is what is wrong with its own claim, or ""."""
+    """One pod of a gang; `flaw` is what is wrong with its own claim, or ""."""
 
     pod: PodRecord
-    constraint: Constraint
-    declared: Declared | None
-    number: Number | None = None
-    mistake: str = ""
+    said: Said = NOTHING_SAID
+    leaf: str = ""  # its leaf in the gang's spec; "": request and shape tell leaves apart
+    index: Index | None = None
+    flaw: str = ""
+    constraint: Constraint = ANYWHERE
     slices: tuple[Slice, ...] = ()
-    pod_set: str = ""
-    pod_set_group: str = ""
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
-    life: Life = ORDINARY_LIFE
 
     @property
     def is_live(self) -> bool:
@@ -50,8 +44,8 @@ class Member:
 
     @property
     def is_done(self) -> bool:
-        """Whether the pod has succeeded and nobody need take its place."""
-        return self.pod.phase == "Succeeded" and not self.life.is_serving
+        """Whether the pod has succeeded and no other need take its place."""
+        return self.pod.phase == "Succeeded" and not self.said.is_serving
 
     @property
     def is_gated(self) -> bool:
@@ -64,15 +58,20 @@ class Member:
         return all(gate == corral.GATE for gate in self.pod.gates)
 
     @property
+    def pod_set_group(self) -> str:
+        """The name that a leader and its workers share, "" where there is none."""
+        return self.said.pod_set_group
+
+    @property
     def role(self) -> tuple[object, ...]:
         """Members of one role are identical to the placement."""
-        return (self.pod_set, self.pod.request, self.shape)
+        return (self.leaf, self.pod.request, self.shape)
 
     @property
     def seniority(self) -> tuple[bool, int, int, str, str]:
         """Order in which members join and get their nodes: as numbered, else by age."""
-        part, index = (self.number.part, self.number.index) if self.number else (0, 0)
-        return (self.number is None, part, index, self.pod.created, self.pod.name)
+        part, index = (self.index.part, self.index.index) if self.index else (0, 0)
+        return (self.index is None, part, index, self.pod.created, self.pod.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,139 +81,134 @@ class MembershipStatus:
     bound: tuple[Member, ...] = ()
     joining: tuple[Member, ...] = ()  # live, unbound, part of the gang
     unbound: tuple[Member, ...] = ()  # of those, the ones behind no foreign gate
-    excess: tuple[Member, ...] = ()  # live beyond the declared size: never part of the gang
+    excess: tuple[Member, ...] = ()  # live beyond what is declared: never part of the gang
     mismatched: tuple[Member, ...] = ()  # live, but they declare another size than what runs
     members_live: int = 0  # bound, unbound and behind foreign gates
     vacant: int = 0  # members declared that no pod stands for
-    declared: Declared | None = None
-    life: Life = ORDINARY_LIFE
-    is_over: bool = False  # nobody joins any more: a member that may not be retried has ended
+    spec: GangSpec | None = None
+    to_come: tuple[LeafSpec, ...] = ()  # leaves whose pods places are reserved for beforehand
+    is_over: bool = False  # no pod joins any more: a member that may not be retried has ended
     is_complete: bool = False
     priority: int = 0  # the highest among those that wait
-    problem: str = ""  # why the gang as a whole can't be meant
+    problem: str = ""  # why the gang as a whole is invalid
+
+    @property
+    def pods(self) -> int | None:
+        """How many pods the gang has; None: not known yet."""
+        return None if self.spec is None else self.spec.pods
 
 
-def member_of(pod: PodRecord, claim: Membership | Mistake) -> Member:
-    """The ledger's record of a pod that claims to belong to a gang."""
+def member_of(pod: PodRecord, claim: Claim) -> Member:
+    """The record of a pod that claims to belong to a gang."""
     shape, allowed = corral.own_shape(pod)
-    if isinstance(claim, Mistake):
-        return Member(pod, Constraint(), None, mistake=claim.sentence, shape=shape)
+    if claim.flaw:
+        return Member(pod, flaw=claim.flaw, shape=shape)
     return Member(
         pod,
-        claim.constraint,
-        claim.declared,
-        claim.number,
-        slices=claim.slices,
-        pod_set=claim.pod_set,
-        pod_set_group=claim.pod_set_group,
+        claim.said,
+        claim.leaf,
+        claim.index,
+        constraint=claim.said.constraint,
+        slices=claim.said.slices,
         allowed=allowed,
         shape=shape,
-        life=claim.life,
     )
 
 
-def membership_status(members: Iterable[Member], from_job: Declared | None) -> MembershipStatus:
+def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipStatus:
     """Sort a gang's members out.
 
-    `from_job` is what the owning workload declares now; it knows better than its pods. Of a gang
-    that runs, the members that run say how large it is, and what the others say does not matter.
+    `spec_of` tells what the gang is: the owning workload knows better than its pods. Of a gang that
+    runs, the members that run say how large it is, and what the others say does not matter.
     """
     everyone = sorted(members, key=lambda member: member.seniority)
     live = [member for member in everyone if member.is_live]
     bound = tuple(member for member in live if member.pod.node)
+    failed = [member for member in everyone if member.pod.phase == "Failed"]
     # Of a driver and its workers only the driver declares anything, and it may be the one lost.
-    heard = (*bound, *live, *(each for each in everyone if each.pod.phase == "Failed"))
-    declared = from_job or next((each.declared for each in heard if each.declared), None)
+    spec = spec_of(_said((*bound, *live)), _said(failed))
     problem = _problem(live) if not bound else ""
-    if declared is None:
+    if spec is None:
         return MembershipStatus(bound, members_live=len(live), problem=problem)
-    life = _life(live)
-    if declared.are_alike:
-        life = replace(life, is_fast=True)
-    candidates = [member for member in live if not member.pod.node and not member.mistake]
-    is_own = declared is not from_job  # the pods say it, and no owner that knows better
+    candidates = [member for member in live if not member.pod.node and not member.flaw]
+    is_said_by_pods = spec.lifecycle.counts_succeeded
     mismatched = tuple(
-        each for each in candidates if bound and is_own and _declares_other(each, declared)
+        each
+        for each in candidates
+        if bound and is_said_by_pods and each.said.pods not in (None, spec.pods)
     )
     is_over = not bound and any(
-        each.pod.is_finished and not each.life.is_retriable for each in everyone
+        each.pod.is_finished and not each.said.is_retriable for each in everyone
     )
-    places = 0 if is_over else _places(everyone, bound, declared, is_own=is_own)
+    places = 0 if is_over else _places(everyone, bound, spec)
     fit_to_join = [each for each in candidates if each not in mismatched]
-    # Whoever was ungated stays, then whoever is older (kueue.md 5.5).
+    # The ungated stay, then the older (kueue pkg/controller/jobs/pod, sorting of excess pods).
     outside = sorted(fit_to_join, key=lambda each: each.is_gated)[places:]
     left_out = {each.pod.uid for each in outside}
     joining = tuple(each for each in fit_to_join if each.pod.uid not in left_out)
     unbound = tuple(member for member in joining if member.is_ready)
-    needed = len(joining) if life.is_fast or life.templates else places
-    if declared.needed is not None:
-        needed = min(needed, declared.needed)
-    if bound and not life.templates and (left := _left_by_a_driver(everyone)):
-        life = replace(life, templates=left)
     return MembershipStatus(
         bound,
         joining,
         unbound if not problem else (),
-        # Nobody is one too many of a gang that cannot be meant.
+        # No pod is one too many of a gang that is invalid.
         tuple(outside) if not problem else (),
         mismatched,
         members_live=len(live),
         vacant=places - len(joining),
-        declared=declared,
-        life=life,
+        spec=spec,
+        to_come=_to_come(spec, live, failed if bound else ()),
         is_over=is_over,
-        is_complete=not problem and len(unbound) >= needed > 0,
+        is_complete=not problem and len(unbound) >= _needed(spec, places, len(joining)) > 0,
         priority=max((member.pod.priority for member in unbound), default=0),
         problem=problem,
     )
 
 
-def _places(
-    everyone: list[Member], bound: tuple[Member, ...], declared: Declared, *, is_own: bool
-) -> int:
-    """How many members may join those that run; `is_own`: it is the pods that declare it."""
-    places = declared.members - len(bound)
-    if is_own:  # a group's total counts the pods that have succeeded already
+def _said(members: Iterable[Member]) -> tuple[Said, ...]:
+    """What members say, each thing once, in their order."""
+    return tuple({id(each.said): each.said for each in members}.values())
+
+
+def _places(everyone: list[Member], bound: tuple[Member, ...], spec: GangSpec) -> int:
+    """How many members may join those that run."""
+    places = spec.pods - len(bound)
+    if spec.lifecycle.counts_succeeded:
         places -= sum(member.is_done for member in everyone)
     return max(places, 0)
 
 
-def _life(live: list[Member]) -> Life:
-    """What the members say of the gang's life, taken together."""
-    if all(member.life is ORDINARY_LIFE for member in live):
-        return ORDINARY_LIFE
-    lives = [member.life for member in live]
-    return Life(
-        is_serving=any(life.is_serving for life in lives),
-        is_fast=any(life.is_fast for life in lives),
-        spares=max(life.spares for life in lives),
-        templates=next((life.templates for life in lives if life.templates), ()),
-    )
+def _needed(spec: GangSpec, places: int, joining: int) -> int:
+    """How many unbound members there must be before the first may start."""
+    needed = joining if spec.reserves_all or spec.starts_with == 0 else places
+    return min(needed, spec.starts_with) if spec.starts_with else needed
 
 
-def _left_by_a_driver(everyone: list[Member]) -> tuple[PodTemplate, ...]:
-    """The pod sets of a driver that has failed, but for its own: a new driver goes on with them."""
-    for driver in everyone:
-        if driver.pod.phase == "Failed" and driver.life.templates:
-            return tuple(each for each in driver.life.templates if each.pod_set != driver.pod_set)
+def _to_come(
+    spec: GangSpec, live: Sequence[Member], failed: Sequence[Member]
+) -> tuple[LeafSpec, ...]:
+    """The leaves whose pods are like what is declared of them.
+
+    Of a driver that has failed, but for its own: a new driver goes on with the others.
+    """
+    if not spec.lifecycle.counts_succeeded or any(each.said.leaves for each in live):
+        return tuple(leaf for leaf in spec.leaves() if leaf.like is not None)
+    for driver in failed:
+        if driver.said.leaves:
+            return tuple(leaf for leaf in driver.said.leaves if leaf.name != driver.leaf)
     return ()
-
-
-def _declares_other(member: Member, declared: Declared) -> bool:
-    return member.declared is not None and member.declared.members != declared.members
 
 
 def _problem(live: list[Member]) -> str:
     """The first contradiction among members, as a sentence; "" if they agree."""
     for member in live:
-        if member.mistake:
-            return member.mistake
-    first = next((member for member in live if member.declared), None)
-    said = first.declared.members if first and first.declared else 0
+        if member.flaw:
+            return member.flaw
+    first = next((member for member in live if member.said.pods is not None), None)
     roles: dict[tuple[object, ...], Member] = {}
     for member in live:
-        if first and member.declared and member.declared.members != said:
-            return _disagree(first, member, member.declared.where, "declared")
+        if first and member.said.pods not in (None, first.said.pods):
+            return _disagree(first, member, member.said.where, "pods")
         like = roles.setdefault(member.role, member)
         if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
@@ -223,15 +217,15 @@ def _problem(live: list[Member]) -> str:
 
 def _disagree(one: Member, other: Member, where: str, what: str) -> str:
     said = [
-        f"pod {member.pod.name} says {_said(member, what)}"
+        f"pod {member.pod.name} says {_shown(member, what)}"
         for member in sorted((one, other), key=lambda member: member.pod.name)
     ]
     return f"members disagree on {where}: {', '.join(said)}"
 
 
-def _said(member: Member, what: str) -> str:
-    if what == "declared" and member.declared:
-        return str(member.declared.members)
+def _shown(member: Member, what: str) -> str:
+    if what == "pods":
+        return str(member.said.pods)
     constraint = member.constraint
     slices = "".join(f", slices of {part.pods} in {part.level}" for part in member.slices)
     if constraint.required:

@@ -1,7 +1,7 @@
 """The lines of a journal: what they mean as records and events, and back.
 
-    {"journal":1,"settings":{…}}                                             line 1
-    {"line":"in","now":1.5,"call":"apply","args":[["applied",["pod",{…}]]]}  before it is given
+    {"journal":2,"settings":{…}}                                             line 1
+    {"line":"in","now":1.5,"call":"apply","args":[["applied","Pod",{…}]]}  before it is given
     {"line":"out","digest":"9f86d081884c7d65"}                               after: what came of it
     {"line":"in","now":1.7,"call":"filter","args":[{…},["n1","n2"]]}
     {"line":"out","digest":"60303ae22b998861"}
@@ -13,54 +13,37 @@ Floats are written so that they read back exactly.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
 
+from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
-from app.kube.core.objects import JobRecord, NodeRecord, PodRecord, Record, TopologyRecord
+from app.kube.core.objects import ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.effects import BindFailed, UngateFailed
 from app.state.settings import EngineSettings
 
-VERSION = 1  # one more whenever a line of before would be read as something else
+VERSION = 2  # one more whenever a line of before would be read as something else
 DIGEST_BYTES = 8  # against chance, not against malice
 
 _T = TypeVar("_T")
 
 
-class _Node(msgspec.Struct, frozen=True, tag="node", array_like=True, gc=False):
-    record: NodeRecord
-
-
-class _Pod(msgspec.Struct, frozen=True, tag="pod", array_like=True, gc=False):
-    record: PodRecord
-
-
-class _Job(msgspec.Struct, frozen=True, tag="job", array_like=True, gc=False):
-    record: JobRecord
-
-
-class _Topology(msgspec.Struct, frozen=True, tag="topology", array_like=True, gc=False):
-    record: TopologyRecord
-
-
-Tagged = _Node | _Pod | _Job | _Topology
-
-
 class _Applied(msgspec.Struct, frozen=True, tag="applied", array_like=True):
-    record: Tagged
+    kind: Kind
+    record: msgspec.Raw
 
 
 class _Deleted(msgspec.Struct, frozen=True, tag="deleted", array_like=True):
-    record: Tagged
+    kind: Kind
+    record: msgspec.Raw
 
 
 class _Listed(msgspec.Struct, frozen=True, tag="listed", array_like=True):
     kind: Kind
-    records: tuple[Tagged, ...]
+    records: tuple[msgspec.Raw, ...]
 
 
 Heard = _Applied | _Deleted | _Listed
@@ -104,31 +87,42 @@ _FIRST: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, An
 LINE: msgspec.json.Decoder[In | Out] = msgspec.json.Decoder(In | Out)
 ARGS = {call: msgspec.json.Decoder(type_) for call, type_ in _ARGUMENTS.items()}
 
-_TAGGED: dict[type[Record], Callable[[Any], Tagged]] = {
-    NodeRecord: _Node,
-    PodRecord: _Pod,
-    JobRecord: _Job,
-    TopologyRecord: _Topology,
+_RECORDS: dict[Kind, msgspec.json.Decoder[Record]] = {
+    resource.kind: msgspec.json.Decoder(resource.record) for resource in DIALECTS.resources()
 }
-
-
-def _tagged(record: Record) -> Tagged:
-    return _TAGGED[type(record)](record)
 
 
 def heard(event: Event) -> Heard:
     """An event as a line has it."""
     if isinstance(event, Listed):
-        return _Listed(event.kind, tuple(_tagged(record) for record in event.records))
-    tagged = _tagged(event.record)
-    return _Applied(tagged) if isinstance(event, Applied) else _Deleted(tagged)
+        return _Listed(event.kind, tuple(_raw(record) for record in event.records))
+    line = _Applied if isinstance(event, Applied) else _Deleted
+    return line(_kind_of(event.record), _raw(event.record))
+
+
+def _raw(record: Record) -> msgspec.Raw:
+    return msgspec.Raw(ENCODER.encode(record))
+
+
+def _kind_of(record: Record) -> Kind:
+    if isinstance(record, ObjectRecord):
+        return record.kind
+    return "Pod" if isinstance(record, PodRecord) else "Node"
 
 
 def event_of(said: Heard) -> Event:
-    """The event a line speaks of."""
+    """The event a line tells of.
+
+    Raises: msgspec.ValidationError for a kind that no vocabulary has, or a record not of its kind.
+    """
+    decoder = _RECORDS.get(said.kind)
+    if decoder is None:
+        raise msgspec.ValidationError(f"kind {said.kind!r} is not known")
     if isinstance(said, _Listed):
-        return Listed(said.kind, tuple(each.record for each in said.records))
-    record = said.record.record
+        return Listed(said.kind, tuple(decoder.decode(each) for each in said.records))
+    record = decoder.decode(said.record)
+    if _kind_of(record) != said.kind:
+        raise msgspec.ValidationError(f"a {_kind_of(record)} where a {said.kind} is said to be")
     return Applied(record) if isinstance(said, _Applied) else Deleted(record)
 
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import msgspec
 
 from app.errors import DecodeError
+from app.kube.watch.events import Event
 from app.state.effects import Bound, Ungated
 from app.state.engine import Engine
 from app.state.filter_result import Candidates
 from app.state.journal.lines import (
     ARGS,
     LINE,
+    Heard,
     In,
     Names,
     Out,
@@ -115,7 +117,7 @@ class _Player:
         args = decoded(ARGS[step.call], number, step.args)
         match step.call:
             case "apply":
-                return (event_of(args[0]),)
+                return (_event(number, args[0]),)
             case "filter" | "prioritize":
                 return (args[0], self._candidates(number, args[1]))
             case "bind_finished":
@@ -130,6 +132,13 @@ class _Player:
         elif names != self._offered_line:
             raise DecodeError(f"journal line {number}: line {names} is not the last list of names")
         return self._offered
+
+
+def _event(number: int, said: Heard) -> Event:
+    try:
+        return event_of(said)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise DecodeError(f"journal line {number}: {error}") from error
 
 
 class _Offered:

@@ -10,12 +10,13 @@ at once when the last declared member appears or a planned one goes, else on the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app import dialects
-from app.dialects.membership import Declared, GangKey, Membership, Mistake
-from app.kube.core.objects import JobRecord, PodRecord
+from app.dialects.spec import Claim, GangKey, GangSpec, Said
+from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.cache.node_refusals import Offer
+from app.state.cache.objects import Objects
 from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
 from app.state.gang.membership import Member, member_of, membership_status
 from app.state.lifecycle.replacements import Replacements
@@ -37,14 +38,13 @@ class Ledger:
     """
 
     settings: EngineSettings
+    objects: Objects
     planner: Planner
     reservations: Reservations
     replacements: Replacements
     voice: Voice
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
-    jobs: dict[str, JobRecord] = field(default_factory=dict)
-    jobs_of: dict[GangKey, dict[str, JobRecord]] = field(default_factory=dict)
     unreviewed: dict[GangKey, None] = field(default_factory=dict)
     plannable: dict[GangKey, None] = field(default_factory=dict)
     planned: dict[GangKey, None] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Ledger:
     def put(
         self,
         pod: PodRecord,
-        claim: Membership | Mistake,
+        claim: Claim,
         now: float,
         *,
         told: str = "",
@@ -80,9 +80,8 @@ class Ledger:
         if before is None:
             if told or not (self.planner.is_ready or pod.node or pod.gates):
                 gang.rejected[pod.uid] = told  # before our first list: perhaps told no by our past
-            declared = self._declared(gang, claim)
-            is_full = declared is not None and len(gang.members) == declared.members
-            if is_full or (isinstance(claim, Mistake) and not gang.membership.problem):
+            is_full = len(gang.members) == self._pods(gang, claim)
+            if is_full or (claim.flaw and not gang.membership.problem):
                 self.review(gang, now)
 
     def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
@@ -142,34 +141,27 @@ class Ledger:
                 gang.not_before = now
                 self.reservations.wants_pass = True
 
-    def put_job(self, job: JobRecord, now: float) -> None:
-        """Learn what a Job declares now."""
-        if self.jobs.get(job.uid) == job:
-            return
-        self.jobs[job.uid] = job
-        for key in dialects.keys_of(job):
-            self.jobs_of.setdefault(key, {})[job.uid] = job
+    def put_object(self, record: ObjectRecord, now: float) -> None:
+        """Learn what an object of a vocabulary declares now."""
+        for key in self.objects.put(record):
             if key in self.gangs:
                 self.review(self.gangs[key], now)
 
-    def drop_job(self, uid: str) -> None:
-        """Forget a Job that is gone; its pods tell the rest."""
-        job = self.jobs.pop(uid, None)
-        for key in dialects.keys_of(job) if job else ():
-            owners = self.jobs_of[key]
-            del owners[uid]
+    def drop_object(self, uid: str) -> None:
+        """Forget an object that is gone; its pods tell the rest."""
+        for key in self.objects.drop(uid):
             if key in self.gangs:
                 self.unreviewed[key] = None
-            if not owners:
-                del self.jobs_of[key]
 
-    def _declared(self, gang: Gang, claim: Membership | Mistake) -> Declared | None:
-        if isinstance(claim, Membership) and claim.declared:
-            return claim.declared
-        return self._from_job(gang)
+    def _pods(self, gang: Gang, claim: Claim) -> int | None:
+        """How many pods the gang has, as far as this newcomer or an object says."""
+        if claim.said.pods is not None:
+            return claim.said.pods
+        spec = self._spec(gang.key, (), ())
+        return None if spec is None else spec.pods
 
-    def _from_job(self, gang: Gang) -> Declared | None:
-        return dialects.declared_by(gang.key, self.jobs_of.get(gang.key, {}).values())
+    def _spec(self, key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+        return self.objects.dialects.spec(key, self.objects.of(key), said, ended)
 
     # -- the roll call and what follows from it ------------------------------------------------
 
@@ -193,7 +185,9 @@ class Ledger:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.unreviewed.pop(gang.key, None)
         gang.asked = None
-        gang.membership = membership_status(gang.members.values(), self._from_job(gang))
+        gang.membership = membership_status(
+            gang.members.values(), lambda said, ended: self._spec(gang.key, said, ended)
+        )
         self.replacements.review(gang, now)
         wanted = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
         wanted |= gang.under_way()

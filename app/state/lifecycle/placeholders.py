@@ -20,7 +20,7 @@ from itertools import count, islice, repeat
 
 import msgspec
 
-from app.dialects.membership import Number, PodTemplate
+from app.dialects.spec import ANYWHERE, Index, LeafSpec
 from app.state.gang.gang import Gang, Placeholder
 from app.state.gang.membership import Member
 
@@ -48,7 +48,7 @@ def use_spare(gang: Gang, uid: str) -> None:
     kept = gang.placeholders[uid]
     for other, spare in gang.placeholders.items():
         if spare.is_spare and other in gang.plan and spare.member.role == kept.member.role:
-            spare.member = replace(spare.member, number=kept.member.number)
+            spare.member = replace(spare.member, index=kept.member.index)
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
             kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
             return
@@ -77,7 +77,7 @@ def place_for(gang: Gang, newcomer: Member) -> str:
     best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
     for uid, each in gang.placeholders.items():  # in the order of their age
         if each.member.role == newcomer.role:
-            unlike = (each.member.number != newcomer.number, uid not in gang.plan, each.is_spare)
+            unlike = (each.member.index != newcomer.index, uid not in gang.plan, each.is_spare)
             if not any(unlike):
                 return uid
             if not best[1] or unlike < best[0]:
@@ -97,11 +97,10 @@ def spares(gang: Gang) -> tuple[Member, ...]:
 def _expect_declared(gang: Gang) -> None:
     """Expect pods that are declared and not there, where the gang may start without them."""
     membership = gang.membership
-    life = membership.life
     present = [*membership.bound, *membership.joining]
-    if life.templates:
-        _expect_templates(gang, life.templates, present)
-    elif life.is_fast and present:
+    if membership.to_come:
+        _expect_leaves(gang, membership.to_come, present)
+    elif membership.spec is not None and membership.spec.reserves_all and present:
         expected = sum(
             not each.is_spare and not each.instead_of for each in gang.placeholders.values()
         )
@@ -116,11 +115,9 @@ def _expect_declared(gang: Gang) -> None:
 
 def _spares_wanted(gang: Gang) -> int:
     membership = gang.membership
-    return (
-        min(membership.life.spares, MOST_PLACEHOLDERS)
-        if membership.is_complete or membership.bound
-        else 0
-    )
+    if membership.spec is None or not (membership.is_complete or membership.bound):
+        return 0
+    return min(membership.spec.lifecycle.spares, MOST_PLACEHOLDERS)
 
 
 def _drop_spares(gang: Gang) -> None:
@@ -138,61 +135,59 @@ def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
 
 def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
     """Whom to keep places for: members behind foreign gates, then pods that are not there."""
-    kept = {each.member.number for each in gang.placeholders.values()}
+    kept = {each.member.index for each in gang.placeholders.values()}
     for member in gang.membership.joining:
-        if not member.is_ready and member.number is not None and member.number not in kept:
+        if not member.is_ready and member.index is not None and member.index not in kept:
             yield member
     for number in _numbers_left(gang, present):
-        yield replace(present[0], number=number)
+        yield replace(present[0], index=number)
 
 
-def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Number | None]:
+def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
     """The numbers of the pods that are still to come, if those that are there have any."""
-    first = present[0].number
+    first = present[0].index
     if first is None:
         yield from repeat(None)
         return
-    taken = {member.number for member in present}
-    taken.update(each.member.number for each in gang.placeholders.values())
+    taken = {member.index for member in present}
+    taken.update(each.member.index for each in gang.placeholders.values())
     for index in count(first.offset):
         number = replace(first, index=index)
         if number not in taken:
             yield number
 
 
-def _expect_templates(
-    gang: Gang, templates: tuple[PodTemplate, ...], present: list[Member]
-) -> None:
-    there = Counter(member.pod_set for member in present)
-    there.update(each.member.pod_set for each in gang.placeholders.values() if not each.is_spare)
-    there.update(member.pod_set for member in gang.members.values() if member.is_done)
-    for template in templates if present else ():
-        like = _from_template(present[0], template)
-        for _ in range(template.pods - there[template.pod_set]):
-            _add(gang, like, math.inf)
+def _expect_leaves(gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Member]) -> None:
+    there = Counter(member.leaf for member in present)
+    there.update(each.member.leaf for each in gang.placeholders.values() if not each.is_spare)
+    there.update(member.leaf for member in gang.members.values() if member.is_done)
+    for leaf in leaves if present else ():
+        for _ in range(leaf.pods - there[leaf.name]):
+            _add(gang, _from_leaf(present[0], leaf), math.inf)
 
 
-def _from_template(driver: Member, template: PodTemplate) -> Member:
+def _from_leaf(driver: Member, leaf: LeafSpec) -> Member:
+    assert leaf.like is not None  # no place is reserved for pods of which nothing is known
+    pod = msgspec.structs.replace(
+        leaf.like,
+        namespace=driver.pod.namespace,
+        name=leaf.name,
+        priority=driver.pod.priority,
+        owner=driver.pod.owner,
+    )
     return Member(
-        msgspec.structs.replace(
-            template.like,
-            namespace=driver.pod.namespace,
-            name=template.pod_set,
-            priority=driver.pod.priority,
-            owner=driver.pod.owner,
-        ),
-        template.constraint,
-        None,
-        slices=template.slices,
-        pod_set=template.pod_set,
-        shape=template.like.shape,
+        pod,
+        leaf=leaf.name,
+        constraint=leaf.constraint or ANYWHERE,
+        slices=leaf.slices,
+        shape=leaf.like.shape,
     )
 
 
 def _drop_surplus(gang: Gang) -> None:
     """Drop places that nobody is missing for."""
     expected = [uid for uid, each in gang.placeholders.items() if not each.is_spare]
-    if gang.membership.declared is None:  # who declared them has gone: only what is owed stays
+    if gang.membership.spec is None:  # who declared them has gone: only what is owed stays
         for uid in [uid for uid in expected if not gang.placeholders[uid].instead_of]:
             del gang.placeholders[uid]
         return

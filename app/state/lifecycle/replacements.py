@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.state.cache.books import is_open
 from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
@@ -55,7 +55,7 @@ class Replacements:
         """Hold the lost member's node for a new place, or have a spare one stand in for it."""
         member, node = gang.placeholders[uid].member, lost.pod.node
         spot = self.planner.place(member, node)
-        beside = [each.pod.node for each in others if each.pod_set == lost.pod_set]
+        beside = [each.pod.node for each in others if each.leaf == lost.leaf]
         may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
             member, node, beside
         )

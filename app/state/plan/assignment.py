@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.dialects.membership import Number
+from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang, Spot
 from app.state.gang.membership import Member
@@ -55,7 +55,7 @@ def plan_of(
         seats = _Seats(gang, [(roles[index], found[index]) for index in indices], topology)
         slots, why = seats.slots()
         if why:
-            fallback[roles[indices[0]].unplanned[0].pod_set] = why
+            fallback[roles[indices[0]].unplanned[0].leaf] = why
         for index in indices:
             _write(plan, roles[index].unplanned, slots, topology, levels[index])
     return Plan(plan.nodes, plan.domains, plan.spots, tuple(fallback.items()))
@@ -137,7 +137,7 @@ class _Seats:
                 wanted = seats.slots[len(settled) :].tolist()
                 return _by_uid(unplanned, wanted), ""
         is_choice = len({slot for _, places in self.roles for slot in +places}) > 1
-        is_numbered = any(member.number for member in everyone)
+        is_numbered = any(member.index for member in everyone)
         return dict(self._in_order()), why if is_choice and is_numbered else ""
 
     def _places(self, settled: Sequence[tuple[Member, int]]) -> PodSetPlacement:
@@ -193,17 +193,17 @@ def _why_not(
 
 def _is_across(gang: Gang, members: Sequence[Member]) -> bool:
     """Whether these are numbered together with other pod sets of their gang."""
-    is_across = any(member.number and member.number.is_across for member in members)
+    is_across = any(member.index and member.index.is_across for member in members)
     everyone = (*gang.membership.bound, *gang.planned(), *gang.unplanned())
     return is_across and any(each.role != members[0].role for each in everyone)
 
 
 def _numbered(members: Sequence[Member]) -> list[int | None]:
     """The rank of each member by its own number."""
-    return [_rank(member.number, len(members)) for member in members]
+    return [_rank(member.index, len(members)) for member in members]
 
 
-def _rank(number: Number | None, pods: int) -> int | None:
+def _rank(number: Index | None, pods: int) -> int | None:
     if number is None:
         return None
     numbering = ranks.Numbering(pods, number.offset, number.parts)
@@ -213,9 +213,9 @@ def _rank(number: Number | None, pods: int) -> int | None:
 def _dense(members: Sequence[Member]) -> list[int | None]:
     """The rank of each member in the order of the numbers, which other pod sets interrupt."""
     order = {
-        number: rank for rank, number in enumerate(sorted({m.number for m in members if m.number}))
+        number: rank for rank, number in enumerate(sorted({m.index for m in members if m.index}))
     }
-    return [order[member.number] if member.number else None for member in members]
+    return [order[member.index] if member.index else None for member in members]
 
 
 def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int | None]:
@@ -237,7 +237,7 @@ def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int
 
 def _unusable(member: Member, pods: int) -> str:
     """Why a pod's number gives it no rank."""
-    number, name = member.number, member.pod.name
+    number, name = member.index, member.pod.name
     if number is None:
         return f"pod {name} has no index"
     if not number.parts:

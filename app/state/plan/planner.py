@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals

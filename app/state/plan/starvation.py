@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang

@@ -6,23 +6,23 @@ whenever its text changes: no times, no attempt counters, the same words for all
 
 from __future__ import annotations
 
-from app.dialects.membership import Declared, GangKey
+from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 
 
-def gathering(key: GangKey, declared: Declared | None) -> str:
+def gathering(key: GangKey, pods: int | None) -> str:
     """Members are missing or gated."""
-    if declared is None and key.source == "group":
+    if pods is None and key.source == "group":
         return f"gang {key} waits until the pod that declares its members is there"
-    if declared is None:
+    if pods is None:
         return f"gang {key} waits until its Job is known"
-    return f"gang {key} waits until all {declared.members} of its pods are there and ungated"
+    return f"gang {key} waits until all {pods} of its pods are there and ungated"
 
 
-def incomplete(key: GangKey, members: int, declared: Declared) -> str:
+def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
     """Members have been missing for a while."""
     return (
-        f"gang {key} has {members} of the {declared.members} pods that {declared.where} declares;"
+        f"gang {key} has {members} of the {spec.pods} pods that {spec.where} declares;"
         " it starts when all are there and ungated"
     )
 
@@ -37,11 +37,11 @@ def given_up(key: GangKey, why: str) -> str:
     return f"gang {key} is evicted, as a lost pod cannot be replaced: {why}"
 
 
-def mismatched(key: GangKey, pod: PodRecord, said: Declared, declared: Declared) -> str:
+def mismatched(key: GangKey, pod: PodRecord, said: Said, spec: GangSpec) -> str:
     """A newcomer says another size than the members that run."""
     return (
-        f"pod {pod.namespace}/{pod.name} says {said.members} in {said.where}, and gang {key} runs"
-        f" with {declared.members}; it is not scheduled"
+        f"pod {pod.namespace}/{pod.name} says {said.pods} in {said.where}, and gang {key} runs"
+        f" with {spec.pods}; it is not scheduled"
     )
 
 
@@ -63,11 +63,11 @@ def mistaken(key: GangKey, problem: str) -> str:
     return f"gang {key} cannot be meant: {problem}"
 
 
-def in_excess(key: GangKey, pod: PodRecord, declared: Declared) -> str:
+def in_excess(key: GangKey, pod: PodRecord, spec: GangSpec) -> str:
     """The gang has all its members without this pod."""
     return (
-        f"pod {pod.namespace}/{pod.name} is one more than the {declared.members} pods that"
-        f" {declared.where} declares for gang {key}; it is not scheduled"
+        f"pod {pod.namespace}/{pod.name} is one more than the {spec.pods} pods that"
+        f" {spec.where} declares for gang {key}; it is not scheduled"
     )
 
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from app.dialects.membership import GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.effects import Delete, Effect, EmitEvent, Evict, ObjectRef, Requeue
 from app.state.gang.gang import PLANNABLE, Gang, Phase
@@ -136,12 +136,14 @@ class Voice:
             self.tell(gang, "GangMistaken", gang.sentence)
             self._note_misinformed(gang, gang.members.values(), gang.sentence)
         elif gang.phase is Phase.GATHERING:
-            gang.sentence = messages.gathering(gang.key, membership.declared)
+            gang.sentence = messages.gathering(
+                gang.key, None if membership.spec is None else membership.spec.pods
+            )
             gang.sentence_at, gang.told = None, ""
             self._note_misinformed(gang, membership.unbound, gang.sentence)
         for member in gang.members.values() if not membership.problem else ():
-            if member.mistake and member.is_live and not member.pod.node:
-                self._tell_pod(gang, member.pod, member.mistake)
+            if member.flaw and member.is_live and not member.pod.node:
+                self._tell_pod(gang, member.pod, member.flaw)
         for member in (*membership.excess, *membership.mismatched):
             sentence = not_joining(gang, member)
             is_first = self._tell_pod(gang, member.pod, sentence)
@@ -222,21 +224,21 @@ class Voice:
                 return  # in the order of time
             del self._gathering[key]
             membership = gangs[key].membership
-            if membership.declared is not None and not membership.problem and not membership.bound:
+            if membership.spec is not None and not membership.problem and not membership.bound:
                 members = sum(member.is_ready for member in membership.joining)
-                sentence = messages.incomplete(key, members, membership.declared)
+                sentence = messages.incomplete(key, members, membership.spec)
                 self.tell(gangs[key], "GangIncomplete", sentence)
 
 
 def not_joining(gang: Gang, member: Member) -> str:
     """Why a live member is not part of its gang."""
     membership = gang.membership
-    assert membership.declared is not None  # nobody is in excess of nothing
+    assert membership.spec is not None  # no pod is in excess of nothing
     if membership.is_over:
         return messages.over(gang.key, member.pod)
-    if member in membership.mismatched and member.declared is not None:
-        return messages.mismatched(gang.key, member.pod, member.declared, membership.declared)
-    return messages.in_excess(gang.key, member.pod, membership.declared)
+    if member in membership.mismatched:
+        return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
+    return messages.in_excess(gang.key, member.pod, membership.spec)
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:

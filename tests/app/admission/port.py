@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from app.admission.routes import Desk, webhook
 from app.admission.scope import Scope
 from app.admission.tls import Certificate
+from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
@@ -61,12 +62,12 @@ async def running_port(
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     (first or pair("first")).write(folder)
-    metrics = Metrics()
+    metrics = Metrics(DIALECTS.kinds)
     certificate = Certificate(
         folder / "tls.crt", folder / "tls.key", lambda outcome: metrics.certificates[outcome].inc()
     )
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(webhook(Desk(scope, metrics, most_body_bytes)))
+    app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes)))
     bounds = Bounds(
         receive_seconds, most_body_bytes, 100, lambda reason: metrics.broken_requests[reason].inc()
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.admission.mutate import Operation, adds_gate, mutate
 from app.admission.scope import Scope
+from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from tests.app.admission.port import SCOPE, patched
 from tests.cluster import RACK, Object, pod
@@ -28,7 +29,8 @@ IN_RACK = asking(required=RACK)
 
 
 def operations(thing: Object, scope: Scope = SCOPE) -> list[Operation]:
-    return mutate(json.dumps(thing).encode(), thing["metadata"].get("namespace", ""), scope)
+    namespace = thing["metadata"].get("namespace", "")
+    return mutate(json.dumps(thing).encode(), namespace, scope, DIALECTS)
 
 
 def after(thing: Object, scope: Scope = SCOPE) -> Any:
@@ -201,7 +203,7 @@ def test_a_pod_that_kueue_took_in_after_us_is_given_back(fields):
 )
 def test_what_is_no_pod_is_an_error(raw):
     with pytest.raises(DecodeError):
-        mutate(raw, "team", SCOPE)
+        mutate(raw, "team", SCOPE, DIALECTS)
 
 
 STRINGS = st.sampled_from(

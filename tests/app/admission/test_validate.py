@@ -10,9 +10,9 @@ import pytest
 
 from app.admission.scope import Scope
 from app.admission.templates import MOST_TEMPLATES
-from app.admission.validate import Thing, is_known, validate
-from app.dialects.templates import TEMPLATES
-from app.metrics import ADMITTED_KINDS
+from app.admission.validate import Thing, Validator
+from app.dialects.registry import DIALECTS
+from app.dialects.workloads import KINDS
 from tests.app.admission.port import SCOPE
 from tests.cluster import BLOCK, RACK, Object, job, pod
 from tests.workloads import GROUP, REQUIRED, TOTAL, asking, member
@@ -23,6 +23,7 @@ POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 BROKEN = {REQUIRED: "my rack"}
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+CHECKED = [("", "Pod"), *((kind.group, kind.kind) for kind in KINDS)]
 
 
 def slices_of(pods: int) -> dict[str, str]:
@@ -80,10 +81,8 @@ def kubeflow(kind: str, field: str, **types: tuple[dict[str, str], int]) -> Obje
 def errors(thing: Object, before: Object | None = None, scope: Scope = SCOPE) -> list[str]:
     group = thing["apiVersion"].rpartition("/")[0]
     namespace = thing["metadata"].get("namespace", "team")
-    return [
-        str(error)
-        for error in validate(Thing(group, thing["kind"], namespace, thing), before, scope)
-    ]
+    whole = Thing(group, thing["kind"], namespace, thing)
+    return [str(error) for error in Validator(scope, DIALECTS).errors(whole, before)]
 
 
 def changed(thing: Object, **annotations: str | None) -> Object:
@@ -140,10 +139,12 @@ def test_1_3_each_kind_is_refused_with_the_path_of_its_template(thing, path):
 
 
 def test_every_kind_that_is_checked_is_counted():
-    assert sorted(ADMITTED_KINDS) == sorted(["Pod", *(kind for _, kind in TEMPLATES)])
-    assert all(is_known(group, kind) for group, kind in TEMPLATES)
-    assert is_known("", "Pod")
-    assert not is_known("apps", "Deployment")
+    validator = Validator(SCOPE, DIALECTS)
+    assert {kind for _, kind in CHECKED} <= set(DIALECTS.kinds)
+    assert all(validator.is_known(group, kind) for group, kind in CHECKED)
+    assert not validator.is_known("apps", "Deployment")
+    assert not validator.is_known("example.com", "Pod")
+    assert not validator.is_known("kueue.x-k8s.io", "Topology")
 
 
 @pytest.mark.parametrize(
@@ -266,9 +267,25 @@ def test_all_errors_of_all_templates_are_told():
     assert len(fields) == 4  # the size is no number, and it stands alone
 
 
-def test_what_no_rule_names_but_reading_the_gang_refuses_is_told():
-    (told,) = errors(pod("p", annotations={**asking(required=RACK), "corral.dev/spare-pods": "-"}))
-    assert told.startswith("metadata.annotations: Invalid value: annotation corral.dev/spare-pods:")
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("corral.dev/spare-pods", "-", "must be a whole number from 0 to 100"),
+        ("kueue.x-k8s.io/pod-group-serving", "yes", "must be a boolean value"),
+        ("kueue.x-k8s.io/pod-group-sets", "[]", "must have 1 to 18 sets"),
+    ],
+)
+def test_what_reading_the_gang_refuses_is_told_at_its_own_field(key, value, text):
+    (told,) = errors(pod("p", annotations={**asking(required=RACK), key: value}))
+    assert told == f'metadata.annotations[{key}]: Invalid value: "{value}": {text}'
+
+
+def test_a_group_of_a_leader_worker_set_that_has_no_size_is_told_of_its_pods():
+    prefix = "leaderworkerset.sigs.k8s.io/"
+    labels = {prefix + "name": "lws", prefix + "group-index": "0"}
+    annotations = {**asking(required=RACK), prefix + "size": "x"}
+    (told,) = errors(pod("p", labels=labels, annotations=annotations))
+    assert told.startswith(f'metadata.annotations[{prefix}size]: Invalid value: "x": ')
 
 
 @pytest.mark.parametrize(
@@ -352,14 +369,14 @@ def test_an_object_of_thousands_of_templates_is_answered_soon():
 ANYTHING: list[Any] = [None, True, 0, -1, "x", [], {}, [None], {"spec": 3}, {"metadata": []}]
 
 
-@pytest.mark.parametrize("kind", [("", "Pod"), *TEMPLATES], ids=lambda kind: kind[1])
+@pytest.mark.parametrize("kind", CHECKED, ids=lambda kind: kind[1])
 @pytest.mark.parametrize("content", ANYTHING, ids=repr)
 def test_objects_of_any_form_are_answered(kind, content):
     for depth in range(8):
         holder: Any = content
         for name in ("template", "spec", "template", "x", "replicatedJobs", "spec")[:depth]:
             holder = {name: holder, "metadata": content, "spec": holder}
-        assert validate(Thing(*kind, "team", holder), content, SCOPE) == []
+        assert Validator(SCOPE, DIALECTS).errors(Thing(*kind, "team", holder), content) == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
+from app.dialects.registry import DIALECTS, Dialects
 from app.extender.guard import Bounds
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
@@ -34,6 +35,7 @@ class ScriptedEngine:
     effects: list[Effect] = field(default_factory=list)
     scores: list[int] = field(default_factory=list)
     is_synced: bool = True
+    dialects: Dialects = DIALECTS
     asked: list[PodRecord] = field(default_factory=list)
     arrived: list[tuple[str, str, str, str]] = field(default_factory=list)
 

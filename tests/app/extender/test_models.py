@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.extender import models
 from app.extender.models import BadRequest, FullNodes, NodeNames
@@ -71,7 +72,7 @@ def test_a_wrong_name_after_good_ones_is_found_when_all_are_needed():
 
 
 def test_a_request_by_name():
-    record, nodes = models.pod_and_nodes(args(["n1", "n2"]), full_nodes=True)
+    record, nodes = models.pod_and_nodes(args(["n1", "n2"]), DIALECTS.keeps, full_nodes=True)
     assert (record.namespace, record.name, record.uid) == ("team", "trainer-0", "uid-trainer-0")
     assert list(nodes.names()) == ["n1", "n2"]
     assert nodes.raw == b'["n1","n2"]'
@@ -82,7 +83,7 @@ def test_a_request_with_whole_nodes():
         {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}} for name in ("n1", "n2")
     ]
     body = args(None, Nodes={"metadata": {}, "items": items})
-    _, nodes = models.pod_and_nodes(body, full_nodes=True)
+    _, nodes = models.pod_and_nodes(body, DIALECTS.keeps, full_nodes=True)
     assert isinstance(nodes, FullNodes)
     assert list(nodes.names()) == ["n1", "n2"]
     assert json.loads(nodes.item_by_name["n2"]) == items[1]
@@ -91,14 +92,14 @@ def test_a_request_with_whole_nodes():
 
 def test_names_win_where_both_forms_are_there():
     body = args(["n1"], Nodes={"items": [{"metadata": {"name": "n2"}}]})
-    _, nodes = models.pod_and_nodes(body, full_nodes=True)
+    _, nodes = models.pod_and_nodes(body, DIALECTS.keeps, full_nodes=True)
     assert list(nodes.names()) == ["n1"]
 
 
 def test_whole_nodes_are_refused_where_the_setting_says_so():
     body = args(None, Nodes={"items": []})
     with pytest.raises(BadRequest, match="nodeCacheCapable: true"):
-        models.pod_and_nodes(body, full_nodes=False)
+        models.pod_and_nodes(body, DIALECTS.keeps, full_nodes=False)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +126,12 @@ def test_whole_nodes_are_refused_where_the_setting_says_so():
 )
 def test_the_message_names_what_is_wrong(body, complaint):
     with pytest.raises(BadRequest, match=complaint):
-        models.pod_and_nodes(body, full_nodes=True)
+        models.pod_and_nodes(body, DIALECTS.keeps, full_nodes=True)
 
 
 def test_a_pod_that_is_no_object_is_a_decode_error():
     with pytest.raises(DecodeError, match="Pod"):
-        models.pod_and_nodes(dumped({"Pod": 7, "NodeNames": []}), full_nodes=True)
+        models.pod_and_nodes(dumped({"Pod": 7, "NodeNames": []}), DIALECTS.keeps, full_nodes=True)
 
 
 @pytest.mark.parametrize("field", ["PodName", "PodNamespace", "PodUID", "Node"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kube.core.objects import TopologyRecord
 from app.kube.watch.events import Listed
 from app.state.effects import Bind, RejectBind
 from app.state.engine import Engine
@@ -16,6 +15,7 @@ from tests.records import (
     UNCONSTRAINED,
     node,
     pod,
+    topology,
 )
 
 
@@ -200,8 +200,8 @@ def test_the_binding_says_which_gang_and_domain_the_pod_started_in():
 
 def test_a_relist_of_the_same_topologies_rebuilds_nothing():
     records = (
-        TopologyRecord("by-block", (BLOCK,), "1"),
-        TopologyRecord("by-rack", (BLOCK, RACK), "1"),
+        topology("by-block", BLOCK),
+        topology("by-rack", BLOCK, RACK),
     )
     world = World(four_racks(), topologies=records)
     before = {name: each.tree for name, each in world.engine.books.topologies.items()}

@@ -11,7 +11,7 @@ from app.state.filter_result import Pinned, Rejected
 from app.state.lifecycle.replacements import Replacements
 from app.state.plan.planner import Planner
 from app.state.settings import EngineSettings
-from tests.app.state.world import World, four_racks, members, racks
+from tests.app.state.world import LISTED, World, four_racks, members, racks
 from tests.records import BLOCK, RACK, group, node, pod
 
 
@@ -157,7 +157,7 @@ def test_an_earmark_that_cannot_be_found_keeps_nobody_else_from_one():
 
 
 def test_without_somebody_to_tell_nothing_is_hidden():
-    engine = Engine(EngineSettings(levels=(BLOCK, RACK)))
+    engine = Engine(EngineSettings(levels=(BLOCK, RACK), kinds=LISTED))
     engine.planner.__class__ = Trips
     for listed in (("Topology", ()), ("Job", ()), ("Node", (node("b0/r0/n0"),)), ("Pod", ())):
         engine.apply(Listed(*listed), 1.0)

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from app.kube.core.objects import (
-    JobRecord,
     NodeRecord,
+    ObjectRecord,
     PodRecord,
     Requirement,
     Shape,
     Term,
-    TopologyRecord,
 )
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.state.effects import Bind, Bound, Effect, EmitEvent, RejectBind, Requeue, Ungate, Ungated
@@ -27,6 +26,8 @@ from app.state.gang.gang import Gang
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, group, node, pod
 from topology import invariants
+
+LISTED = ("Topology", "Job", "Node", "Pod")
 
 
 class Names(Sequence[str]):
@@ -52,11 +53,11 @@ class World:
         self,
         nodes: Iterable[NodeRecord] = (),
         pods: Iterable[PodRecord] = (),
-        jobs: Iterable[JobRecord] = (),
-        topologies: Iterable[TopologyRecord] = (),
+        jobs: Iterable[ObjectRecord] = (),
+        topologies: Iterable[ObjectRecord] = (),
         **settings: object,
     ) -> None:
-        chosen = {"levels": (BLOCK, RACK), **settings}
+        chosen = {"levels": (BLOCK, RACK), "kinds": LISTED, **settings}
         self.settings = dataclasses.replace(EngineSettings(), **chosen)
         self.engine = self.built()
         self.now = 1000.0
@@ -86,13 +87,13 @@ class World:
     def apply(self, event: Event) -> list[Effect]:
         return self._take(self.engine.apply(event, self.now))
 
-    def put(self, *records: PodRecord | NodeRecord | JobRecord | TopologyRecord) -> None:
+    def put(self, *records: PodRecord | NodeRecord | ObjectRecord) -> None:
         for record in records:
             if isinstance(record, PodRecord):
                 self.pods[record.uid] = record
             self.apply(Applied(record))
 
-    def delete(self, *records: PodRecord | NodeRecord | JobRecord | TopologyRecord) -> None:
+    def delete(self, *records: PodRecord | NodeRecord | ObjectRecord) -> None:
         for record in records:
             if isinstance(record, PodRecord):
                 self.pods.pop(record.uid, None)

@@ -11,6 +11,7 @@ from app.state.settings import EngineSettings
 from app.verbs.filter import filter_nodes
 from app.verbs.preempt import Victims, choose_victims
 from app.verbs.prioritize import score_nodes
+from tests.app.state.world import LISTED
 from tests.records import group, node, pod
 
 NODES = tuple(node(f"b1/r1/n{i}") for i in (1, 2, 3))
@@ -28,7 +29,7 @@ CANDIDATES = Names(("n1", "n2", "n3"))
 
 @pytest.fixture
 def fresh():
-    return Engine(EngineSettings())
+    return Engine(EngineSettings(kinds=LISTED))
 
 
 @pytest.fixture

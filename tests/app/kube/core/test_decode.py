@@ -10,32 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
-from app.kube.core.decode import (
-    decode_job,
-    decode_node,
-    decode_pod,
-    decode_topology,
-    decode_version,
-)
-from app.kube.core.decode_workloads import (
-    decode_job_set,
-    decode_leader_worker_set,
-    decode_stateful_set,
-    decode_training_job,
-)
+from app.kube.core.decode import decode_node, decode_pod, decode_version
 from app.kube.core.objects import (
-    JobRecord,
     NodeRecord,
     Owner,
     PodRecord,
-    Replicas,
     Requirement,
     Shape,
     Taint,
     Term,
     Toleration,
-    TopologyRecord,
 )
 
 POD: dict[str, Any] = {
@@ -82,14 +68,7 @@ POD: dict[str, Any] = {
     "status": {"phase": "Pending", "nominatedNodeName": "n2"},
 }
 DECODERS = {
-    "pod": lambda raw: decode_pod(raw, lambda _key: True),
-    "node": decode_node,
-    "job": lambda raw: decode_job(raw, lambda _key: True),
-    "stateful_set": lambda raw: decode_stateful_set(raw, lambda _key: True),
-    "job_set": lambda raw: decode_job_set(raw, lambda _key: True),
-    "leader_worker_set": lambda raw: decode_leader_worker_set(raw, lambda _key: True),
-    "training_job": lambda raw: decode_training_job(raw, lambda _key: True, kind="TFJob"),
-    "topology": decode_topology,
+    **{each.kind: each.decode for each in DIALECTS.resources(lambda _key: True)},
     "version": decode_version,
 }
 
@@ -216,58 +195,6 @@ def test_a_node_keeps_labels_taints_and_readiness():
 def test_a_node_is_ready_only_if_it_says_true(status):
     node = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
     assert not decode_node(json.dumps(node).encode()).is_ready
-
-
-def test_a_job_keeps_the_size_of_its_gang():
-    job = {
-        "metadata": {
-            "namespace": "team",
-            "name": "j",
-            "uid": "u",
-            "resourceVersion": "3",
-            "labels": {"gang": "c", "noise": "z"},
-            "annotations": {"gang": "b", "noise": "y"},
-        },
-        "spec": {
-            "completions": 8,
-            "suspend": True,
-            "template": {"metadata": {"annotations": {"gang": "d", "noise": "v"}}},
-        },
-        "status": {"succeeded": 2, "conditions": [{"type": "Failed", "status": "True"}]},
-    }
-    record = decode_job(json.dumps(job).encode(), lambda key: key == "gang")
-    assert record == JobRecord(
-        namespace="team",
-        name="j",
-        uid="u",
-        parallelism=1,
-        completions=8,
-        succeeded=2,
-        is_suspended=True,
-        is_finished=True,
-        annotations={"gang": "b"},
-        owner=None,
-        version="3",
-        labels={"gang": "c"},
-        replicas=(Replicas("", 1, {"gang": "d"}),),
-    )
-
-
-def test_a_topology_keeps_its_levels_in_order():
-    levels = [{"nodeLabel": "block"}, {"nodeLabel": "rack"}]
-    topology = {
-        "metadata": {"name": "default", "resourceVersion": "5"},
-        "spec": {"levels": levels},
-    }
-    record = decode_topology(json.dumps(topology).encode())
-    assert record == TopologyRecord("default", ("block", "rack"), "5")
-
-
-def test_a_topology_level_without_a_label_is_a_problem():
-    topology = {"metadata": {"name": "default"}, "spec": {"levels": [{}, None]}}
-    record = decode_topology(json.dumps(topology).encode())
-    assert record.levels == ("", "")
-    assert "default" in record.problem
 
 
 def nulled(value: Any) -> Any:

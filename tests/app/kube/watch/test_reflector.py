@@ -10,9 +10,12 @@ from random import Random
 
 import pytest
 
+from app.dialects.kueue.topology import RESOURCE as TOPOLOGIES
+from app.dialects.registry import DIALECTS
 from app.errors import CorralError, Forbidden, TooManyRequests, Unreachable
 from app.kube.watch.events import Applied, Deleted, Event, Listed
-from app.kube.watch.reflector import Pace, Reflector, Resource, jobs, nodes, pods, topologies
+from app.kube.watch.reflector import Pace, Reflector
+from app.kube.watch.resource import Resource, nodes
 from tests.app.kube.apiserver import Server, page, refusal, reply
 
 
@@ -288,7 +291,7 @@ async def test_an_absent_crd_is_an_empty_list_and_looked_for_calmly(server, tran
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}, "spec": {"levels": []}}
     server.script = [refusal(404, "NotFound"), refusal(404, "NotFound"), page([topology], "9")]
-    async with reflecting(transport, heard, topologies()) as reflector:
+    async with reflecting(transport, heard, TOPOLOGIES) as reflector:
         await heard.wait_until(lambda: len(heard.events) == 2)
         assert reflector.is_synced
     assert heard.said == ["listed", "listed t"]
@@ -303,7 +306,7 @@ async def test_an_optional_kind_our_role_does_not_know_is_told_and_keeps_nobody_
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
     server.script = [refusal(403, "Forbidden"), page([topology], "9")]
-    async with reflecting(transport, heard, topologies()):
+    async with reflecting(transport, heard, TOPOLOGIES):
         await heard.wait_until(lambda: len(heard.events) == 2)
     assert heard.said == ["listed", "listed t"]
     assert [type(problem) for problem in heard.problems] == [Forbidden]
@@ -314,7 +317,7 @@ async def test_a_right_that_is_lost_later_does_not_take_the_objects_away(server,
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
     server.script = [page([topology], "9"), refusal(403, "Forbidden"), refusal(403, "Forbidden")]
-    async with reflecting(transport, heard, topologies()):
+    async with reflecting(transport, heard, TOPOLOGIES):
         await heard.wait_until(lambda: len(heard.problems) == 2)
     assert heard.said == ["listed t"]
 
@@ -323,7 +326,7 @@ async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
     server.script = [page([topology], "9"), refusal(404, "NotFound"), refusal(404, "NotFound")]
-    async with reflecting(transport, heard, topologies()):
+    async with reflecting(transport, heard, TOPOLOGIES):
         await heard.wait_until(lambda: len(heard.pauses) == 2)
     assert heard.said == ["listed t", "listed"]
 
@@ -354,7 +357,7 @@ async def test_an_outage_ends_in_the_state_of_the_server(server, transport):
 
 
 async def test_each_resource_is_read_where_the_api_has_it(server, transport):
-    everything = [pods(lambda _key: True), nodes(), jobs(lambda _key: True), topologies()]
+    everything = DIALECTS.resources(lambda _key: True)
     item = {"metadata": {"namespace": "team", "name": "x", "resourceVersion": "1"}}
     for resource in everything:
         server.script.append(page([item], "5"))
@@ -363,14 +366,34 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
             await heard.wait_until(lambda heard=heard: len(heard.events) == 1)
         (listed,) = heard.events
         assert listed.kind == resource.kind
-        assert [type(record).__name__ for record in listed.records] == [f"{resource.kind}Record"]
+        (record,) = listed.records
+        assert type(record) is resource.record
+        assert getattr(record, "kind", resource.kind) == resource.kind
         server.script.clear()
     lists = [asked.path for asked in server.asked if "watch" not in asked.query]
-    assert lists == [
-        "/api/v1/pods",
+    assert sorted(lists) == [
         "/api/v1/nodes",
+        "/api/v1/pods",
+        "/apis/apps/v1/statefulsets",
         "/apis/batch/v1/jobs",
+        "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
+        "/apis/kubeflow.org/v1/jaxjobs",
+        "/apis/kubeflow.org/v1/paddlejobs",
+        "/apis/kubeflow.org/v1/pytorchjobs",
+        "/apis/kubeflow.org/v1/tfjobs",
+        "/apis/kubeflow.org/v1/xgboostjobs",
+        "/apis/kubeflow.org/v2beta1/mpijobs",
         "/apis/kueue.x-k8s.io/v1beta2/topologies",
+        "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
+    ]
+
+
+def test_nodes_pods_and_jobs_are_there_or_something_is_wrong():
+    optional = {each.kind: each.is_optional for each in DIALECTS.resources()}
+    assert [kind for kind, may_be_absent in optional.items() if not may_be_absent] == [
+        "Node",
+        "Pod",
+        "Job",
     ]
 
 

@@ -113,7 +113,8 @@ def test_3_an_offset_that_is_no_number_ungates_nothing_and_is_told():
     world.tick()
     assert world.ungated == []
     (sentence,) = reasons(world, "GangMistaken")
-    assert f"annotation {OFFSET}: must be a whole number from 0, got 'one'" in sentence
+    problem = 'Invalid value: "one": must be a non-negative integer'
+    assert f"metadata.annotations[{OFFSET}]: {problem}" in sentence
 
 
 def test_3_running_pods_that_are_not_where_their_ranks_belong_make_the_rest_greedy():

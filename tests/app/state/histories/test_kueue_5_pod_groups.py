@@ -52,7 +52,7 @@ def test_5_4_an_existing_role_hash_tells_pod_sets_apart():
     world = World(four_racks(), pods)
     for pair in (("uid-g0", "uid-g1"), ("uid-g2", "uid-g3")):
         assert len({world.held[uid][:2] for uid in pair}) == 1
-    assert {member.pod_set for member in world.gang().members.values()} == {"hash0", "hash1"}
+    assert {member.leaf for member in world.gang().members.values()} == {"hash0", "hash1"}
 
 
 # Kueue takes the first pod of a role for all of them; Corral counts what each pod asks for.

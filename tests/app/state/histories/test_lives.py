@@ -12,8 +12,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from app.kube.core.objects import ObjectRecord
 from app.kube.watch.events import Listed
 from app.state.effects import Bind, Delete, Evict, Ungate
+from app.state.engine import Engine
 from app.state.filter_result import Pinned
 from app.state.gang.gang import Gang, Phase
 from tests.app.state.stories import finish
@@ -89,17 +91,20 @@ def relist_changes_nothing(world: World) -> None:
     for listed in (
         Listed("Node", tuple(engine.books.nodes.values())),
         Listed("Pod", tuple(world.pods.values())),
-        Listed("Job", tuple(engine.ledger.jobs.values())),
-        Listed("Topology", tuple(engine.topologies.records.values())),
+        *(Listed(kind, _of_kind(engine, kind)) for kind in ("Job", "Topology")),
     ):
         assert world.apply(listed) == []
     assert world.tick(0.0) == []
     assert (summary(world), dict(engine.books.held), list(engine.ledger.gangs)) == before
 
 
+def _of_kind(engine: Engine, kind: str) -> tuple[ObjectRecord, ...]:
+    return tuple(each for each in engine.objects.by_uid.values() if each.kind == kind)
+
+
 def same_after_restart(world: World, settings: dict[str, object]) -> None:
     """A second Corral comes to the same books from the same objects, and to the same again."""
-    nodes, jobs = world.engine.books.nodes.values(), world.engine.ledger.jobs.values()
+    nodes, jobs = world.engine.books.nodes.values(), world.engine.objects.by_uid.values()
     for _ in range(2):
         again = World(nodes, world.pods.values(), jobs, **settings)
         again.tick()
@@ -121,11 +126,11 @@ def summary(world: World) -> dict[str, object]:
 
 def _summary(gang: Gang) -> tuple[object, ...]:
     planned = sorted(uid for uid in gang.plan if uid in gang.members)
-    declared = {template.pod_set for template in gang.membership.life.templates}
+    declared = {leaf.name for leaf in gang.membership.to_come}
     to_come = sorted(
-        (each.member.pod_set, each.is_spare, each.is_spare or uid in gang.plan)
+        (each.member.leaf, each.is_spare, each.is_spare or uid in gang.plan)
         for uid, each in gang.placeholders.items()
-        if not each.instead_of or each.member.pod_set in declared or gang.membership.life.is_fast
+        if not each.instead_of or each.member.leaf in declared or gang.membership.spec.reserves_all
     )
     is_placed = gang.phase is Phase.PLACED or (
         gang.phase is Phase.BINDING and not gang.membership.bound

@@ -10,19 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.dialects.registry import DIALECTS
+from app.dialects.workloads import Template, WorkloadRecord
 from app.errors import DecodeError
 from app.extender.models import FullNodes, NodeNames
-from app.kube.core.objects import (
-    JobRecord,
-    Owner,
-    Replicas,
-    Requirement,
-    Shape,
-    Taint,
-    Term,
-    Toleration,
-    TopologyRecord,
-)
+from app.kube.core.objects import Owner, Requirement, Shape, Taint, Term, Toleration
 from app.kube.watch.events import Applied, Deleted, Listed
 from app.state.effects import Bind, BindFailed, Bound, Delete, Evict, Ungated, UngateFailed
 from app.state.engine import Engine
@@ -32,7 +24,7 @@ from app.state.journal.replay import replay
 from app.state.settings import EngineSettings
 from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
-from tests.records import BLOCK, RACK, group, job, node, pod
+from tests.records import BLOCK, RACK, group, job, node, pod, topology
 
 ONLY_READ = {"is_synced", "gangs_by_phase", "warnings", "differences"}
 
@@ -91,7 +83,7 @@ def one_of_each():
     engine.ungate_finished(second.uid, UngateFailed("no", is_forbidden=True), now)
     engine.apply(Applied(pod("other", on="n10")), now)
     engine.apply(Deleted(pod("other", on="n10")), now)
-    engine.apply(Listed("Topology", (TopologyRecord("t", (BLOCK, RACK), "9"),)), now)
+    engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)
     engine.tick(now + 100.0)
     engine.heal(now + 101.0)
     engine.drain(now + 102.0)
@@ -164,21 +156,22 @@ def test_records_come_back_as_they_were_in_every_field():
         preferred=((7, Term()),),
     )
     owner = Owner("batch/v1", "Job", "j", "uid-j")
-    full_job = JobRecord(
-        "default", "j", "uid-j", 3, None, 1, False, True, {"a": "b"}, owner, "5", "odd",
-        "LeaderWorkerSet", {"l": "m"}, (Replicas("leader", 1, {"z": "1", "a": "2"}),), 2, 4, True,
+    template = Template("leader", 1, {"z": "1", "a": "2"}, pod("like", shape=shape))
+    full_set = WorkloadRecord(
+        "LeaderWorkerSet", "default", "j", "uid-j", "5", {"a": "b"}, {"l": "m"}, owner,
+        (template,), 1, 7, True, True, 2, 4, True,
     )  # fmt: skip
     records = (
         pod("p", shape=shape, owner=owner, gates=("x",), labels={"b": 'é\n"', "a": "\u2028"}),
         node("b/r/n", taints=(Taint("k", "", "NoSchedule"),), cpu=2**63 - 1),
-        full_job,
-        TopologyRecord("t", (BLOCK, RACK), "9", "odd"),
+        full_set,
+        topology("t", BLOCK, RACK),
     )
     events = [
         *map(Applied, records),
         *map(Deleted, records),
         Listed("Pod", ()),
-        Listed("LeaderWorkerSet", (full_job, full_job)),
+        Listed("LeaderWorkerSet", (full_set, full_set)),
     ]
     lines: list[bytes] = []
     recorder = Recorder(Hearing(EngineSettings()), lines.append)
@@ -188,6 +181,24 @@ def test_records_come_back_as_they_were_in_every_field():
     assert sentences(lines, build=Hearing) == []
     assert heard == told == [(event, number / 3) for number, event in enumerate(events)]
     assert list(heard[0][0].record.labels) == ["b", "a"]
+
+
+def test_every_kind_that_is_watched_can_be_told_of():
+    class Hearing(Engine):
+        def apply(self, event, now):
+            heard.append(event)
+            return []
+
+    heard = []
+    lines: list[bytes] = []
+    recorder = Recorder(Hearing(), lines.append)
+    for kind in DIALECTS.kinds:
+        recorder.apply(Listed(kind, ()), 1.0)
+    told = list(heard)
+    heard.clear()
+    assert sentences(lines, build=Hearing) == []
+    assert heard == told
+    assert [event.kind for event in told] == list(DIALECTS.kinds)
 
 
 @given(st.floats(min_value=0.0, allow_infinity=False, allow_nan=False))
@@ -437,14 +448,31 @@ DEEP = b"[" * 100_000
             id="nested_without_end",
         ),
         pytest.param(
-            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied",["cat",{}]]]'),
-            "line 4: Invalid value 'cat'",
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied","Cat",{}]]'),
+            "line 4: kind 'Cat' is not known",
             id="an_unknown_kind_of_record",
         ),
         pytest.param(
-            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied",["pod",{}]]]'),
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["listed","Cat",[]]]'),
+            "line 4: kind 'Cat' is not known",
+            id="an_unknown_kind_of_list",
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["applied","Pod",{}]]'),
             "line 4: .*missing required field `namespace`",
             id="a_field_missing",
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"apply").replace(b"[]", b'[["listed","Job",[{}]]]'),
+            "line 4: .*missing required field `kind`",
+            id="a_field_missing_in_a_list",
+        ),
+        pytest.param(
+            TICK.replace(b"tick", b"apply").replace(
+                b"[]", b'[["applied","Pod",' + DEEP + b"]" * 100_000 + b"]]"
+            ),
+            "line 4: ",
+            id="a_record_nested_without_end",
         ),
     ],
 )
@@ -473,18 +501,19 @@ def test_names_of_a_line_that_has_no_list_are_an_error(names):
     ("first", "sentence"),
     [
         pytest.param(b"", "line 1: ", id="nothing"),
-        pytest.param(b'{"journal":1,"sett', "line 1: ", id="torn"),
+        pytest.param(b'{"journal":2,"sett', "line 1: ", id="torn"),
         pytest.param(b"[1]", "line 1: Expected `object`", id="no_object"),
         pytest.param(b'{"settings":{}}', "line 1: version None is not known", id="no_version"),
-        pytest.param(b'{"journal":2}', "line 1: version 2 is not known, only 1", id="newer"),
-        pytest.param(b'{"journal":"1"}', "line 1: version '1' is not known", id="text"),
+        pytest.param(b'{"journal":1}', "line 1: version 1 is not known, only 2", id="older"),
+        pytest.param(b'{"journal":3}', "line 1: version 3 is not known, only 2", id="newer"),
+        pytest.param(b'{"journal":"2"}', "line 1: version '2' is not known", id="text"),
         pytest.param(b'{"journal":true}', "line 1: version True is not known", id="true"),
-        pytest.param(b'{"journal":1}', "line 1: settings: Expected `object`", id="no_settings"),
+        pytest.param(b'{"journal":2}', "line 1: settings: Expected `object`", id="no_settings"),
         pytest.param(
-            b'{"journal":1,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
+            b'{"journal":2,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
         ),
         pytest.param(
-            b'{"journal":1,"settings":{"hold_seconds":"x"}}',
+            b'{"journal":2,"settings":{"hold_seconds":"x"}}',
             "line 1: settings: Expected `float`, got `str`.*hold_seconds",
             id="a_setting_of_another_type",
         ),
@@ -511,4 +540,4 @@ def test_a_recorder_reads_what_its_engine_knows():
     assert world.engine.is_draining
     assert world.engine.settings == world.settings
     assert sum(world.engine.gangs_by_phase().values()) == 1
-    assert msgspec.json.decode(world.lines[0])["journal"] == 1
+    assert msgspec.json.decode(world.lines[0])["journal"] == 2

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dialects import kueue
-from app.dialects.membership import Declared
+from app.dialects.kueue import annotations as kueue
+from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
 from app.state.gang.gang import Phase, Placeholder
 from app.state.gang.membership import membership_status
 from app.state.plan.assignment import Plan
@@ -250,10 +250,11 @@ def test_places_kept_for_pods_without_a_number_get_the_ranks_that_are_left():
     world.put(pods[3], pods[0], pods[2])
     (gang,) = world.engine.ledger.gangs.values()
     like = gang.members[pods[0].uid]
-    kept = dataclasses.replace(like, pod=msgspec.structs.replace(like.pod, uid="kept"), number=None)
+    kept = dataclasses.replace(like, pod=msgspec.structs.replace(like.pod, uid="kept"), index=None)
+    spec = GangSpec(gang.key, GroupSpec("j", (LeafSpec("", 4),)), "here")
     gang.placeholders["kept"] = Placeholder(kept, math.inf)
     world.engine.books.refresh()
-    gang.membership = membership_status(gang.members.values(), Declared(4, "here"))
+    gang.membership = membership_status(gang.members.values(), lambda _said, _ended: spec)
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
     uids = [pods[0].uid, "kept", pods[2].uid, pods[3].uid]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.dialects.membership import Declared, GangKey
-from app.kube.core.objects import Shape, Taint, TopologyRecord
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
+from app.kube.core.objects import Shape, Taint
 from app.state.cache.node_refusals import Refusals
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
@@ -21,6 +21,7 @@ from tests.records import (
     group,
     node,
     pod,
+    topology,
 )
 from topology.model.request import Constraint
 
@@ -99,7 +100,7 @@ def test_levels_come_from_a_kueue_topology_where_there_is_one():
     labels = {"example.com/row": "a"}
     world = World(
         [node("n1", labels=labels), node("n2", labels=labels)],
-        topologies=[TopologyRecord("rows", ("example.com/row",), "1")],
+        topologies=[topology("rows", "example.com/row")],
         levels=(),
     )
     gang = members("g", 2, required="example.com/row")
@@ -171,10 +172,11 @@ def test_gangs_that_ask_the_same_in_vain_share_one_search():
 def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     world = World(four_racks())
     wider = Constraint(required=RACK, preferred=BLOCK)
-    member = Member(pod("g0"), wider, Declared(1, "here"))
-    gang = Gang(
-        GangKey("default", "g", "group"), {"uid-g0": member}, membership_status([member], None)
-    )
+    member = Member(pod("g0"), constraint=wider)
+    key = GangKey("default", "g", "group")
+    spec = GangSpec(key, GroupSpec("g", (LeafSpec("", 1),)), "here")
+    status = membership_status([member], lambda _said, _ended: spec)
+    gang = Gang(key, {"uid-g0": member}, status)
     verdict = world.engine.planner.plan(gang)
     assert isinstance(verdict, NoPlan)
     assert verdict.is_mistake

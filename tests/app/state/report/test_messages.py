@@ -7,7 +7,6 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from app.kube.core.objects import TopologyRecord
 from app.state.effects import EmitEvent
 from app.state.filter_result import Rejected
 from tests.app.state.world import World, four_racks, members
@@ -22,6 +21,7 @@ from tests.records import (
     job_pods,
     node,
     pod,
+    topology,
 )
 
 
@@ -48,8 +48,8 @@ def test_the_owning_job_is_told_not_its_pods():
     ("annotations", "said"),
     [
         pytest.param(group("g", 2, "no.such/level"), "no.such/level", id="unknown_level"),
-        pytest.param(group("g", 0, RACK), "got '0'", id="total_count_0"),
-        pytest.param(group("g", "two", RACK), "got 'two'", id="total_count_text"),
+        pytest.param(group("g", 0, RACK), '"0": must be greater than or', id="total_count_0"),
+        pytest.param(group("g", "two", RACK), '"two": must be a', id="total_count_text"),
         pytest.param(group("g", 2, RACK, **{PREFERRED: BLOCK}), "more than one", id="two_modes"),
         pytest.param(
             group("g", 2, RACK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "3"}),
@@ -149,8 +149,8 @@ def test_a_topology_that_cannot_be_used_is_told_and_the_others_stay():
     world = World(
         four_racks(),
         topologies=[
-            TopologyRecord("bad", ("a", "a"), "1"),
-            TopologyRecord("good", (BLOCK, RACK), "1"),
+            topology("bad", "a", "a"),
+            topology("good", BLOCK, RACK),
         ],
     )
     assert "Topology bad" in world.engine.warnings()[0]
@@ -220,4 +220,4 @@ def test_no_pod_is_one_too_many_of_a_gang_whose_members_disagree_on_its_size():
 def test_a_mistaken_pod_the_watch_has_not_shown_yet_hears_its_mistake_at_once():
     world = World(four_racks())
     answer = world.filter(pod("g0", annotations=group("g", "three", RACK)))
-    assert "got 'three'" in answer.sentence
+    assert '"three": must be a numeric value' in answer.sentence

@@ -8,11 +8,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app import dialects
-from app.dialects import kubeflow, kueue
-from app.dialects.membership import Declared, GangKey, Membership, Mistake, Number
-from app.kube.core.objects import Owner, Replicas
-from app.kube.watch.events import OWNER_KINDS
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import Claim, GangKey, GangSpec, Index
+from app.dialects.workloads import KINDS, Template, kubeflow
+from app.kube.core.objects import Owner
 from tests.records import GROUP, RACK, REQUIRED, TOTAL, job, job_owner, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
@@ -27,20 +26,28 @@ from tests.workload_pods import (
 )
 
 
-def claim_of(record) -> Membership:
-    claim = dialects.read(record)
-    assert isinstance(claim, Membership), claim
+def claim_of(record) -> Claim:
+    claim = DIALECTS.claim(record)
+    assert claim is not None
+    assert claim.flaw == ""
     return claim
 
 
-def claims(records) -> list[tuple[GangKey, str, Number | None]]:
-    return [(c.gang, c.pod_set, c.number) for c in map(claim_of, records)]
+def claims(records) -> list[tuple[GangKey, str, Index | None]]:
+    return [(c.gang, c.leaf, c.index) for c in map(claim_of, records)]
 
 
-def declared(key: GangKey, *records) -> Declared | None:
+def spec(key: GangKey, *records) -> GangSpec | None:
     """What records of workloads say about a gang, found by the key its pods carry."""
-    owners = [record for record in records if key in dialects.keys_of(record)]
-    return dialects.declared_by(key, owners)
+    owners = [record for record in records if key in DIALECTS.keys_of(record)]
+    return DIALECTS.spec(key, owners, (), ())
+
+
+def declared(key: GangKey, *records) -> tuple[int, str, int | None, bool]:
+    """How many pods they say it has, where, how many it starts with, and whether all are alike."""
+    found = spec(key, *records)
+    assert found is not None
+    return found.pods, found.where, found.starts_with, found.reserves_all
 
 
 # -- Job ---------------------------------------------------------------------------------------
@@ -51,8 +58,22 @@ def test_pods_of_a_job_are_numbered_by_their_completion_index():
         pod("a", owner=job_owner("j"), labels={COMPLETION_INDEX: "3"}, annotations={REQUIRED: RACK})
     ]
     key = GangKey("default", "j", "job", "uid-job-j")
-    assert claims(pods) == [(key, "", Number(3))]
-    assert declared(key, job("j", 4), job("other", 9)) == Declared(4, "parallelism of Job j")
+    assert claims(pods) == [(key, "", Index(3))]
+    records = job("j", 4), job("other", 9)
+    assert declared(key, *records) == (4, "parallelism of Job j", None, False)
+
+
+@pytest.mark.parametrize(
+    ("record", "pods"),
+    [
+        pytest.param(job("j", 4), 4, id="parallelism"),
+        pytest.param(job("j", 4, completions=10, succeeded=3), 4, id="many_left"),
+        pytest.param(job("j", 4, completions=10, succeeded=8), 2, id="few_left"),
+        pytest.param(job("j", 4, completions=2, succeeded=3), 0, id="none_left"),
+    ],
+)
+def test_a_job_has_as_many_pods_as_run_at_a_time(record, pods):
+    assert declared(GangKey("default", "j", "job", "uid-job-j"), record)[0] == pods
 
 
 # -- JobSet ------------------------------------------------------------------------------------
@@ -62,11 +83,11 @@ def test_a_job_set_is_one_gang_with_a_pod_set_per_replicated_job():
     _, pods = job_set("js", {"driver": (1, 1), "workers": (2, 2)}, RACK)
     key = GangKey("default", "js", "jobset", "uid-JobSet-js/0")
     assert claims(pods) == [
-        (key, "driver", Number(0, part=0, parts=1)),
-        (key, "workers", Number(0, part=0, parts=2)),
-        (key, "workers", Number(1, part=0, parts=2)),
-        (key, "workers", Number(0, part=1, parts=2)),
-        (key, "workers", Number(1, part=1, parts=2)),
+        (key, "driver", Index(0, part=0, parts=1)),
+        (key, "workers", Index(0, part=0, parts=2)),
+        (key, "workers", Index(1, part=0, parts=2)),
+        (key, "workers", Index(0, part=1, parts=2)),
+        (key, "workers", Index(1, part=1, parts=2)),
     ]
 
 
@@ -80,31 +101,29 @@ def test_the_next_attempt_of_a_job_set_is_another_gang():
 def test_a_job_set_is_as_large_as_all_its_jobs_once_all_are_known():
     jobs, pods = job_set("js", {"driver": (1, 1), "workers": (2, 4)}, RACK)
     key = claim_of(pods[0]).gang
-    assert declared(key, *jobs[:-1]) is None
-    assert declared(key, *jobs) == Declared(9, "parallelism of all Jobs of JobSet js")
+    assert spec(key, *jobs[:-1]) is None
+    assert declared(key, *jobs) == (9, "parallelism of all Jobs of JobSet js", None, False)
 
 
 def test_jobs_of_another_attempt_do_not_count():
     jobs, pods = job_set("js", {"workers": (2, 4)}, RACK)
     labels = {**jobs[0].labels, f"{JOBSET}restart-attempt": "1"}
-    assert declared(claim_of(pods[0]).gang, msgspec.structs.replace(jobs[0], labels=labels)) is None
+    assert spec(claim_of(pods[0]).gang, msgspec.structs.replace(jobs[0], labels=labels)) is None
 
 
 def test_a_replicated_job_that_asks_for_nothing_is_no_part_of_the_gang():
     jobs, pods = job_set("js", {"driver": (1, 1), "workers": (2, 4)}, RACK)
-    jobs[0] = msgspec.structs.replace(jobs[0], replicas=(Replicas("", 1, {}),))
-    found = declared(claim_of(pods[-1]).gang, *jobs)
-    assert found is not None
-    assert found.members == 8
+    jobs[0] = msgspec.structs.replace(jobs[0], templates=(Template("", 1, {}),))
+    assert declared(claim_of(pods[-1]).gang, *jobs)[0] == 8
 
 
 def test_a_job_set_whose_jobs_come_in_order_may_start_with_those_there_are():
     jobs, pods = job_set("js", {"driver": (1, 1), "workers": (2, 4)}, RACK)
     whole = workload("JobSet", "js", {"driver": 1, "workers": 8}, level=RACK, is_gradual=True)
     key = claim_of(pods[0]).gang
-    assert declared(key, whole, jobs[0]) == Declared(9, "spec of JobSet js", needed=1)
-    assert declared(key, whole, *jobs[:2]) is None  # the second replicated Job is not whole
-    assert declared(key, whole, *jobs) == Declared(9, "parallelism of all Jobs of JobSet js")
+    assert declared(key, whole, jobs[0]) == (9, "spec of JobSet js", 1, False)
+    assert spec(key, whole, *jobs[:2]) is None  # the second replicated Job is not whole
+    assert declared(key, whole, *jobs) == (9, "parallelism of all Jobs of JobSet js", None, False)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +134,7 @@ def test_a_pod_of_a_job_set_without_all_its_numbers_has_none(missing):
     labels = {
         key: text for key, text in first.labels.items() if key not in (JOBSET + missing, missing)
     }
-    assert claim_of(msgspec.structs.replace(first, labels=labels)).number is None
+    assert claim_of(msgspec.structs.replace(first, labels=labels)).index is None
 
 
 def test_the_label_of_a_job_set_alone_makes_no_gang_of_it():
@@ -130,9 +149,10 @@ def test_each_group_of_a_leader_worker_set_is_a_gang():
     pods = [*group_pods("lws", 0, 3, RACK), *group_pods("lws", 1, 3, RACK)]
     keys = [GangKey("default", f"lws-{group}", "leaderworkerset") for group in (0, 1)]
     assert claims(pods) == [
-        (key, "", Number(index, is_across=True)) for key in keys for index in range(3)
+        (key, "", Index(index, is_across=True)) for key in keys for index in range(3)
     ]
-    assert {claim_of(each).declared for each in pods} == {Declared(3, f"annotation {LWS}size")}
+    said = {(claim_of(each).said.pods, claim_of(each).said.where) for each in pods}
+    assert said == {(3, f"annotation {LWS}size")}
 
 
 @pytest.mark.parametrize(
@@ -154,27 +174,28 @@ def test_each_group_of_a_leader_worker_set_is_a_gang():
 def test_what_a_leader_worker_set_declares_of_its_groups(replicas, levels, more, expected):
     record = workload("LeaderWorkerSet", "lws", replicas, level=levels, gangs=2, **more)
     for group in (0, 1):
-        found = declared(claim_of(group_pods("lws", group, 4, RACK)[0]).gang, record)
-        assert found is not None
-        assert (found.members, found.needed, found.are_alike) == expected
+        pods, where, *rest = declared(claim_of(group_pods("lws", group, 4, RACK)[0]).gang, record)
+        assert (pods, *rest) == expected
+        assert where == "spec of LeaderWorkerSet lws"
 
 
 def test_a_leader_whose_template_asks_for_nothing_is_no_member():
     record = workload("LeaderWorkerSet", "lws", {"leader": 1, "worker": 3}, level=RACK)
-    leader = Replicas("leader", 1, {})
-    record = msgspec.structs.replace(record, replicas=(leader, *record.replicas[1:]))
-    found = declared(claim_of(group_pods("lws", 0, 4, RACK)[1]).gang, record)
-    assert found is not None
-    assert found.members == 3
+    leader = Template("leader", 1, {})
+    record = msgspec.structs.replace(record, templates=(leader, *record.templates[1:]))
+    assert declared(claim_of(group_pods("lws", 0, 4, RACK)[1]).gang, record)[0] == 3
 
 
 @pytest.mark.parametrize("size", ["", "0", "-1", "x", "٣"])
 def test_a_group_whose_size_is_none_is_a_mistake_that_names_it(size):
     (first,) = group_pods("lws", 0, 1, RACK)
     annotations = {**first.annotations, f"{LWS}size": size}
-    claim = dialects.read(msgspec.structs.replace(first, annotations=annotations))
-    assert isinstance(claim, Mistake)
-    assert f"annotation {LWS}size: must be a whole number from 1, got {size!r}" in claim.sentence
+    claim = DIALECTS.claim(msgspec.structs.replace(first, annotations=annotations))
+    assert claim is not None
+    assert claim.flaw == (
+        f"pod default/lws-0: metadata.annotations[{LWS}size]: "
+        f'Invalid value: "{size}": must be a whole number from 1'
+    )
 
 
 # -- StatefulSet -------------------------------------------------------------------------------
@@ -182,54 +203,55 @@ def test_a_group_whose_size_is_none_is_a_mistake_that_names_it(size):
 
 def test_pods_of_a_stateful_set_are_numbered_by_their_ordinal():
     key = GangKey("default", "db", "statefulset", "uid-StatefulSet-db")
-    assert claims(stateful_pods("db", 2, RACK)) == [(key, "", Number(0)), (key, "", Number(1))]
+    assert claims(stateful_pods("db", 2, RACK)) == [(key, "", Index(0)), (key, "", Index(1))]
 
 
 def test_where_the_label_is_missing_the_name_has_the_ordinal():
     pods = [msgspec.structs.replace(each, labels={}) for each in stateful_pods("a-1", 12, RACK)]
-    assert claim_of(pods[11]).number == Number(11)
+    assert claim_of(pods[11]).index == Index(11)
 
 
 @pytest.mark.parametrize(("is_gradual", "needed"), [(False, None), (True, 1)])
 def test_a_stateful_set_that_starts_one_by_one_is_not_waited_for(is_gradual, needed):
     record = workload("StatefulSet", "db", {"": 5}, is_gradual=is_gradual)
-    assert declared(claim_of(stateful_pods("db", 1, RACK)[0]).gang, record) == Declared(
-        5, "replicas of StatefulSet db", needed, are_alike=is_gradual
+    assert declared(claim_of(stateful_pods("db", 1, RACK)[0]).gang, record) == (
+        5,
+        "replicas of StatefulSet db",
+        needed,
+        is_gradual,
     )
 
 
 # -- Kubeflow ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [kind for kind in kubeflow.KINDS if kind != "MPIJob"])
+@pytest.mark.parametrize("kind", [kind for kind in kubeflow.FIELDS if kind != kubeflow.MPI])
 def test_a_training_job_is_one_gang_with_a_pod_set_per_replica_type(kind):
     key = GangKey("default", "t", kind.lower(), f"uid-{kind}-t")
     assert claims(training_pods(kind, "t", {"Master": 1, "Worker": 2}, RACK)) == [
-        (key, "master", Number(0)),
-        (key, "worker", Number(0)),
-        (key, "worker", Number(1)),
+        (key, "master", Index(0)),
+        (key, "worker", Index(0)),
+        (key, "worker", Index(1)),
     ]
     record = workload(kind, "t", {"Master": 1, "Worker": 2}, level=RACK)
-    assert declared(key, record) == Declared(3, f"spec of {kind} t")
+    assert declared(key, record) == (3, f"spec of {kind} t", None, False)
 
 
 def test_replica_types_that_ask_for_nothing_and_pods_that_are_done_do_not_count():
     record = workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK, succeeded=1)
-    master = Replicas("Master", 1, {})
-    record = msgspec.structs.replace(record, replicas=(master, *record.replicas[1:]))
-    (key,) = dialects.keys_of(record)
-    found = dialects.declared_by(key, [record])
-    assert found is not None
-    assert found.members == 3
+    master = Template("Master", 1, {})
+    record = msgspec.structs.replace(record, templates=(master, *record.templates[1:]))
+    (key,) = DIALECTS.keys_of(record)
+    assert declared(key, record)[0] == 3
 
 
-@pytest.mark.parametrize(("first", "launcher"), [(0, None), (1, Number(0, is_across=True))])
+@pytest.mark.parametrize(("first", "launcher"), [(0, None), (1, Index(0, is_across=True))])
 def test_the_launcher_of_an_mpi_job_is_one_of_its_gang(first, launcher):
     key = GangKey("default", "m", "mpijob")
     assert claims(mpi_pods("m", 2, RACK, first=first)) == [
         (key, "launcher", launcher),
-        (key, "worker", Number(first, is_across=True)),
-        (key, "worker", Number(first + 1, is_across=True)),
+        (key, "worker", Index(first, is_across=True)),
+        (key, "worker", Index(first + 1, is_across=True)),
     ]
 
 
@@ -239,7 +261,7 @@ def test_a_launcher_that_comes_later_is_not_waited_for(is_gradual, needed):
         "MPIJob", "m", {"Launcher": 1, "Worker": 2}, level=RACK, is_gradual=is_gradual
     )
     key = claim_of(mpi_pods("m", 2, RACK)[0]).gang
-    assert declared(key, record) == Declared(3, "spec of MPIJob m", needed)
+    assert declared(key, record) == (3, "spec of MPIJob m", needed, False)
 
 
 def test_an_owner_of_another_api_group_is_somebody_else():
@@ -263,7 +285,7 @@ def every_pod():
 
 @pytest.mark.parametrize("made", every_pod(), ids=lambda made: made.name)
 def test_only_pods_that_ask_for_topology_are_members(made):
-    assert dialects.read(msgspec.structs.replace(made, annotations={})) is None
+    assert DIALECTS.claim(msgspec.structs.replace(made, annotations={})) is None
 
 
 @pytest.mark.parametrize("made", every_pod(), ids=lambda made: made.name)
@@ -274,61 +296,10 @@ def test_a_groups_name_wins_over_whoever_made_the_pod(made):
 
 @pytest.mark.parametrize("made", every_pod(), ids=lambda made: made.name)
 def test_every_label_that_is_read_is_kept(made):
-    assert all(dialects.is_kept(key) for key in (*made.labels, *made.annotations))
+    assert all(DIALECTS.keeps(key) for key in (*made.labels, *made.annotations))
 
 
-@pytest.mark.parametrize("kind", OWNER_KINDS)
+@pytest.mark.parametrize("kind", [kind.kind for kind in KINDS])
 def test_every_workload_that_is_watched_has_a_say_in_some_gang(kind):
-    assert list(dialects.keys_of(workload(kind, "w", {"": 1})))
-
-
-@pytest.mark.parametrize(
-    ("annotations", "number"),
-    [
-        pytest.param({kueue.INDEX_OFFSET: "1"}, Number(3, offset=1), id="offset"),
-        pytest.param({}, Number(3), id="none"),
-    ],
-)
-def test_an_offset_says_where_numbers_begin(annotations, number):
-    labels = {COMPLETION_INDEX: "3"}
-    made = pod(
-        "p", owner=job_owner("j"), labels=labels, annotations={REQUIRED: RACK, **annotations}
-    )
-    assert claim_of(made).number == number
-
-
-@pytest.mark.parametrize("offset", ["-1", "x", "1.5"])
-def test_an_offset_that_is_none_is_a_mistake(offset):
-    claim = dialects.read(pod("p", annotations={REQUIRED: RACK, kueue.INDEX_OFFSET: offset}))
-    assert isinstance(claim, Mistake)
-    assert f"{kueue.INDEX_OFFSET}: must be a whole number from 0, got {offset!r}" in claim.sentence
-
-
-def test_a_role_hash_names_the_pod_set_of_a_group():
-    annotations = {GROUP: "g", TOTAL: "2", kueue.ROLE_HASH: "1a2b3c4d"}
-    assert claim_of(pod("p", annotations=annotations)).pod_set == "1a2b3c4d"
-
-
-@pytest.mark.parametrize(
-    ("annotations", "said"),
-    [
-        pytest.param({kueue.POD_SET_GROUP: ""}, "must have 1 to 256 characters", id="empty"),
-        pytest.param({kueue.POD_SET_GROUP: "g" * 257}, "got 257", id="too_long"),
-        pytest.param({kueue.POD_SET_GROUP: "17"}, "must not be a number, got '17'", id="number"),
-        pytest.param(
-            {kueue.POD_SET_GROUP: "g", kueue.SLICE_SIZE: "2", kueue.SLICE_LEVEL: RACK},
-            "may not be set beside slices",
-            id="slices",
-        ),
-    ],
-)
-def test_a_pod_set_group_that_cannot_be_meant(annotations, said):
-    claim = dialects.read(pod("p", annotations={REQUIRED: RACK, **annotations}))
-    assert isinstance(claim, Mistake)
-    assert said in claim.sentence
-
-
-def test_a_pod_set_group_needs_a_level():
-    claim = dialects.read(pod("p", annotations={kueue.POD_SET_GROUP: "g"}))
-    assert isinstance(claim, Mistake)
-    assert "may not be set without" in claim.sentence
+    assert kind in DIALECTS.kinds
+    assert list(DIALECTS.keys_of(workload(kind, "w", {"": 1})))

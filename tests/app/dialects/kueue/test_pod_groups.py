@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 
-from app import dialects
-from app.dialects import life
-from app.dialects.kueue import WrongAnnotation
-from app.dialects.membership import ORDINARY_LIFE, Declared, GangKey, Life, Membership, Mistake
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import Claim, GangKey, LeafSpec, Said
+from app.kube.core.objects import PodRecord
 from tests.records import (
     BLOCK,
     GPU,
@@ -32,7 +32,7 @@ SPARES = "corral.dev/spare-pods"
 FLAGS = {
     PREFIX + "retriable-in-group": "is_retriable",
     PREFIX + "pod-group-serving": "is_serving",
-    PREFIX + "pod-group-fast-admission": "is_fast",
+    PREFIX + "pod-group-fast-admission": "reserves_all",
 }
 
 
@@ -61,17 +61,33 @@ def two_sets(workers=3, shape=None):
     ]
 
 
-def claim_of(member):
-    claim = dialects.read(member)
-    assert isinstance(claim, Membership), claim
+def claim_of(member: PodRecord) -> Claim:
+    claim = DIALECTS.claim(member)
+    assert claim is not None
+    assert claim.flaw == ""
     return claim
+
+
+def flaw_of(member: PodRecord) -> str:
+    claim = DIALECTS.claim(member)
+    assert claim is not None
+    assert claim.flaw != ""
+    return claim.flaw
+
+
+def leaves_of(member: PodRecord) -> tuple[LeafSpec, ...]:
+    """The pod sets that a driver declares."""
+    return claim_of(member).said.leaves
 
 
 # -- flags ---------------------------------------------------------------------------------------
 
 
 def test_a_pod_that_says_nothing_lives_as_a_job_does():
-    assert life.life(pod("p", annotations=group("g", 2))) is ORDINARY_LIFE
+    size = f"annotation {TOTAL}"
+    assert claim_of(pod("p", annotations=group("g", 2))).said == Said(pods=2, where=size)
+    lives = {"is_retriable": True, "is_serving": False, "reserves_all": False, "spares": 0}
+    assert {each.name: each.default for each in fields(Said) if each.name in lives} == lives
 
 
 @pytest.mark.parametrize("key", FLAGS)
@@ -79,26 +95,30 @@ def test_a_pod_that_says_nothing_lives_as_a_job_does():
     ("text", "value"), [("true", True), ("false", False), ("True", True), ("0", False)]
 )
 def test_5_1_flags_are_booleans_as_go_spells_them(key, text, value):
-    found = life.life(pod("p", annotations={key: text}))
-    assert getattr(found, FLAGS[key]) is value
+    said = claim_of(pod("p", annotations={**group("g", 2), key: text})).said
+    assert getattr(said, FLAGS[key]) is value
 
 
 @pytest.mark.parametrize("key", FLAGS)
 @pytest.mark.parametrize("text", ["", "yes", "FALSCH", "2"])
 def test_5_1_a_flag_that_is_no_boolean_is_told_with_its_value(key, text):
-    claim = dialects.read(pod("p", annotations={**group("g", 2), key: text}))
-    assert isinstance(claim, Mistake)
-    assert claim.sentence == f"pod default/p: annotation {key}: must be a boolean, got {text!r}"
+    assert flaw_of(pod("p", annotations={**group("g", 2), key: text})) == (
+        f"pod default/p: metadata.annotations[{key}]: "
+        f'Invalid value: "{text}": must be a boolean value'
+    )
 
 
 def test_spare_pods_are_a_whole_number():
-    assert life.life(pod("p", annotations={SPARES: "2"})) == Life(spares=2)
+    said = claim_of(pod("p", annotations={**group("g", 2), SPARES: "2"})).said
+    assert said == Said(pods=2, where=f"annotation {TOTAL}", spares=2)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "two", "٣", "101", "1000000"])
 def test_spare_pods_that_are_no_whole_number_are_told_with_their_value(text):
-    with pytest.raises(WrongAnnotation, match="must be a whole number from 0 to 100, got"):
-        life.life(pod("p", annotations={SPARES: text}))
+    assert flaw_of(pod("p", annotations={**group("g", 2), SPARES: text})) == (
+        f"pod default/p: metadata.annotations[{SPARES}]: "
+        f'Invalid value: "{text}": must be a whole number from 0 to 100'
+    )
 
 
 # -- story 3: the driver declares its workers ----------------------------------------------------
@@ -107,7 +127,7 @@ def test_spare_pods_that_are_no_whole_number_are_told_with_their_value(text):
 def test_story_3_the_group_is_as_large_as_the_declared_sets_together():
     claim = claim_of(driver(two_sets(workers=10)))
     assert claim.gang == GangKey("default", "g", "group")
-    assert claim.declared == Declared(11, f"annotation {SETS}")
+    assert (claim.said.pods, claim.said.where) == (11, f"annotation {SETS}")
 
 
 YAML = f"""\
@@ -125,15 +145,15 @@ YAML = f"""\
 
 
 def test_story_3_yaml_means_what_json_means():
-    assert life.templates(driver(YAML))[1].like.request == ((("cpu", 1000), (GPU, 8), ("pods", 1)))
-    from_yaml, from_json = (life.templates(driver(sets))[1] for sets in (YAML, two_sets()))
-    assert (from_yaml.pod_set, from_yaml.pods) == (from_json.pod_set, from_json.pods)
+    assert leaves_of(driver(YAML))[1].like.request == ((("cpu", 1000), (GPU, 8), ("pods", 1)))
+    from_yaml, from_json = (leaves_of(driver(sets))[1] for sets in (YAML, two_sets()))
+    assert (from_yaml.name, from_yaml.pods) == (from_json.name, from_json.pods)
     assert from_yaml.like.request == from_json.like.request
 
 
 def test_story_3_the_keps_own_spelling_of_requests_is_understood():
     short = template({"name": "worker", "requests": {"cpu": "250m"}})
-    found = life.templates(driver(two_sets(shape=short)))[1]
+    found = leaves_of(driver(two_sets(shape=short)))[1]
     assert found.like.request == (("cpu", 250), ("pods", 1))
 
 
@@ -153,46 +173,43 @@ AS_PRINTED = """\
 
 
 def test_story_3_the_text_printed_in_the_kep_is_no_yaml_and_the_line_is_told():
-    with pytest.raises(WrongAnnotation, match="neither JSON nor YAML, line 6: "):
-        life.templates(driver(AS_PRINTED))
+    assert "neither JSON nor YAML, line 6: " in flaw_of(driver(AS_PRINTED))
 
 
 @pytest.mark.parametrize("empty", [{}, {"template": {}}, {"template": None}])
 def test_story_3_a_template_left_empty_is_like_the_driver_itself(empty):
     member = driver([{"name": "all", "count": 4, **empty}], **{REQUIRED: RACK})
-    (found,) = life.templates(member)
+    (found,) = leaves_of(member)
     assert found.like is member
     assert found.constraint == Constraint(required=RACK)
 
 
 def test_story_3_a_template_without_topology_annotations_takes_the_drivers():
     annotations = {REQUIRED: RACK, SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
-    found = life.templates(driver(two_sets(workers=4), **annotations))[1]
+    found = leaves_of(driver(two_sets(workers=4), **annotations))[1]
     assert found.constraint == Constraint(required=RACK)
     assert found.slices == (Slice(2, RACK),)
 
 
 def test_story_3_a_template_with_topology_annotations_keeps_its_own():
     own = {"metadata": {"annotations": {PREFERRED: BLOCK}}, **template(container(cpu="1"))}
-    found = life.templates(driver(two_sets(shape=own), **{REQUIRED: RACK}))[1]
+    found = leaves_of(driver(two_sets(shape=own), **{REQUIRED: RACK}))[1]
     assert found.constraint == Constraint(preferred=BLOCK)
 
 
 def test_story_3_a_template_says_where_its_pods_may_run():
     shape = template(container(cpu="1"), nodeSelector={"pool": "gpu"})
-    assert life.templates(driver(two_sets(shape=shape)))[1].like.shape.selector == (
-        ("pool", "gpu"),
-    )
+    assert leaves_of(driver(two_sets(shape=shape)))[1].like.shape.selector == (("pool", "gpu"),)
 
 
 def test_story_3_the_driver_is_of_the_set_without_a_template():
     sets = list(reversed(two_sets()))
-    assert claim_of(driver(sets)).pod_set == "driver"
+    assert claim_of(driver(sets)).leaf == "driver"
 
 
 def test_story_3_where_every_set_has_a_template_the_driver_is_of_the_first():
     sets = [{**each, "template": template(container(cpu="1"))} for each in two_sets()]
-    assert claim_of(driver(sets)).pod_set == "driver"
+    assert claim_of(driver(sets)).leaf == "driver"
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
@@ -200,14 +217,15 @@ def test_story_3_a_worker_names_its_set_and_no_size(where):
     said = {"labels": {GROUP: "g"}, "annotations": {}}
     said[where] = {**said[where], ROLE: "workers"}
     claim = claim_of(pod("w0", labels=said["labels"], annotations=said["annotations"]))
-    assert claim.pod_set == "workers"
-    assert claim.declared is None
+    assert claim.leaf == "workers"
+    assert claim.said.pods is None
 
 
 def test_a_member_that_names_neither_size_nor_set_is_told_what_is_missing():
-    claim = dialects.read(pod("w0", labels={GROUP: "g"}))
-    assert isinstance(claim, Mistake)
-    assert f"annotation {TOTAL}: must be set beside {GROUP}" in claim.sentence
+    assert flaw_of(pod("w0", labels={GROUP: "g"})) == (
+        f"pod default/w0: metadata.annotations[{TOTAL}]: Required value: "
+        f"both the '{TOTAL}' annotation and the '{GROUP}' label should be set"
+    )
 
 
 # -- story 3: what cannot be meant ---------------------------------------------------------------
@@ -242,7 +260,7 @@ def one(**changes):
         ),
         pytest.param(
             one(template={"metadata": {"annotations": {REQUIRED: "no key"}}}),
-            "'no key'",
+            'Invalid value: "no key": must be the key of a node label',
             id="no_level",
         ),
         pytest.param("- name: w\n  count: ]", "line 2: ", id="broken_yaml"),
@@ -262,11 +280,12 @@ def one(**changes):
     ],
 )
 def test_pod_group_sets_that_cannot_be_meant_name_pod_annotation_and_reason(text, said):
-    claim = dialects.read(driver(text))
-    assert isinstance(claim, Mistake)
-    assert claim.sentence.startswith(f"pod default/driver: annotation {SETS}: ")
-    assert said in claim.sentence
-    assert len(claim.sentence) < 512
+    flaw = flaw_of(driver(text))
+    shown = json.dumps(text if len(text) <= 256 else f"{text[:256]}…", ensure_ascii=False)
+    where = f"pod default/driver: metadata.annotations[{SETS}]: Invalid value: {shown}: "
+    assert flaw.startswith(where)
+    assert said in flaw.removeprefix(where)
+    assert len(flaw) < 1024
 
 
 def laughs(levels):
@@ -302,6 +321,4 @@ HOSTILE = [
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_pod_group_sets_are_a_mistake_and_no_crash(text):
-    claim = dialects.read(driver(text))
-    assert isinstance(claim, Mistake)
-    assert len(claim.sentence) < 512
+    assert len(flaw_of(driver(text))) < 1024

@@ -1,4 +1,4 @@
-"""Workloads that are no Jobs: how many pods, from which templates, and whether all at once.
+"""Workloads: how many pods, from which templates, and whether all at once.
 
 The documents are as their APIs write them, cut to what matters.
 """
@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
+from app.dialects.registry import DIALECTS
+from app.dialects.workloads import Template, WorkloadRecord
+from app.dialects.workloads.job import decode_job
+from app.dialects.workloads.job_set import decode_job_set
+from app.dialects.workloads.kubeflow import decode_training_job
+from app.dialects.workloads.leader_worker_set import MOST_GANGS, decode_leader_worker_set
+from app.dialects.workloads.stateful_set import decode_stateful_set
 from app.errors import DecodeError
-from app.kube.core.decode_workloads import (
-    MOST_GANGS,
-    decode_job_set,
-    decode_leader_worker_set,
-    decode_stateful_set,
-    decode_training_job,
-)
-from app.kube.core.objects import JobRecord, Replicas
-from app.kube.watch.reflector import training_jobs
 
 METADATA = {
     "namespace": "team",
@@ -38,30 +36,50 @@ def ours(key: str) -> bool:
     return key == "ours"
 
 
-def record_of(decode: Any, spec: object, **status: object) -> JobRecord:
+def record_of(decode: Any, spec: object, **status: object) -> WorkloadRecord:
     document = {"metadata": METADATA, "spec": spec, "status": status}
-    record: JobRecord = decode(json.dumps(document).encode(), ours)
+    record: WorkloadRecord = decode(json.dumps(document).encode(), ours)
     return record
 
 
 def test_what_all_workloads_have_in_common():
     record = record_of(decode_stateful_set, {"replicas": 3, "template": TEMPLATE})
-    assert record == JobRecord(
+    assert record == WorkloadRecord(
+        kind="StatefulSet",
         namespace="team",
         name="w",
         uid="u",
-        parallelism=3,
-        completions=None,
+        version="5",
+        annotations={"ours": "a"},
+        labels={"ours": "l"},
+        owner=None,
+        templates=(Template("", 3, OURS),),
         succeeded=0,
+        completions=None,
         is_suspended=False,
         is_finished=False,
-        annotations={"ours": "a"},
-        owner=None,
-        version="5",
-        kind="StatefulSet",
-        labels={"ours": "l"},
-        replicas=(Replicas("", 3, OURS),),
         is_gradual=True,
+    )
+    assert record.pods == 3
+
+
+def test_a_job_keeps_the_size_of_its_gang():
+    spec = {"completions": 8, "suspend": True, "template": TEMPLATE}
+    conditions = [{"type": "Failed", "status": "True"}]
+    assert record_of(decode_job, spec, succeeded=2, conditions=conditions) == WorkloadRecord(
+        kind="Job",
+        namespace="team",
+        name="w",
+        uid="u",
+        version="5",
+        annotations={"ours": "a"},
+        labels={"ours": "l"},
+        owner=None,
+        templates=(Template("", 1, OURS),),
+        succeeded=2,
+        completions=8,
+        is_suspended=True,
+        is_finished=True,
     )
 
 
@@ -78,7 +96,7 @@ def test_what_all_workloads_have_in_common():
 )
 def test_a_stateful_set(spec, pods, is_gradual):
     record = record_of(decode_stateful_set, spec)
-    assert (record.parallelism, record.is_gradual) == (pods, is_gradual)
+    assert (record.pods, record.is_gradual) == (pods, is_gradual)
 
 
 def replicated(name: str, replicas: int | None, **job: object) -> dict[str, object]:
@@ -95,12 +113,12 @@ def test_a_job_set_has_the_pods_of_all_its_jobs():
         ],
     }
     record = record_of(decode_job_set, spec, restarts=2)
-    assert record.replicas == (
-        Replicas("driver", 1, OURS),
-        Replicas("workers", 8, OURS),
-        Replicas("few", 3, OURS),
+    assert record.templates == (
+        Template("driver", 1, OURS),
+        Template("workers", 8, OURS),
+        Template("few", 3, OURS),
     )
-    assert (record.parallelism, record.restarts) == (12, 2)
+    assert (record.pods, record.restarts) == (12, 2)
     assert (record.is_suspended, record.is_gradual, record.is_finished) == (True, False, False)
 
 
@@ -128,21 +146,21 @@ def test_a_job_set_that_makes_some_jobs_later(spec, is_gradual):
     [
         pytest.param(
             {"size": 4, "workerTemplate": TEMPLATE},
-            (Replicas("worker", 4, OURS),),
+            (Template("worker", 4, OURS),),
             id="one_template",
         ),
         pytest.param(
             {"size": 4, "workerTemplate": TEMPLATE, "leaderTemplate": {"metadata": {}}},
-            (Replicas("leader", 1, {}), Replicas("worker", 3, OURS)),
+            (Template("leader", 1, {}), Template("worker", 3, OURS)),
             id="leader_of_its_own",
         ),
-        pytest.param({}, (Replicas("worker", 1, {}),), id="defaults"),
+        pytest.param({}, (Template("worker", 1, {}),), id="defaults"),
     ],
 )
 def test_each_group_of_a_leader_worker_set(template, replicas):
     record = record_of(decode_leader_worker_set, {"leaderWorkerTemplate": template, "replicas": 2})
-    assert record.replicas == replicas
-    assert record.parallelism == sum(part.pods for part in replicas)
+    assert record.templates == replicas
+    assert record.pods == sum(part.pods for part in replicas)
     assert (record.gangs, record.is_gradual) == (2, False)
 
 
@@ -177,8 +195,8 @@ def test_a_training_job_has_pods_by_replica_type(kind, field):
     spec = {field: parts, "runPolicy": {"suspend": True}}
     record = record_of(partial(decode_training_job, kind=kind), spec, **status)
     assert record.kind == kind
-    assert record.replicas == (Replicas("Master", 1, OURS), Replicas("Worker", 3, {}))
-    assert (record.parallelism, record.succeeded, record.is_gradual) == (4, 1, False)
+    assert record.templates == (Template("Master", 1, OURS), Template("Worker", 3, {}))
+    assert (record.pods, record.succeeded, record.is_gradual) == (4, 1, False)
     assert record.is_suspended
     assert record.is_finished
 
@@ -197,7 +215,9 @@ def test_a_wrong_field_names_the_workload_and_the_field():
 
 
 def test_every_training_job_is_watched_where_its_operator_serves_it():
-    paths = {resource.kind: resource.path for resource in training_jobs(ours)}
+    watched = [each for each in DIALECTS.resources(ours) if "/kubeflow.org/" in each.path]
+    paths = {resource.kind: resource.path for resource in watched}
+    assert len(paths) == 6
     assert paths["PyTorchJob"] == "/apis/kubeflow.org/v1/pytorchjobs"
     assert paths["MPIJob"] == "/apis/kubeflow.org/v2beta1/mpijobs"
-    assert all(resource.is_optional for resource in training_jobs(ours))
+    assert all(resource.is_optional for resource in watched)

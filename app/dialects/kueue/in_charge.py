@@ -1,13 +1,13 @@
 """Whether Kueue has taken charge of a pod: Corral keeps its hands off it then.
 
-Source: kueue.md 5.1 and 5.2.
+Source: kueue pkg/controller/jobs/pod/pod_webhook.go and pkg/controller/constants (v0.16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.dialects.kueue import PREFIX
+from app.dialects.kueue.annotations import PREFIX
 
 # What Kueue's own webhook and controllers leave on a pod they have taken charge of.
 MANAGED = PREFIX + "managed"

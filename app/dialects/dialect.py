@@ -1,0 +1,112 @@
+"""What every vocabulary does: the interface behind `registry.DIALECTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from app.dialects.spec import (
+    Claim,
+    Flaw,
+    GangKey,
+    GangSpec,
+    GangView,
+    Said,
+    StatusPatch,
+    TopologySpec,
+)
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+
+Strings = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetClaim:
+    """One template of an object that makes pods."""
+
+    path: str
+    """Of its metadata in the object."""
+    annotations: Strings
+    pods: int | None
+    """None: not known."""
+    is_grouped: bool = True
+    """Whether the object has all pod sets of the workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateOwner:
+    """An object that makes pods."""
+
+    group: str
+    kind: str
+    annotations: Strings
+    pod_sets: tuple[PodSetClaim, ...]
+
+
+class Dialect:
+    """One vocabulary. What a method says here is what a vocabulary does that leaves it out.
+
+    Methods are pure. `sources` are those of the keys of its gangs; no other dialect has them.
+    """
+
+    sources: ClassVar[frozenset[str]] = frozenset()
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        """What to watch; labels and annotations only as far as `keep` says."""
+        return ()
+
+    def keeps(self, key: str) -> bool:
+        """Whether a pod's label or annotation with this key is worth its memory."""
+        return False
+
+    def claim(self, pod: PodRecord) -> Claim | None:
+        """Where the pod belongs; None: this vocabulary says nothing of it."""
+        return None
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        """The gangs that an object has a say in."""
+        return ()
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+    ) -> GangSpec | None:
+        """What a gang is; None if that is not known yet.
+
+        `objects` are those with a say in it; `said` is what its live pods say, the ones that run
+        first, and `ended` what its failed pods said.
+        """
+        return None
+
+    def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
+        """The topologies that an object declares."""
+        return ()
+
+    def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
+        """Where objects of a kind keep the templates of their pods, if their rules are known."""
+        return ()
+
+    def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
+        """Every rule that a pod breaks, or a template of so many pods; None: not known."""
+        return iter(())
+
+    def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+        """Every rule that the templates of one object break together."""
+        return iter(())
+
+    def change(self, before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
+        """Every rule that a change of a pod breaks."""
+        return iter(())
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        """What this vocabulary expects to be written back; None: nothing, or it stands there."""
+        return None

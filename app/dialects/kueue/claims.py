@@ -1,0 +1,181 @@
+"""What one pod says in Kueue's vocabulary, read once.
+
+| a pod with a topology annotation | its gang                                          |
+|----------------------------------|---------------------------------------------------|
+| in a pod group                   | the group                                         |
+| of a workload that is known      | that of the workload (`app.dialects.workloads`)   |
+| any other                        | it alone                                          |
+
+The first row that holds counts. Groups need no annotation. A pod that breaks a rule belongs to its
+gang and cannot join it; the first rule that it breaks is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from app.dialects.kueue import annotations as topology
+from app.dialects.kueue import driver_sets, group_rules, pod_groups, rules
+from app.dialects.kueue.annotations import INDEX_OFFSET, ROLE_HASH, Strings
+from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
+from app.dialects.spec import Claim, Flaw, GangKey, Index, LeafSpec, Said
+from app.dialects.workloads import KINDS, Place
+from app.kube.core.objects import PodRecord
+
+ALONE = "a pod of no group and no Job"
+MOST_CACHED_TEXT = 2_048  # characters of annotations; longer ones are read anew for each pod
+
+_PLACES = tuple(dict.fromkeys(kind.place for kind in KINDS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the annotations of a template mean, or the first rule they break."""
+
+    said: Said
+    offset: int = 0
+    flaw: Flaw | None = None
+
+
+def claim(pod: PodRecord) -> Claim | None:
+    """Where the pod belongs; None for an ordinary pod."""
+    names = pod_groups.group_names(pod.labels, pod.annotations)
+    if len(names) == 1 and names[0]:
+        return _of_group(pod, names[0])
+    if names or pod_groups.TOTAL_COUNT in pod.annotations:
+        return _alone(pod)  # of which group is not known; the rules say so
+    if not topology.asks_for_topology(pod.annotations):
+        return None
+    place = _place(pod)
+    return _alone(pod) if place is None else _of_workload(pod, place)
+
+
+def _place(pod: PodRecord) -> Place | None:
+    """The pod's place in the gang of its owner."""
+    return next((place for place_of in _PLACES if (place := place_of(pod))), None)
+
+
+def _of_group(pod: PodRecord, group: str) -> Claim:
+    key = GangKey(pod.namespace, group, "group")
+    read, flaw, leaves = _read(pod)
+    if flaw is not None:
+        return Claim(key, flaw=_told(pod, str(flaw)))
+    said = _with_size(pod, read.said, leaves)
+    leaf = pod_groups.role(pod, leaves) or pod.annotations.get(ROLE_HASH, "")
+    return Claim(key, leaf, _shifted(pod_groups.index(pod), read.offset), said)
+
+
+def _with_size(pod: PodRecord, said: Said, leaves: tuple[LeafSpec, ...]) -> Said:
+    """What a pod of a group says, its size included; a driver's workers leave that to it."""
+    if leaves:
+        where = f"annotation {driver_sets.SETS}"
+        pods = sum(leaf.pods for leaf in leaves)
+        return replace(said, pods=pods, where=where, leaves=leaves)
+    total = pod.annotations.get(pod_groups.TOTAL_COUNT)
+    if total is None:
+        return said
+    return _sized(said, int(total), f"annotation {pod_groups.TOTAL_COUNT}")
+
+
+@lru_cache(maxsize=4_096)
+def _sized(said: Said, pods: int, where: str) -> Said:
+    return replace(said, pods=pods, where=where)
+
+
+def _of_workload(pod: PodRecord, place: Place) -> Claim:
+    read, flaw, _ = _read(pod)
+    flaw = flaw or place.flaw
+    if flaw is not None:
+        return Claim(place.gang, flaw=_told(pod, str(flaw)))
+    said = read.said if place.pods is None else _sized(read.said, place.pods, place.where)
+    return Claim(place.gang, place.leaf, _shifted(place.index, read.offset), said)
+
+
+def _alone(pod: PodRecord) -> Claim:
+    key = GangKey(pod.namespace, pod.name, "pod", pod.uid)
+    read, flaw, _ = _read(pod)
+    if flaw is not None:
+        return Claim(key, flaw=_told(pod, str(flaw)))
+    return Claim(key, said=_sized(read.said, 1, ALONE))
+
+
+def _shifted(index: Index | None, offset: int) -> Index | None:
+    return replace(index, offset=offset) if index is not None and offset else index
+
+
+def _told(pod: PodRecord, problem: str) -> str:
+    return f"pod {pod.namespace}/{pod.name}: {problem}"
+
+
+# -- annotations ---------------------------------------------------------------------------------
+
+
+def _read(pod: PodRecord) -> tuple[_Read, Flaw | None, tuple[LeafSpec, ...]]:
+    """What the pod's annotations mean, the first rule it breaks, the pod sets it declares."""
+    annotations = pod.annotations
+    items = tuple(annotations.items())
+    is_short = sum(len(value) for _, value in items) <= MOST_CACHED_TEXT
+    read = _cached(items) if is_short else _of_annotations(annotations)
+    flaw = read.flaw or _first(group_rules.flaws(pod.labels, annotations))
+    leaves: tuple[LeafSpec, ...] = ()
+    if flaw is None and driver_sets.SETS in annotations:
+        try:
+            leaves = driver_sets.pod_sets(pod)
+        except BadValue as error:
+            flaw = _sets_flaw(annotations, str(error))
+    return read, flaw, leaves
+
+
+def _sets_flaw(annotations: Strings, problem: str) -> Flaw:
+    return invalid(annotation(driver_sets.SETS), annotations[driver_sets.SETS], problem)
+
+
+@lru_cache(maxsize=4_096)  # the pods of a template share one, and so do the events of a pod
+def _cached(items: tuple[tuple[str, str], ...]) -> _Read:
+    return _of_annotations(dict(items))
+
+
+def _of_annotations(annotations: Strings) -> _Read:
+    flaw = _first(rules.pod_set_flaws(annotations, None))
+    if flaw is not None:
+        return _Read(Said(), flaw=flaw)
+    flag = {key: boolean(annotations.get(key, "")) for key in pod_groups.FLAGS}
+    said = Said(
+        topology.constraint(annotations),
+        topology.slices(annotations),
+        annotations.get(topology.POD_SET_GROUP, ""),
+        is_retriable=flag[pod_groups.RETRIABLE] is not False,
+        is_serving=flag[pod_groups.SERVING] is True,
+        reserves_all=flag[pod_groups.FAST] is True,
+        spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
+    )
+    return _Read(said, whole_number(annotations.get(INDEX_OFFSET)) or 0)
+
+
+def _first(flaws: Iterator[Flaw]) -> Flaw | None:
+    return next((flaw for flaw in flaws if flaw.is_fatal), None)
+
+
+def all_flaws(pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
+    """Every rule that one pod, or one template of so many pods, breaks; None: not known."""
+    is_readable = True
+    for flaw in (
+        *rules.pod_set_flaws(pod.annotations, pods),
+        *group_rules.flaws(pod.labels, pod.annotations),
+    ):
+        is_readable = is_readable and not flaw.is_fatal
+        yield flaw
+    if not is_readable:
+        return
+    asks = topology.asks_for_topology(pod.annotations)
+    is_grouped = bool(pod_groups.group_names(pod.labels, pod.annotations))
+    if driver_sets.SETS in pod.annotations and (asks or is_grouped):
+        try:
+            driver_sets.pod_sets(pod)
+        except BadValue as error:
+            yield _sets_flaw(pod.annotations, str(error))
+    place = _place(pod) if pod.name and asks else None
+    if place is not None and place.flaw is not None:
+        yield place.flaw

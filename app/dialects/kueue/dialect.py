@@ -1,0 +1,130 @@
+"""Kueue's vocabulary as a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from app.dialects import corral, workloads
+from app.dialects.dialect import Dialect, PodSetClaim, TemplateOwner
+from app.dialects.kueue import annotations as keys
+from app.dialects.kueue import (
+    claims,
+    group_rules,
+    in_charge,
+    pod_groups,
+    rules,
+    topology,
+)
+from app.dialects.spec import (
+    Claim,
+    Flaw,
+    GangKey,
+    GangSpec,
+    GroupSpec,
+    LeafSpec,
+    Lifecycle,
+    Said,
+    TopologySpec,
+)
+from app.dialects.workloads import TemplatePlace, WorkloadRecord
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+
+_BY_SOURCE = {kind.source: kind for kind in workloads.KINDS}
+_KEYS_OF = tuple(dict.fromkeys(kind.keys for kind in workloads.KINDS))
+_KEPT = frozenset(
+    (
+        *keys.KEPT,
+        *pod_groups.KEPT,
+        *in_charge.KEPT,
+        *corral.KEPT,
+        *(key for kind in workloads.KINDS for key in kind.kept),
+    )
+)
+_TEMPLATES = {(kind.group, kind.kind): kind.templates for kind in workloads.KINDS}
+
+
+class KueueDialect(Dialect):
+    """Topology annotations and pod groups, on every kind of workload."""
+
+    sources: ClassVar[frozenset[str]] = frozenset(("group", "pod", *_BY_SOURCE))
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        return (topology.RESOURCE, *(kind.resource(keep) for kind in workloads.KINDS))
+
+    def keeps(self, key: str) -> bool:
+        return key in _KEPT
+
+    def claim(self, pod: PodRecord) -> Claim | None:
+        return claims.claim(pod)
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, WorkloadRecord):
+            for keys_of in _KEYS_OF:
+                yield from keys_of(record)
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+    ) -> GangSpec | None:
+        spec = _declared(key, objects) or _as_said(key, said, ended)
+        return None if spec is None else _with_lifecycle(spec, said)
+
+    def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
+        return topology.specs_of(record)
+
+    def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
+        return _TEMPLATES.get((group, kind), ())
+
+    def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
+        return claims.all_flaws(pod, pods)
+
+    def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+        return rules.together(owner)
+
+    def change(self, before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
+        return group_rules.change(before, after)
+
+
+def _declared(key: GangKey, objects: Collection[ObjectRecord]) -> GangSpec | None:
+    """What the gang's workload declares; it knows better than its pods."""
+    kind = _BY_SOURCE.get(key.source)
+    if kind is None:
+        return None
+    owners = [record for record in objects if isinstance(record, WorkloadRecord)]
+    return kind.spec(key, owners, keys.asks_for_topology)
+
+
+def _as_said(key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+    """What the pods themselves say of their gang: the first that says how many there are."""
+    is_live = any(each.pods is not None for each in said)
+    first = next((each for each in (said if is_live else ended) if each.pods is not None), None)
+    if first is None or first.pods is None:
+        return None
+    return GangSpec(
+        key,
+        GroupSpec(key.name, first.leaves or (LeafSpec("", first.pods),)),
+        first.where,
+        # A driver that lives starts alone: its workers are made once it runs.
+        starts_with=0 if is_live and first.leaves else None,
+        lifecycle=Lifecycle(counts_succeeded=True),
+    )
+
+
+def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
+    """The spec with what live pods say of the time when pods end, taken together."""
+    lifecycle = Lifecycle(
+        is_serving=any(each.is_serving for each in said),
+        counts_succeeded=spec.lifecycle.counts_succeeded,
+        spares=max((each.spares for each in said), default=0),
+    )
+    reserves_all = spec.reserves_all or any(each.reserves_all for each in said)
+    if lifecycle == spec.lifecycle and reserves_all == spec.reserves_all:
+        return spec
+    return replace(spec, lifecycle=lifecycle, reserves_all=reserves_all)

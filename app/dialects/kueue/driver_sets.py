@@ -1,0 +1,151 @@
+"""The pod sets that a driver declares before their pods exist.
+
+Source: KEP-976 "Groups of pods where driver generates workers".
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+import yaml
+
+from app.dialects.kueue import annotations as topology
+from app.dialects.kueue.annotations import MOST_PODS, PREFIX
+from app.dialects.kueue.rules import pod_set_flaws
+from app.dialects.rules import BadValue
+from app.dialects.spec import LeafSpec
+from app.errors import DecodeError
+from app.kube.core.decode import decode_pod
+from app.kube.core.objects import PodRecord
+
+SETS = PREFIX + "pod-group-sets"
+MOST_SETS = 18  # roles of one pod group, as in Kueue
+MOST_NESTED = 100  # of a template; a pod's own fields nest a dozen deep
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C, where there is one
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+
+
+class _Set(msgspec.Struct, frozen=True):
+    name: str
+    count: int
+    template: dict[str, object] | None = None
+
+
+_SETS = msgspec.json.Decoder(tuple[_Set, ...])
+
+
+def pod_sets(pod: PodRecord) -> tuple[LeafSpec, ...]:
+    """The pod sets that a driver declares before their pods exist.
+
+    Of JSON and YAML alike; a set without a template is one of pods like the driver itself.
+    Raises: BadValue naming the set and the field.
+    """
+    text = pod.annotations.get(SETS)
+    if text is None:
+        return ()
+    sets = _sets(text)
+    if isinstance(sets, str):
+        raise BadValue(sets[:200])
+    if not 1 <= len(sets) <= MOST_SETS:
+        raise BadValue(f"must have 1 to {MOST_SETS} sets")
+    if len({each.name for each in sets}) < len(sets):
+        raise BadValue("two sets have the same name")
+    found = tuple(_leaf(pod, each) for each in sets)
+    pods = sum(leaf.pods for leaf in found)
+    if pods > MOST_PODS:
+        raise BadValue(f"must have at most {MOST_PODS} pods together, got {pods}")
+    return found
+
+
+@lru_cache(maxsize=64)  # of one gang every pod is read, and YAML takes its time
+def _sets(text: str) -> tuple[_Set, ...] | str:
+    """The sets as they are written, or what is wrong with the text."""
+    try:
+        return _SETS.decode(text)
+    except msgspec.ValidationError as error:
+        return str(error)
+    except (ValueError, RecursionError):  # no JSON: perhaps YAML
+        pass
+    try:
+        return _SETS.decode(msgspec.json.encode(_plain_yaml(text)))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        return f"neither JSON nor YAML, line {line}: {error.problem}"
+    except msgspec.ValidationError as error:
+        return str(error)
+    # What looks like a date or a number in YAML need not be one; keys need not be texts.
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        return f"neither JSON nor YAML: {(str(error).splitlines() or [''])[0]}"
+
+
+def _plain_yaml(text: str) -> object:
+    """What a YAML text says that has no more to it than JSON has.
+
+    An alias can stand for ten others, and so on: such a text is small and its meaning is not.
+    Raises: yaml.YAMLError, ValueError.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None):
+            raise ValueError("aliases and tags are not allowed")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_NESTED:
+            raise ValueError(f"nested deeper than {MOST_NESTED}")
+    return yaml.load(text, Loader=_LOADER)  # a safe loader
+
+
+def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
+    where = f"set {declared.name[:63]!r}"
+    if not _NAME.fullmatch(declared.name):
+        raise BadValue(f"{where}: the name must be a DNS label")
+    if not 1 <= declared.count <= MOST_PODS:
+        raise BadValue(
+            f"{where}: count must be a whole number from 1 to {MOST_PODS}, got {declared.count}"
+        )
+    like = pod
+    if declared.template:
+        like = _like(where, declared.template, pod)
+    return LeafSpec(
+        declared.name,
+        declared.count,
+        topology.constraint(like.annotations),
+        topology.slices(like.annotations),
+        like=like,
+    )
+
+
+def _like(where: str, template: dict[str, object], driver: PodRecord) -> PodRecord:
+    """A pod of a set with a template, which says as its driver does where it says nothing."""
+    try:
+        like = decode_pod(msgspec.json.encode(_with_resources(template)), _is_topology)
+    except DecodeError as error:
+        raise BadValue(f"{where}: template: {error}") from error
+    if like.problem:
+        raise BadValue(f"{where}: template: {like.problem}")
+    if not any(key in like.annotations for key in (*topology.MODES, *topology.SLICES)):
+        return msgspec.structs.replace(like, annotations=driver.annotations)
+    for flaw in pod_set_flaws(like.annotations, None):
+        raise BadValue(f"{where}: template: {flaw}")
+    return like
+
+
+def _with_resources(template: dict[str, object]) -> dict[str, object]:
+    """The template with the KEP's own short form, requests outside of resources, spelled out."""
+    spec = template.get("spec")
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(containers, list):
+        return template
+    spelled = [
+        {**each, "resources": {"requests": each["requests"]}}
+        if isinstance(each, dict) and "requests" in each and "resources" not in each
+        else each
+        for each in containers
+    ]
+    return {**template, "spec": {**spec, "containers": spelled}}
+
+
+def _is_topology(key: str) -> bool:
+    return key in topology.MODES or key in topology.SLICES

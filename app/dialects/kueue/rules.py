@@ -1,0 +1,209 @@
+"""What Kueue's topology annotations must say: rules, and nothing else.
+
+    pod_set_flaws(annotations, pods)   of one pod, or one template of so many pods
+    together(pod sets)                 of all templates of an object: leader and workers
+
+Each returns every rule that is broken, not only the first. Where Kueue has a text for a rule, ours
+says the same at the same field: users know it already.
+Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from app.dialects.dialect import PodSetClaim, TemplateOwner
+from app.dialects.kueue.annotations import (
+    INDEX_OFFSET,
+    LAYERS,
+    MODES,
+    MOST_LAYERS,
+    MOST_NAME,
+    MOST_PODS,
+    POD_SET_GROUP,
+    PREFERRED,
+    PREFIX,
+    REQUIRED,
+    SLICE_LAYERS,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    SLICES,
+    UNCONSTRAINED,
+    Strings,
+)
+from app.dialects.rules import (
+    annotation,
+    boolean,
+    forbidden,
+    invalid,
+    is_label_key,
+    required,
+    whole_number,
+)
+from app.dialects.spec import Flaw
+
+ELASTIC = PREFIX + "elastic-job"
+INT32 = 2**31 - 1
+_LABEL_KEY = "must be the key of a node label, such as topology.kubernetes.io/rack"
+_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+
+
+def pod_set_flaws(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
+    """The rules of one pod set. `pods` is how many it has, None where that is not known."""
+    modes = [key for key in MODES if key in annotations]
+    if len(modes) > 1:
+        named = ", ".join(f'"{key}"' for key in MODES)
+        yield Flaw(
+            "annotations",
+            "Invalid value",
+            f"must not contain more than one topology annotation: [{named}]",
+        )
+    for key in (REQUIRED, PREFERRED, SLICE_LEVEL):
+        if not is_label_key(annotations.get(key, "ok")):
+            yield invalid(annotation(key), annotations[key], _LABEL_KEY)
+    said = annotations.get(UNCONSTRAINED, "true")
+    if boolean(said) is None:
+        yield invalid(annotation(UNCONSTRAINED), said, "must be a boolean value")
+    yield from _pod_set_group(annotations)
+    yield from _offset(annotations)
+    yield from _slices(annotations, pods)
+    if SLICE_LAYERS in annotations:
+        yield from _layers(annotations, pods)
+
+
+def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+    """The rules of all templates of an object."""
+    if (owner.group, owner.kind) == ("batch", "Job") and owner.annotations.get(ELASTIC) == "true":
+        for claim in owner.pod_sets:
+            yield from ((claim, flaw) for flaw in _elastic(claim.annotations))
+    yield from _pod_set_groups([claim for claim in owner.pod_sets if claim.is_grouped])
+
+
+def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
+    """A pod set group is one leader and its workers, which ask for the same topology."""
+    groups: dict[str, list[PodSetClaim]] = {}
+    for claim in claims:
+        if POD_SET_GROUP in claim.annotations:
+            groups.setdefault(claim.annotations[POD_SET_GROUP], []).append(claim)
+    field = annotation(POD_SET_GROUP)
+    for name, members in groups.items():
+        if len(members) != 2:
+            text = f"can only define groups of exactly 2 pod sets, got: {len(members)} pod set(s)"
+            yield from ((member, invalid(field, name, text)) for member in members)
+            continue
+        sizes = [member.pods for member in members]
+        if None not in sizes and 1 not in sizes:
+            text = (
+                "can only define groups where at least one pod set has only 1 replica, "
+                f"got: {sizes[0]} replica(s) and {sizes[1]} replica(s) in the group"
+            )
+            yield from ((member, invalid(field, name, text)) for member in members)
+        if _levels(members[0]) != _levels(members[1]):
+            for member, other in (members, members[::-1]):
+                text = (
+                    f"must specify '{REQUIRED}' or '{PREFERRED}' topology "
+                    f"consistent with '{other.path}.annotations' in group '{name}'"
+                )
+                yield member, Flaw("annotations", "Invalid value", text)
+
+
+def _elastic(annotations: Strings) -> Iterator[Flaw]:
+    """The template of an elastic Job may not ask for one domain."""
+    for key in (REQUIRED, PREFERRED):
+        if key in annotations:
+            yield forbidden(annotation(key), f"may not be set when '{ELASTIC}' is 'true'")
+
+
+def _levels(claim: PodSetClaim) -> tuple[str | None, str | None]:
+    return claim.annotations.get(REQUIRED), claim.annotations.get(PREFERRED)
+
+
+def _pod_set_group(annotations: Strings) -> Iterator[Flaw]:
+    name = annotations.get(POD_SET_GROUP)
+    if name is None:
+        return
+    field = annotation(POD_SET_GROUP)
+    if name.isascii() and name.isdecimal():
+        yield invalid(field, name, "must not be a number")
+    elif not 1 <= len(name) <= MOST_NAME:
+        yield invalid(field, name, f"must have 1 to {MOST_NAME} characters")
+    for key in SLICES:
+        if key in annotations:
+            yield forbidden(field, f"may not be set when '{key}' is specified")
+    if REQUIRED not in annotations and PREFERRED not in annotations:
+        neither = f"neither '{PREFERRED}' nor '{REQUIRED}'"
+        yield forbidden(field, f"may not be set when {neither} is specified")
+
+
+def _offset(annotations: Strings) -> Iterator[Flaw]:
+    text = annotations.get(INDEX_OFFSET)
+    if text is None:
+        return
+    if whole_number(text) is None:
+        yield invalid(annotation(INDEX_OFFSET), text, "must be a non-negative integer")
+
+
+def _slices(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
+    level, text = (annotations.get(key) for key in (SLICE_LEVEL, SLICE_SIZE))
+    field = annotation(SLICE_SIZE)
+    if text is None:
+        if level is not None:
+            yield required(field, f"must be set when '{SLICE_LEVEL}' is specified")
+        return
+    size = whole(text)
+    yield from size_flaws(field, text, size)
+    if size is not None and pods is not None and size > pods:
+        yield invalid(field, text, f"must not be greater than pod set count {pods}")
+    if level is None:
+        yield forbidden(field, f"may not be set when '{SLICE_LEVEL}' is not specified")
+
+
+def _layers(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
+    text, field = annotations[SLICE_LAYERS], annotation(SLICE_LAYERS)
+    for key in (SLICE_LEVEL, SLICE_SIZE):
+        if key in annotations:
+            yield forbidden(field, f"may not be set when '{key}' is specified")
+    try:
+        layers = LAYERS.decode(text)
+    except (ValueError, RecursionError) as error:
+        yield invalid(field, text, f"must be a valid JSON array: {error}")
+        return
+    if not 1 <= len(layers) <= MOST_LAYERS:
+        yield invalid(field, text, "topology constraints must contain between 1 and 3 entries")
+        return
+    levels = [layer.topology for layer in layers]
+    for index, layer in enumerate(layers):
+        if not is_label_key(layer.topology):
+            yield invalid(f"{field}[{index}].topology", layer.topology, _LABEL_KEY)
+        if layer.topology in levels[:index]:
+            also = f"also at index {levels.index(layer.topology)}"
+            yield Flaw(f"{field}[{index}].topology", "Duplicate value", also, layer.topology)
+        yield from _bounds(f"{field}[{index}].size", layer.size, layer.size)
+    for index, (above, below) in enumerate(pairwise(layers), start=1):
+        if below.size > 0 and above.size % below.size:
+            parent = f"must evenly divide the parent layer size {above.size}"
+            yield invalid(f"{field}[{index}].size", below.size, parent)
+    if pods is not None and layers[0].size > pods:
+        yield invalid(field, layers[0].size, f"must not be greater than pod set count {pods}")
+
+
+def size_flaws(field: str, text: str, size: int | None) -> Iterator[Flaw]:
+    """A number of pods: an int32 of at least 1, and no more than Corral takes for a gang."""
+    if size is None or abs(size) > INT32:
+        yield invalid(field, text, "must be a numeric value")
+    else:
+        yield from _bounds(field, text, size)
+
+
+def _bounds(field: str, value: str | int, size: int) -> Iterator[Flaw]:
+    if size < 1:
+        yield invalid(field, value, "must be greater than or equal to 1")
+    elif size > MOST_PODS:
+        yield invalid(field, value, f"must be less than or equal to {MOST_PODS}")
+
+
+def whole(text: str) -> int | None:
+    """The number in a decimal string, negative ones too; None for anything else."""
+    return int(text) if _WHOLE.fullmatch(text) else None

@@ -1,0 +1,73 @@
+"""Kueue's Topology objects: the levels of a cluster as its administrator names them.
+
+Source: kueue apis/kueue/v1beta2/topology_types.go (v0.16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.dialects.spec import TopologySpec
+from app.kube.core import wire
+from app.kube.core.decode import Json, decoded
+from app.kube.core.objects import ObjectRecord
+from app.kube.watch.resource import Resource
+
+KIND = "Topology"
+
+
+class TopologyRecord(ObjectRecord, frozen=True, gc=False):
+    """One Topology: level keys, widest first, as written (not validated)."""
+
+    levels: tuple[str, ...] = ()
+
+
+class _Level(wire.Wire):
+    node_label: wire.Text = None
+
+
+class _Spec(wire.Wire):
+    levels: list[_Level | None] | None = None
+
+
+class _Topology(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+
+
+_TOPOLOGY = msgspec.json.Decoder(_Topology)
+
+
+def decode_topology(raw: Json) -> TopologyRecord:
+    """Return the record of a kueue.x-k8s.io Topology.
+
+    Raises: DecodeError naming the topology and the field.
+    """
+    topology = decoded(_TOPOLOGY, raw, KIND)
+    metadata = topology.metadata or wire.Metadata()
+    levels = topology.spec.levels if topology.spec is not None else None
+    return TopologyRecord(
+        kind=KIND,
+        namespace="",
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        levels=tuple((level and level.node_label) or "" for level in levels or ()),
+    )
+
+
+def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
+    """The topology that an object declares, if it is one."""
+    if isinstance(record, TopologyRecord):
+        yield TopologySpec(record.name, record.levels)
+
+
+RESOURCE = Resource(
+    KIND,
+    "/apis/kueue.x-k8s.io/v1beta2/topologies",
+    TopologyRecord,
+    decode_topology,
+    is_optional=True,
+)

@@ -1,0 +1,89 @@
+"""The vocabularies that Corral reads: a new one is a folder here and a line in `DIALECTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.dialects import kueue
+from app.dialects.dialect import Dialect, PodSetClaim, TemplateOwner
+from app.dialects.spec import Claim, Flaw, GangKey, GangSpec, Said, TopologySpec
+from app.dialects.workloads import TemplatePlace
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource, nodes, pods
+
+
+@dataclass(frozen=True, slots=True)
+class Dialects:
+    """Several vocabularies as one: of a pod that two of them read, the first one's claim counts."""
+
+    each: tuple[Dialect, ...]
+
+    def resources(self, keep: Keep | None = None) -> tuple[Resource, ...]:
+        """What to watch: nodes, pods, and the objects of every vocabulary."""
+        keep = keep or self.keeps
+        own = (resource for dialect in self.each for resource in dialect.resources(keep))
+        return (nodes(), pods(keep), *own)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of what is watched."""
+        return tuple(resource.kind for resource in self.resources())
+
+    def keeps(self, key: str) -> bool:
+        """Whether a pod's label or annotation with this key is worth its memory."""
+        return any(dialect.keeps(key) for dialect in self.each)
+
+    def claim(self, pod: PodRecord) -> Claim | None:
+        """Where the pod belongs; None for an ordinary pod."""
+        for dialect in self.each:
+            claim = dialect.claim(pod)
+            if claim is not None:
+                return claim
+        return None
+
+    def keys_of(self, record: ObjectRecord) -> Iterator[GangKey]:
+        """The gangs that an object has a say in."""
+        for dialect in self.each:
+            yield from dialect.keys_of(record)
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+    ) -> GangSpec | None:
+        """What a gang is, as its own vocabulary reads it; see `Dialect.spec`."""
+        return self.of(key).spec(key, objects, said, ended)
+
+    def of(self, key: GangKey) -> Dialect:
+        """The vocabulary of a gang."""
+        return next(dialect for dialect in self.each if key.source in dialect.sources)
+
+    def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
+        """The topologies that an object declares."""
+        return [spec for dialect in self.each for spec in dialect.topologies(record)]
+
+    def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
+        """Where objects of a kind keep the templates of their pods; () where no rule is known."""
+        return next((found for each in self.each if (found := each.templates(group, kind))), ())
+
+    def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
+        """Every rule that a pod breaks, or a template of so many pods."""
+        for dialect in self.each:
+            yield from dialect.rules(pod, pods)
+
+    def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+        """Every rule that the templates of one object break together."""
+        for dialect in self.each:
+            yield from dialect.rules_together(owner)
+
+    def change(self, before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
+        """Every rule that a change of a pod breaks."""
+        for dialect in self.each:
+            yield from dialect.change(before, after)
+
+
+DIALECTS = Dialects((kueue.DIALECT,))

@@ -1,0 +1,225 @@
+"""What a gang is, in one vocabulary of our own; every dialect translates into these values.
+
+    objects ─┐                                GangSpec ── root: GroupSpec ── members ─┬─ LeafSpec
+             ├─▶ GangSpec: what the gang is               └─ constraint               └─ GroupSpec …
+    pods  ───┴─▶ Claim: where one pod belongs in it
+
+A claim is what one pod says: my gang, my leaf of its tree, my index. A spec is what the gang is as
+its objects say, or its pods where no object declares it. State and planner know these values and
+never a vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from app.kube.core.objects import PodRecord
+from topology.model.request import Constraint, Slice
+
+ANYWHERE = Constraint()
+
+
+@dataclass(frozen=True, slots=True)
+class GangKey:
+    """Names a gang. `epoch` tells a recreated owner of the same name from the earlier one."""
+
+    namespace: str
+    name: str
+    source: str
+    epoch: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Index:
+    """The number a controller gave a pod; `topology.pod_set.ranks.rank_of` makes a rank of it.
+
+    Source: kueue pkg/controller/tas/topology_ungater.go (v0.16), the index labels it reads.
+    """
+
+    index: int
+    """The pod's own number, within its part where there are parts."""
+    part: int = 0
+    """The sub-group it is numbered in (of a JobSet: which of the replicated Jobs)."""
+    parts: int = 0
+    """How many such sub-groups there are; 0: the pods are numbered throughout."""
+    offset: int = 0
+    """The number of the pod set's first pod: workers may count on from their leader."""
+    is_across: bool = False
+    """The gang's pods are numbered together, whichever leaf they belong to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSpec:
+    """Pods of a gang that are made from one template."""
+
+    name: str
+    """What claims call it; "": request and shape tell such pods apart."""
+    pods: int
+    constraint: Constraint | None = None
+    """None: each pod says it itself, in its claim."""
+    slices: tuple[Slice, ...] = ()
+    needed: int | None = None
+    """How many must be placed; None: all. The rest are placed where there is room."""
+    like: PodRecord | None = None
+    """What one of them will be like, where places are reserved before they exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Members that share a constraint."""
+
+    name: str
+    members: tuple[GroupSpec | LeafSpec, ...]
+    constraint: Constraint = ANYWHERE
+    needed: int | None = None
+    """How many members must be placed; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """How a gang lives on when pods end; the defaults are a Job's."""
+
+    is_serving: bool = False  # pods that succeed are missing, not done
+    counts_succeeded: bool = False  # pods that have succeeded are among those the spec counts
+    spares: int = 0  # placeholders beside those of the members
+
+
+@dataclass(frozen=True, slots=True)
+class GangSpec:
+    """What a gang is."""
+
+    key: GangKey
+    root: GroupSpec
+    where: str
+    """What says how many pods it has, for messages: "parallelism of Job train"."""
+    starts_with: int | None = None
+    """How many pods must exist before the first may start; None: all, 0: any that do.
+
+    Fewer where the rest are made only once those run: to wait for all is to wait for ever.
+    """
+    reserves_all: bool = False
+    """Placeholders are reserved for pods that do not exist yet, like those that do."""
+    topology: str | None = None
+    """The Topology it is placed on; None: the first that has its levels."""
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+
+    @property
+    def pods(self) -> int:
+        """How many pods the gang has."""
+        return sum(leaf.pods for leaf in self.leaves())
+
+    def leaves(self) -> Iterator[LeafSpec]:
+        """Every leaf, at any depth, in the order they are written."""
+        waiting: list[GroupSpec | LeafSpec] = [self.root]
+        while waiting:
+            member = waiting.pop()
+            if isinstance(member, LeafSpec):
+                yield member
+            else:
+                waiting.extend(reversed(member.members))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one pod says of its gang; the pods of a template share one object."""
+
+    constraint: Constraint = ANYWHERE
+    slices: tuple[Slice, ...] = ()
+    pod_set_group: str = ""
+    """Leaves that share this name are a leader and its workers."""
+    pods: int | None = None
+    """How many pods the gang has; None: the pod leaves that to others."""
+    where: str = ""
+    """Where the pod says that, for messages."""
+    leaves: tuple[LeafSpec, ...] = ()
+    """Every leaf of the gang, from a driver that will make the pods of the others."""
+    is_retriable: bool = True  # False: this pod's end is the end of its gang
+    is_serving: bool = False
+    reserves_all: bool = False
+    spares: int = 0
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Where one pod belongs. With a `flaw` it belongs to that gang and cannot join it."""
+
+    gang: GangKey
+    leaf: str = ""
+    index: Index | None = None
+    said: Said = NOTHING_SAID
+    flaw: str = ""
+
+
+MOST_SHOWN = 256  # characters of a value in a message; annotations may have 256 KiB
+
+FlawKind = Literal["Invalid value", "Required value", "Forbidden", "Duplicate value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One rule that an object's metadata breaks, in the words of Kubernetes' field errors."""
+
+    field: str
+    """Below metadata: "annotations[key]"."""
+    kind: FlawKind
+    text: str
+    value: str | int | None = None
+    """None: the field itself is it."""
+    is_fatal: bool = True
+    """False: the API server refuses the object, but a pod that exists is read without it."""
+
+    @property
+    def body(self) -> str:
+        """The text without the field."""
+        value = "" if self.value is None else f": {_shown(self.value)}"
+        return f"{self.kind}{value}: {self.text}"
+
+    def __str__(self) -> str:
+        return f"metadata.{self.field}: {self.body}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpec:
+    """A named topology as an object declares it: keys of node labels, widest first."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GangView:
+    """What a gang's vocabulary may say of it in a status."""
+
+    phase: Literal["gathering", "waiting", "placed", "binding", "running", "repairing", "done"]
+    pods: int  # members that live
+    bound: int
+    message: str  # why it waits; "" if it does not
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPatch:
+    """A merge patch for the status of one object."""
+
+    path: str  # of the object in the API
+    uid: str
+    status: dict[str, object]
+
+
+def _shown(value: str | int) -> str:
+    """A value as Go's %q and %d write it, cut where it is long."""
+    if isinstance(value, int):
+        return str(value)[:MOST_SHOWN]
+    cut = value if len(value) <= MOST_SHOWN else value[:MOST_SHOWN] + "…"
+    shown = msgspec.json.encode(cut.encode("utf-8", "replace").decode()).decode()
+    # Control characters take six each; the reason after the value must still be read.
+    return shown if len(shown) <= 2 * MOST_SHOWN else f'{shown[: 2 * MOST_SHOWN]}…"'

@@ -1,0 +1,127 @@
+"""Gangs that a batch/v1 Job owns: its pods start together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from app.dialects.rules import whole_number
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.workloads.kind import Asks, Place, WorkloadKind, gang_of
+from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core import wire
+from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.objects import Owner, PodRecord
+
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+SOURCE = "job"
+COUNTS = ("parallelism", "completions")  # fields of a Job's spec; the pods are the least of them
+
+
+class JobSpec(wire.Wire):
+    """The part of a Job's spec that counts."""
+
+    parallelism: wire.Int32 | None = None
+    completions: wire.Int32 | None = None
+    suspend: bool | None = None
+    template: msgspec.Raw = NULL
+
+
+class _Status(wire.Wire):
+    succeeded: wire.Int32 | None = None
+    conditions: list[wire.Condition | None] | None = None
+
+
+class _Job(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: JobSpec | None = None
+    status: _Status | None = None
+
+
+_JOB = msgspec.json.Decoder(_Job)
+
+
+def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
+    """Return the record of a batch/v1 Job.
+
+    Raises: DecodeError naming the job and the field.
+    """
+    job = decoded(_JOB, raw, "Job")
+    spec, status = job.spec or JobSpec(), job.status or _Status()
+    return record_of(
+        "Job",
+        job.metadata,
+        keep,
+        [template_of("", or_one(spec.parallelism), spec.template, keep)],
+        succeeded=status.succeeded or 0,
+        completions=spec.completions,
+        is_suspended=bool(spec.suspend),
+        is_finished=has_condition(status.conditions, "Complete", "Failed"),
+    )
+
+
+def place_of(pod: PodRecord) -> Place | None:
+    """The pod's place in the gang of its Job; None: no Job owns it."""
+    job = owning_job(pod)
+    if job is None:
+        return None
+    index = completion_index(pod)
+    key = GangKey(pod.namespace, job.name, SOURCE, job.uid)
+    return Place(key, None if index is None else Index(index))
+
+
+def owning_job(pod: PodRecord) -> Owner | None:
+    """The Job that controls this pod, if one does."""
+    owner = pod.owner
+    if owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/"):
+        return owner
+    return None
+
+
+def completion_index(pod: PodRecord) -> int | None:
+    """The pod's number in its Job: a label, and in older clusters only an annotation."""
+    for where in (pod.labels, pod.annotations):
+        index = whole_number(where.get(COMPLETION_INDEX))
+        if index is not None:
+            return index
+    return None
+
+
+def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
+    """The gang of the Job itself."""
+    if record.kind == "Job":
+        yield GangKey(record.namespace, record.name, SOURCE, record.uid)
+
+
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+    """What the Job declares."""
+    for record in owners:
+        return gang_of(
+            key, f"parallelism of Job {record.name}", [LeafSpec("", pods_at_once(record))]
+        )
+    return None
+
+
+def pods_at_once(record: WorkloadRecord) -> int:
+    """How many pods a Job runs at a time: its parallelism, capped by the completions left."""
+    if record.completions is None:
+        return record.pods
+    return min(record.pods, max(record.completions - record.succeeded, 0))
+
+
+JOB = WorkloadKind(
+    "Job",
+    "batch",
+    "v1",
+    decode_job,
+    place_of,
+    keys_of,
+    spec_of,
+    SOURCE,
+    # A Job that a JobSet made has one of its pod sets only.
+    (TemplatePlace("spec", "template", (COUNTS,), is_grouped=False),),
+    kept=(COMPLETION_INDEX,),
+    is_optional=False,
+)

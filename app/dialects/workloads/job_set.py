@@ -1,0 +1,217 @@
+"""Gangs that a JobSet owns: the pods of all its Jobs start together.
+
+Each replicated Job is one leaf.
+
+    JobSet ──replicatedJobs──▶ Job 0 … Job r-1 of each ──▶ pods 0 … p-1 of each Job
+
+Ranks go through the Jobs of one replicated Job in order. A JobSet that restarts deletes all its
+Jobs and makes new ones: that is another gang, told apart by the number of the attempt.
+
+Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) cannot be waited
+for: then the gang may start with the Jobs there are, and the later ones join it where it is.
+Source: labels as its controller writes them on Jobs and pods, jobset
+api/jobset/v1alpha2/jobset_types.go (v0.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from app.dialects.rules import whole_number
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.workloads import job
+from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
+from app.dialects.workloads.record import (
+    Template,
+    WorkloadRecord,
+    or_one,
+    record_of,
+    template_of,
+)
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core import wire
+from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.objects import PodRecord
+
+PREFIX = "jobset.sigs.k8s.io/"
+NAME = PREFIX + "jobset-name"
+UID = PREFIX + "jobset-uid"
+RESTART = PREFIX + "restart-attempt"
+REPLICATED_JOB = PREFIX + "replicatedjob-name"
+REPLICAS = PREFIX + "replicatedjob-replicas"  # Jobs of the same replicated Job
+GLOBAL_REPLICAS = PREFIX + "global-replicas"  # Jobs of the whole JobSet
+JOB_INDEX = PREFIX + "job-index"  # of the Job in its replicated Job
+SOURCE = "jobset"
+
+
+class _JobTemplate(wire.Wire):
+    spec: job.JobSpec | None = None
+
+
+class _ReplicatedJob(wire.Wire):
+    name: wire.Text = None
+    replicas: wire.Int32 | None = None
+    template: _JobTemplate | None = None
+    depends_on: list[msgspec.Raw] | None = None
+
+
+class _StartupPolicy(wire.Wire):
+    startup_policy_order: wire.Text = None
+
+
+class _Spec(wire.Wire):
+    replicated_jobs: list[_ReplicatedJob | None] | None = None
+    startup_policy: _StartupPolicy | None = None
+    suspend: bool | None = None
+
+
+class _Status(wire.Wire):
+    restarts: wire.Int32 | None = None
+    conditions: list[wire.Condition | None] | None = None
+
+
+class _JobSet(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_JOB_SET = msgspec.json.Decoder(_JobSet)
+
+
+def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
+    """Return the record of a jobset.x-k8s.io JobSet.
+
+    Raises: DecodeError naming the object and the field.
+    """
+    found = decoded(_JOB_SET, raw, "JobSet")
+    spec, status = found.spec or _Spec(), found.status or _Status()
+    parts = [part for part in spec.replicated_jobs or () if part is not None]
+    order = spec.startup_policy and spec.startup_policy.startup_policy_order
+    is_gradual = order == "InOrder" or any(part.depends_on for part in parts)
+    return record_of(
+        "JobSet",
+        found.metadata,
+        keep,
+        [_template(part, keep) for part in parts],
+        is_suspended=bool(spec.suspend),
+        is_finished=has_condition(status.conditions, "Completed", "Failed"),
+        restarts=status.restarts or 0,
+        is_gradual=is_gradual,
+    )
+
+
+def _template(part: _ReplicatedJob, keep: Keep) -> Template:
+    made = (part.template and part.template.spec) or job.JobSpec()
+    pods = or_one(made.parallelism)
+    if made.completions is not None:
+        pods = min(pods, made.completions)
+    return template_of(part.name or "", or_one(part.replicas) * pods, made.template, keep)
+
+
+def place_of(pod: PodRecord) -> Place | None:
+    """The pod's place in the gang of its JobSet; None: no JobSet made it."""
+    if NAME not in pod.labels or job.owning_job(pod) is None:
+        return None
+    return Place(_key(pod), _index(pod), pod.labels.get(REPLICATED_JOB, ""))
+
+
+def _key(made: PodRecord | WorkloadRecord) -> GangKey:
+    epoch = f"{made.labels.get(UID, '')}/{made.labels.get(RESTART, '0')}"
+    return GangKey(made.namespace, made.labels[NAME], SOURCE, epoch)
+
+
+def _index(pod: PodRecord) -> Index | None:
+    index = job.completion_index(pod)
+    part = whole_number(pod.labels.get(JOB_INDEX))
+    parts = whole_number(pod.labels.get(REPLICAS))
+    if index is None or part is None or not parts:
+        return None
+    return Index(index, part, parts)
+
+
+def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
+    """The gang of the JobSet this is, or of the one that made this Job."""
+    if record.kind == "JobSet":
+        for uid in (record.uid, ""):  # its older versions do not write their uid on pods
+            epoch = f"{uid}/{record.restarts}"
+            yield GangKey(record.namespace, record.name, SOURCE, epoch)
+    elif NAME in record.labels and record.owner is not None and record.owner.kind == "JobSet":
+        yield _key(record)
+
+
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+    """What the Jobs of a JobSet declare together, once all that can be there are."""
+    made = [record for record in owners if record.kind == "Job"]
+    whole = next((record for record in owners if record.kind == "JobSet"), None)
+    expected = max((_jobs_of_all(each) for each in made), default=0)
+    if not made or not expected:
+        return None
+    members = [each for each in made if any(asks(part.annotations) for part in each.templates)]
+    there = _leaves_there(members or made)
+    if len(made) >= expected:
+        return gang_of(key, f"parallelism of all Jobs of JobSet {key.name}", there)
+    if whole is None or not whole.is_gradual or not _are_whole(made):
+        return None
+    pods_there = sum(leaf.pods for leaf in there)
+    return gang_of(
+        key,
+        f"spec of JobSet {key.name}",
+        [*there, *_leaves_to_come(whole, there, asks)],
+        starts_with=pods_there,
+    )
+
+
+def _leaves_there(made: Collection[WorkloadRecord]) -> list[LeafSpec]:
+    """A leaf for each replicated Job whose Jobs exist."""
+    pods: dict[str, int] = {}
+    for each in made:
+        name = each.labels.get(REPLICATED_JOB, "")
+        pods[name] = pods.get(name, 0) + job.pods_at_once(each)
+    return [LeafSpec(name, count) for name, count in pods.items()]
+
+
+def _leaves_to_come(
+    whole: WorkloadRecord, there: Collection[LeafSpec], asks: Asks
+) -> Iterator[LeafSpec]:
+    """A leaf for each replicated Job that is made only once others run."""
+    names = {leaf.name for leaf in there}
+    for template in asking(whole, asks):
+        if template.name not in names and template.pods:
+            yield LeafSpec(template.name, template.pods, like=template.like)
+
+
+def _jobs_of_all(made: WorkloadRecord) -> int:
+    return whole_number(made.labels.get(GLOBAL_REPLICAS)) or 0
+
+
+def _are_whole(made: Collection[WorkloadRecord]) -> bool:
+    """Whether every replicated Job that has begun has all its Jobs."""
+    names = [each.labels.get(REPLICATED_JOB) for each in made]
+    return all(
+        names.count(each.labels.get(REPLICATED_JOB))
+        >= (whole_number(each.labels.get(REPLICAS)) or 0)
+        for each in made
+    )
+
+
+JOB_SET = WorkloadKind(
+    "JobSet",
+    "jobset.x-k8s.io",
+    "v1alpha2",
+    decode_job_set,
+    place_of,
+    keys_of,
+    spec_of,
+    SOURCE,
+    (
+        TemplatePlace(
+            "spec.replicatedJobs[*]",
+            "template.spec.template",
+            (("replicas",), tuple(f"template.spec.{field}" for field in job.COUNTS)),
+        ),
+    ),
+    kept=(NAME, UID, RESTART, REPLICATED_JOB, REPLICAS, GLOBAL_REPLICAS, JOB_INDEX),
+)

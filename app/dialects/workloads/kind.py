@@ -1,0 +1,90 @@
+"""What Corral knows of one kind of workload; `app.dialects.workloads.KINDS` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from app.dialects.spec import Flaw, GangKey, GangSpec, GroupSpec, Index, LeafSpec
+from app.dialects.workloads.record import Template, WorkloadRecord
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core.decode import Json, Keep
+from app.kube.core.objects import PodRecord
+from app.kube.watch.resource import Resource
+
+Asks = Callable[[Mapping[str, str]], bool]
+"""Whether annotations of a template ask for a topology, in whatever vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod belongs by its owner."""
+
+    gang: GangKey
+    index: Index | None = None
+    leaf: str = ""
+    pods: int | None = None
+    """How many pods the gang has, where they say it themselves."""
+    where: str = ""
+    """Where they say it, for messages."""
+    flaw: Flaw | None = None
+    """What is wrong with how the pod says where it belongs."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadKind:
+    """One kind: where its objects are, how they are read, which gangs follow from them."""
+
+    kind: str
+    group: str
+    version: str
+    decode: Callable[[Json, Keep], WorkloadRecord]
+    place: Callable[[PodRecord], Place | None]
+    """The pod's place in the gang of its owner; None: the pod is of another kind."""
+    keys: Callable[[WorkloadRecord], Iterator[GangKey]]
+    """The gangs that an object of any kind has a say in by way of this one."""
+    spec: Callable[[GangKey, Collection[WorkloadRecord], Asks], GangSpec | None]
+    """What a gang of this kind's `source` is; None if that is not known yet."""
+    source: str
+    """Of the keys of its gangs."""
+    templates: tuple[TemplatePlace, ...]
+    kept: tuple[str, ...] = ()
+    """Labels and annotations of pods that tell where they belong."""
+    is_optional: bool = True
+
+    @property
+    def path(self) -> str:
+        """Where the API server lists its objects."""
+        return f"/apis/{self.group}/{self.version}/{self.kind.lower()}s"
+
+    def resource(self, keep: Keep) -> Resource:
+        """What to watch."""
+        return Resource(
+            self.kind,
+            self.path,
+            WorkloadRecord,
+            lambda raw: self.decode(raw, keep),
+            self.is_optional,
+        )
+
+
+def asking(record: WorkloadRecord, asks: Asks) -> tuple[Template, ...]:
+    """The templates whose pods are members: those that ask for a topology.
+
+    All of them where none does: then something adds the annotations to the pods themselves.
+    """
+    found = tuple(each for each in record.templates if asks(each.annotations))
+    return found or record.templates
+
+
+def gang_of(
+    key: GangKey,
+    where: str,
+    leaves: Iterable[LeafSpec],
+    *,
+    starts_with: int | None = None,
+    reserves_all: bool = False,
+) -> GangSpec:
+    """The spec of a gang of these leaves."""
+    root = GroupSpec(key.name, tuple(leaves))
+    return GangSpec(key, root, where, starts_with=starts_with, reserves_all=reserves_all)

@@ -1,0 +1,183 @@
+"""Gangs of Kubeflow's training operator and MPI operator: one per job, a leaf per replica type.
+
+The launcher of an MPIJob is the pod of a batch Job that the MPIJob makes: it is a member like the
+workers, as in Kueue, if its template asks for a topology. With `runLauncherAsWorker` it has number
+0 and the workers count on from it. A launcher that is made only once the workers run
+(`WaitForWorkersReady`) is not waited for, but joins them later.
+Source: labels as the two operators write them, training-operator pkg/apis/kubeflow.org/v1 (v1.9)
+and mpi-operator pkg/apis/kubeflow/v2beta1 (v0.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+import msgspec
+
+from app.dialects.rules import whole_number
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.workloads import job
+from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
+from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core import wire
+from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.objects import PodRecord
+
+PREFIX = "training.kubeflow.org/"
+JOB_NAME = PREFIX + "job-name"
+REPLICA_TYPE = PREFIX + "replica-type"
+REPLICA_INDEX = PREFIX + "replica-index"
+OPERATOR = PREFIX + "operator-name"
+JOB_ROLE = PREFIX + "job-role"  # the MPI operator writes this one instead of the replica type
+MPI = "MPIJob"
+MPI_OPERATOR = "mpi-operator"
+LAUNCHER = "Launcher"
+FIELDS = {  # kind -> the prefix of its field of replica specs, and its version
+    "PyTorchJob": ("pytorch", "v1"),
+    "TFJob": ("tf", "v1"),
+    "XGBoostJob": ("xgb", "v1"),
+    "PaddleJob": ("paddle", "v1"),
+    "JAXJob": ("jax", "v1"),
+    MPI: ("mpi", "v2beta1"),
+}
+
+
+class _ReplicaSpec(wire.Wire):
+    replicas: wire.Int32 | None = None
+    template: msgspec.Raw = NULL
+
+
+_ReplicaSpecs = dict[str, _ReplicaSpec | None] | None
+
+
+class _RunPolicy(wire.Wire):
+    suspend: bool | None = None
+
+
+class _Spec(wire.Wire):
+    """The spec of any of the kinds; each has one of the maps, by replica type."""
+
+    pytorch_replica_specs: _ReplicaSpecs = None
+    tf_replica_specs: _ReplicaSpecs = None
+    xgb_replica_specs: _ReplicaSpecs = None
+    paddle_replica_specs: _ReplicaSpecs = None
+    jax_replica_specs: _ReplicaSpecs = None
+    mpi_replica_specs: _ReplicaSpecs = None
+    run_policy: _RunPolicy | None = None
+    launcher_creation_policy: wire.Text = None
+
+
+class _ReplicaStatus(wire.Wire):
+    succeeded: wire.Int32 | None = None
+
+
+class _Status(wire.Wire):
+    replica_statuses: dict[str, _ReplicaStatus | None] | None = None
+    conditions: list[wire.Condition | None] | None = None
+
+
+class _TrainingJob(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_TRAINING_JOB = msgspec.json.Decoder(_TrainingJob)
+
+
+def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
+    """Return the record of one of Kubeflow's jobs: a PyTorchJob, an MPIJob and so on.
+
+    Raises: DecodeError naming the object and the field.
+    """
+    found = decoded(_TRAINING_JOB, raw, kind)
+    spec, status = found.spec or _Spec(), found.status or _Status()
+    maps = (getattr(spec, f"{prefix}_replica_specs") for prefix, _ in FIELDS.values())
+    ended = (status.replica_statuses or {}).values()
+    return record_of(
+        kind,
+        found.metadata,
+        keep,
+        [
+            template_of(name, or_one(part.replicas), part.template, keep)
+            for parts in maps
+            for name, part in (parts or {}).items()
+            if part is not None
+        ],
+        succeeded=sum(part.succeeded or 0 for part in ended if part is not None),
+        is_suspended=bool(spec.run_policy and spec.run_policy.suspend),
+        is_finished=has_condition(status.conditions, "Succeeded", "Failed"),
+        is_gradual=spec.launcher_creation_policy == "WaitForWorkersReady",
+    )
+
+
+def place_of(pod: PodRecord) -> Place | None:
+    """The pod's place in the gang of its job; None: neither operator made it."""
+    key = _key_of(pod)
+    if key is None:
+        return None
+    index = whole_number(pod.labels.get(REPLICA_INDEX))
+    is_across = key.source == MPI.lower()
+    return Place(
+        key,
+        None if index is None else Index(index, is_across=is_across),
+        pod.labels.get(REPLICA_TYPE, pod.labels.get(JOB_ROLE, "")),
+    )
+
+
+def _key_of(pod: PodRecord) -> GangKey | None:
+    owner = pod.owner
+    if owner is None:
+        return None
+    if owner.kind in FIELDS and owner.api_version.startswith("kubeflow.org/"):
+        return _key(pod.namespace, owner.name, owner.kind, owner.uid)
+    name = pod.labels.get(JOB_NAME)
+    is_launcher = pod.labels.get(OPERATOR) == MPI_OPERATOR and job.owning_job(pod) is not None
+    return _key(pod.namespace, name, MPI, "") if name and is_launcher else None
+
+
+def _key(namespace: str, name: str, kind: str, uid: str) -> GangKey:
+    # A launcher does not know the uid of its MPIJob, only that of its Job.
+    return GangKey(namespace, name, kind.lower(), "" if kind == MPI else uid)
+
+
+def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
+    """The gang of one of Kubeflow's jobs."""
+    if record.kind in FIELDS:
+        yield _key(record.namespace, record.name, record.kind, record.uid)
+
+
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+    """What the job declares: all pods of the types that ask for a topology, less those done."""
+    for record in owners:
+        templates = asking(record, asks)
+        members = sum(part.pods for part in templates)
+        workers = sum(part.pods for part in templates if part.name != LAUNCHER)
+        left = max(members - record.succeeded, 0)
+        return gang_of(
+            key,
+            f"spec of {record.kind} {record.name}",
+            [LeafSpec("", left)],
+            starts_with=workers if record.is_gradual and 0 < workers < members else None,
+        )
+    return None
+
+
+def _kind(kind: str, prefix: str, version: str) -> WorkloadKind:
+    return WorkloadKind(
+        kind,
+        "kubeflow.org",
+        version,
+        partial(decode_training_job, kind=kind),
+        place_of,
+        keys_of,
+        spec_of,
+        kind.lower(),
+        (TemplatePlace(f"spec.{prefix}ReplicaSpecs[*]", "template", (("replicas",),)),),
+        kept=(JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, OPERATOR, JOB_ROLE),
+    )
+
+
+KINDS = tuple(_kind(kind, *fields) for kind, fields in FIELDS.items())

@@ -1,0 +1,163 @@
+"""Gangs that a LeaderWorkerSet owns: each of its groups, a leader and its workers, is one.
+
+The leader has number 0, workers count on from 1. A leader with a template of its own is a leaf of
+its own as soon as it requests other resources or nodes; `podset-group-name` keeps the two
+together, as in Kueue. The pods say how large a group is; the LeaderWorkerSet corrects them where a
+template asks for no topology, since its pods are then no members.
+
+Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
+placement) cannot be waited for: the leader starts alone. If they are like it, it reserves their
+places as well.
+Source: labels as its controller and webhook write them, lws
+api/leaderworkerset/v1/leaderworkerset_types.go (v0.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from app.dialects.rules import annotation, whole_number
+from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec
+from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
+from app.dialects.workloads.record import (
+    NULL,
+    WorkloadRecord,
+    is_there,
+    or_one,
+    record_of,
+    template_of,
+)
+from app.dialects.workloads.templates import TemplatePlace
+from app.kube.core import wire
+from app.kube.core.decode import Json, Keep, decoded
+from app.kube.core.objects import PodRecord
+
+PREFIX = "leaderworkerset.sigs.k8s.io/"
+NAME = PREFIX + "name"
+GROUP_INDEX = PREFIX + "group-index"
+WORKER_INDEX = PREFIX + "worker-index"
+SIZE = PREFIX + "size"
+EXCLUSIVE = PREFIX + "exclusive-topology"
+SOURCE = "leaderworkerset"
+MOST_GANGS = 10_000  # of one LeaderWorkerSet; each has a key of its own
+
+
+class _Template(wire.Wire):
+    size: wire.Int32 | None = None
+    leader_template: msgspec.Raw = NULL
+    worker_template: msgspec.Raw = NULL
+
+
+class _RollingUpdate(wire.Wire):
+    max_surge: int | str | None = None
+
+
+class _RolloutStrategy(wire.Wire):
+    rolling_update_configuration: _RollingUpdate | None = None
+
+
+class _Spec(wire.Wire):
+    replicas: wire.Int32 | None = None
+    leader_worker_template: _Template | None = None
+    startup_policy: wire.Text = None
+    rollout_strategy: _RolloutStrategy | None = None
+
+
+class _LeaderWorkerSet(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+
+
+_LEADER_WORKER_SET = msgspec.json.Decoder(_LeaderWorkerSet)
+
+
+def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
+    """Return the record of a leaderworkerset.x-k8s.io LeaderWorkerSet.
+
+    During a rolling update there may be more groups than it asks for: those it may have at most
+    are counted.
+    Raises: DecodeError naming the object and the field.
+    """
+    found = decoded(_LEADER_WORKER_SET, raw, "LeaderWorkerSet")
+    spec = found.spec or _Spec()
+    pods = spec.leader_worker_template or _Template()
+    size, groups = or_one(pods.size), or_one(spec.replicas)
+    rollout = spec.rollout_strategy and spec.rollout_strategy.rolling_update_configuration
+    surge = (rollout and rollout.max_surge) or 0
+    templates = [template_of("worker", size, pods.worker_template, keep)]
+    if is_there(pods.leader_template):
+        templates = [
+            template_of("leader", 1, pods.leader_template, keep),
+            template_of("worker", size - 1, pods.worker_template, keep),
+        ]
+    return record_of(
+        "LeaderWorkerSet",
+        found.metadata,
+        keep,
+        templates,
+        # A surge in percent is at most as many groups again.
+        gangs=min(groups + (surge if isinstance(surge, int) else groups), MOST_GANGS),
+        is_gradual=spec.startup_policy == "LeaderReady",
+    )
+
+
+def place_of(pod: PodRecord) -> Place | None:
+    """The pod's place in its group; None: no LeaderWorkerSet made it."""
+    name, group = pod.labels.get(NAME), pod.labels.get(GROUP_INDEX)
+    if not name or group is None:
+        return None
+    key, text = _key(pod.namespace, name, group), pod.annotations.get(SIZE)
+    size = whole_number(text)
+    if not size:
+        problem = "must be a whole number from 1"
+        return Place(key, flaw=Flaw(annotation(SIZE), "Invalid value", problem, text or ""))
+    index = whole_number(pod.labels.get(WORKER_INDEX))
+    return Place(
+        key,
+        None if index is None else Index(index, is_across=True),
+        pods=size,
+        where=f"annotation {SIZE}",
+    )
+
+
+def _key(namespace: str, name: str, group: str) -> GangKey:
+    return GangKey(namespace, f"{name}-{group}", SOURCE)
+
+
+def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
+    """The gangs of a LeaderWorkerSet: its groups."""
+    if record.kind == "LeaderWorkerSet":
+        for group in range(record.gangs):
+            yield _key(record.namespace, record.name, str(group))
+
+
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+    """What the LeaderWorkerSet declares of each of its groups."""
+    for record in owners:
+        leaves = [LeafSpec(each.name, each.pods) for each in asking(record, asks)]
+        where = f"spec of LeaderWorkerSet {record.name}"
+        if not record.is_gradual and EXCLUSIVE not in record.annotations:
+            return gang_of(key, where, leaves)
+        return gang_of(key, where, leaves, starts_with=1, reserves_all=len(record.templates) == 1)
+    return None
+
+
+LEADER_WORKER_SET = WorkloadKind(
+    "LeaderWorkerSet",
+    "leaderworkerset.x-k8s.io",
+    "v1",
+    decode_leader_worker_set,
+    place_of,
+    keys_of,
+    spec_of,
+    SOURCE,
+    (
+        TemplatePlace("spec.leaderWorkerTemplate", "leaderTemplate"),
+        TemplatePlace(
+            "spec.leaderWorkerTemplate", "workerTemplate", (("size",),), apart="leaderTemplate"
+        ),
+    ),
+    kept=(NAME, GROUP_INDEX, WORKER_INDEX, SIZE, EXCLUSIVE),
+)

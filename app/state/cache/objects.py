@@ -1,0 +1,46 @@
+"""The objects of the vocabularies, and which gangs they have a say in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import GangKey
+from app.kube.core.objects import ObjectRecord
+
+
+@dataclass(slots=True)
+class Objects:
+    """What the watch shows of them. `by_gang` has those of `by_uid` that have a say in a gang."""
+
+    dialects: Dialects
+    by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
+    by_gang: dict[GangKey, dict[str, ObjectRecord]] = field(default_factory=dict)
+
+    def of(self, key: GangKey) -> Collection[ObjectRecord]:
+        """The objects that have a say in a gang."""
+        return self.by_gang.get(key, {}).values()
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The uids of every object of a kind."""
+        return [uid for uid, record in self.by_uid.items() if record.kind == kind]
+
+    def put(self, record: ObjectRecord) -> Iterator[GangKey]:
+        """Learn what an object says now: the gangs that it concerns, none if it is known."""
+        if self.by_uid.get(record.uid) == record:
+            return
+        self.by_uid[record.uid] = record
+        for key in self.dialects.keys_of(record):
+            self.by_gang.setdefault(key, {})[record.uid] = record
+            yield key
+
+    def drop(self, uid: str) -> Iterator[GangKey]:
+        """Forget an object that is gone: the gangs that it concerned."""
+        record = self.by_uid.pop(uid, None)
+        for key in self.dialects.keys_of(record) if record else ():
+            of_gang = self.by_gang[key]
+            del of_gang[uid]
+            if not of_gang:
+                del self.by_gang[key]
+            yield key

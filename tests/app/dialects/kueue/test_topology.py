@@ -1,0 +1,30 @@
+"""Kueue's Topology objects."""
+
+from __future__ import annotations
+
+import json
+
+from app.dialects.kueue.topology import decode_topology
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import TopologySpec
+from tests.records import job, topology
+
+
+def test_a_topology_keeps_its_levels_in_order():
+    levels = [{"nodeLabel": "block"}, {"nodeLabel": "rack"}]
+    document = {
+        "metadata": {"name": "default", "uid": "uid-default", "resourceVersion": "1"},
+        "spec": {"levels": levels},
+    }
+    record = decode_topology(json.dumps(document).encode())
+    assert record == topology("default", "block", "rack")
+
+
+def test_a_topology_level_without_a_label_is_kept_in_its_place():
+    document = {"metadata": {"name": "default"}, "spec": {"levels": [{}, None]}}
+    assert decode_topology(json.dumps(document).encode()).levels == ("", "")
+
+
+def test_a_topology_object_declares_one_topology_and_other_objects_none():
+    assert list(DIALECTS.topologies(topology("t", "block"))) == [TopologySpec("t", ("block",))]
+    assert list(DIALECTS.topologies(job("j", 1))) == []
