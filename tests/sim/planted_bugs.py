@@ -57,25 +57,21 @@ PLANTED = (
     ),
     Planted(
         "app.state.lifecycle.permit.Permit.arrive",
-        Change(
-            "expression",
-            "len(gang.arrived) == gang.awaited and not gang.unplanned()",
-            becomes="True",
-        ),
+        Change("condition", "gang.has_started or gang.has_arrived", becomes="True"),
         "the first member at /bind starts without the others",
         is_quick=True,
     ),
     Planted(
         "app.state.lifecycle.permit.Permit.expire",
-        Change("condition", "now >= first + self.settings.gang_bind_seconds", becomes="False"),
+        Change("statement", "self._end_holds(gang, now)", becomes="pass"),
         "held /bind requests wait forever",
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.expire",
+        "app.state.lifecycle.permit.Permit._end_holds",
         Change(
             "expression",
-            "min(gang.arrived.values(), default=math.inf)",
-            becomes="min(gang.arrived.values(), default=math.inf) - self.settings.hold_seconds",
+            "now - self.settings.gang_bind_seconds",
+            becomes="now - self.settings.gang_bind_seconds / 2",
         ),
         "held /bind requests are refused too early",
     ),
@@ -266,8 +262,36 @@ PLANTED = (
     ),
     Planted(
         "app.state.lifecycle.permit.Permit.arrive",
-        Change("expression", "not gang.unplanned()", becomes="now > gang.complete_at + 9"),
+        Change(
+            "expression",
+            "gang.has_arrived",
+            becomes="(gang.has_arrived and now > gang.complete_at + 9)",
+        ),
         "the first attempt to bind a gang fails and a later one succeeds",
         is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Permit._end_holds",
+        Change(
+            "statement",
+            "del gang.at_bind[uid]",
+            becomes="gang.arrived.discard(gang.at_bind.pop(uid) and uid)",
+        ),
+        "a member's arrival is forgotten when its request was held for long enough",
+    ),
+    Planted(
+        "app.state.gang.gang.Gang.forget_plan_of",
+        Change(
+            "expression",
+            "(self.answered, self.arrived, self.posted)",
+            becomes="(self.answered, self.posted)",
+        ),
+        "a member's arrival outlives the reservation it was for",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.permit.Permit.arrive",
+        Change("condition", "uid not in gang.arrived", becomes="True"),
+        "a plan is kept forever as members that had arrived come again",
     ),
 )

@@ -26,7 +26,8 @@ def state_of(engine: Engine) -> dict[str, Any]:
             str(key) + key.epoch: (
                 gang.phase,
                 dict(gang.plan),
-                sorted(gang.arrived.items()),
+                sorted(gang.arrived),
+                sorted(gang.at_bind.items()),
                 sorted(gang.posted),
                 sorted(gang.answered),
                 sorted(gang.rejected.items()),

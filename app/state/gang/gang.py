@@ -1,6 +1,6 @@
 """Who waits for whom: what is known of one gang, and the life it leads.
 
-    GATHERING ──complete──▶ WAITING ──plan──▶ PLACED ──all at /bind──▶ BINDING ──▶ RUNNING ──▶ DONE
+    GATHERING ──complete──▶ WAITING ──plan──▶ PLACED ──all arrived──▶ BINDING ──▶ RUNNING ──▶ DONE
         ▲                      ▲  ▲             │                         │           │
         └──member lost─────────┘  └──plan lost──┘        member lost      ▼           │
                                                      REPAIRING ◀──────────┴───────────┘
@@ -30,7 +30,7 @@ class Phase(enum.Enum):
     GATHERING = "gathering"  # members are missing, gated, or contradict each other
     WAITING = "waiting"  # complete, but no plan
     PLACED = "placed"  # every member has a node and holds its capacity; nothing is bound
-    BINDING = "binding"  # the last member arrived at /bind: bindings are under way
+    BINDING = "binding"  # every member arrived at /bind once: bindings are under way
     RUNNING = "running"  # every live member is bound
     REPAIRING = "repairing"  # some members are bound, some live one has no plan
     DONE = "done"  # no live member is left
@@ -65,8 +65,9 @@ class Gang:
     """One gang's memory. Sets and dicts hold pod uids.
 
     Invariants: `plan` covers unbound live members and absent ones only, each held on its planned
-    node; `arrived` and `posted` are parts of `plan` and do not overlap; `misinformed` is a part of
-    `rejected`; `ungating` are members whose gate the watch still shows; `unheard` are members.
+    node; `arrived` and `posted` are parts of `plan`, `at_bind` is a part of `arrived` that does not
+    overlap with `posted`; `misinformed` is a part of `rejected`; `ungating` are members whose gate
+    the watch still shows; `unheard` are members.
     """
 
     key: GangKey
@@ -81,7 +82,8 @@ class Gang:
     ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     answered: set[str] = field(default_factory=set)  # pinned in /filter
-    arrived: dict[str, float] = field(default_factory=dict)  # held at /bind, since when
+    arrived: set[str] = field(default_factory=set)  # came to /bind once with this plan
+    at_bind: dict[str, float] = field(default_factory=dict)  # held there now, longest first: since
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
     unheard: set[str] = field(default_factory=set)  # planned in vain: nobody asked for them
     rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
@@ -157,9 +159,11 @@ class Gang:
         }
 
     @property
-    def awaited(self) -> int:
-        """Planned pods that can arrive at /bind, and so open the way for all."""
-        return sum(uid in self.members for uid in self.plan)
+    def has_arrived(self) -> bool:
+        """Whether every planned pod came to /bind once, and nobody who could be planned is not."""
+        if len(self.arrived) < len(self.plan) - len(self.placeholders):
+            return False  # not worth a look at all of them, which each arrival would take
+        return self.arrived >= self.plan.keys() - self.placeholders.keys() and not self.unplanned()
 
     def move_to(self, phase: Phase) -> bool:
         """Enter the phase; True if that is a change."""
@@ -174,8 +178,8 @@ class Gang:
         self.plan.pop(uid, None)
         self.domains.pop(uid, None)
         self.spots.pop(uid, None)
-        self.arrived.pop(uid, None)
-        for some in (self.answered, self.posted):
+        self.at_bind.pop(uid, None)
+        for some in (self.answered, self.arrived, self.posted):
             some.discard(uid)
 
 

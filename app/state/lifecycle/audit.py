@@ -100,8 +100,9 @@ def _gang(books: Books, ledger: Ledger, gang: Gang) -> Iterator[str]:
             yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
         if gang.plan and not gang.has_started and gang.unplanned():
             yield f"gang {gang.key}: only a part of it is planned"
-    arrived, posted = gang.arrived.keys(), gang.posted
-    if arrived & posted or not (arrived | posted) <= gang.plan.keys():
+    held, posted = gang.at_bind.keys(), gang.posted
+    is_apart = held <= gang.arrived and not held & posted
+    if not is_apart or not (gang.arrived | posted) <= gang.plan.keys():
         yield f"gang {gang.key}: members at /bind differ from planned ones"
     if not gang.misinformed.keys() <= gang.rejected.keys() <= gang.members.keys():
         yield f"gang {gang.key}: pods are remembered as told no that are no members"

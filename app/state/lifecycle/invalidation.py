@@ -5,6 +5,7 @@
     its taints or labels change               plans of members that it takes no more
     it shrinks, or somebody else takes room   plans on it, the youngest first, until it fits
 
+Of a gang that has started only the places on that node are lost, but for a move to another domain.
 What runs on the node is another matter: `repair.py`.
 """
 
@@ -29,7 +30,7 @@ class Invalidation:
     def lose_plans_on(self, node: str, why: str, now: float) -> None:
         """A node takes no pods any more, or is gone."""
         for gang in self._gangs_held_on(node):
-            self.ledger.lose_plan(gang, why, now)
+            self.ledger.lose_plan(gang, why, now, on=node)
 
     def lose_plans_around(self, node: str, now: float) -> None:
         """A node is in other domains now: so are those who have it, and who was to be with them."""
@@ -47,14 +48,15 @@ class Invalidation:
         for gang in self._gangs_held_on(node.name):
             planned = (uid for uid, on in gang.plan.items() if on == node.name)
             if not all(may_host(node, gang.member(uid).shape) for uid in planned):
-                self.ledger.lose_plan(gang, f"node {node.name} takes its pods no more", now)
+                why = f"node {node.name} takes its pods no more"
+                self.ledger.lose_plan(gang, why, now, on=node.name)
 
     def lose_overcommitted(self, node: str, now: float) -> None:
         """Somebody took what was held: give up plans there, the youngest first, until it fits."""
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
             if not self.books.is_overcommitted(node):
                 return
-            self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now)
+            self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now, on=node)
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
         ledger, held = self.ledger, self.books.held_on.get(node, {})

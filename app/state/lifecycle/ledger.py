@@ -228,7 +228,8 @@ class Ledger:
         if phase is Phase.GATHERING:
             self.voice.note_gathering(gang.key, now)
         _keep(self.plannable, gang.key, phase in PLANNABLE)
-        _keep(self.planned, gang.key, phase in (Phase.PLACED, Phase.BINDING))
+        is_planned = phase in (Phase.PLACED, Phase.BINDING)
+        _keep(self.planned, gang.key, is_planned or bool(gang.at_bind))
 
     # -- plans ---------------------------------------------------------------------------------
 
@@ -256,24 +257,30 @@ class Ledger:
     def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> bool:
         """Plan again what kube-scheduler has not been told yet, on the nodes it offers.
 
-        Members already pinned keep their node. False: the whole plan is lost.
+        Members already pinned keep their node. False: there is no place for the others, and unless
+        the gang has started the whole plan is lost.
         """
         again = gang.plan.keys() - gang.posted - (gang.answered - {member.pod.uid})
         for uid in sorted(again):
             self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
         if self._plan(gang, now, offer):
             return True
-        self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now)
+        self.lose_plan(gang, "kube-scheduler does not offer the planned nodes", now, on="")
         return False
 
-    def lose_plan(self, gang: Gang, why: str, now: float, *, losses: int = 1) -> None:
+    def lose_plan(
+        self, gang: Gang, why: str, now: float, *, losses: int = 1, on: str | None = None
+    ) -> None:
         """Give up what is not being bound yet: holds end, held /bind requests are refused.
 
-        `losses`: for how many the back-off counts this one.
+        `losses`: for how many the back-off counts this one. `on`: the only node whose places a gang
+        that has started gives up; the other members need no new ones.
         """
         sentence = messages.plan_lost(gang.key, why)
+        is_whole = on is None or not gang.has_started
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
-            self.reservations.end(gang, uid, sentence)
+            if is_whole or gang.plan[uid] == on:
+                self.reservations.end(gang, uid, sentence)
         gang.sentence, gang.sentence_at = sentence, None
         self._back_off(gang, now, losses)
         self.move(gang, now)

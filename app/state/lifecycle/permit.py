@@ -1,17 +1,25 @@
-"""The barrier at /bind: planned members wait there until the last one arrives, or time is up.
+"""The permit at /bind: planned members wait there until each of them has arrived once.
 
-    /bind ──▶ arrived ──last one──▶ posted: Bind for all
-                 └──────deadline──▶ Refuse for all, and the plan is lost
+    /bind ──▶ held ──────────────── all have arrived ──▶ posted: Bind
+               └──time is up──▶ refused ──▶ back-off, /filter, /bind again ──▶ held, or posted
 
-Of a gang that has started each is bound when it arrives. Until a member has arrived, a missed wake
-or patch would keep it away: both are sent again.
-Source: DESIGN.md 5.5.
+An arrival is remembered for as long as the member's reservation stands. kube-scheduler waits 30 s
+for an answer, and a large gang takes longer to pass through it: its members are never all at /bind
+at one moment. So a request whose time is up is refused alone, and nothing is given up. Once every
+member has arrived the gang starts: those that are held are bound at once, each of the others when
+it comes again. A pod refused at /bind waits in kube-scheduler's back-off for errors, which no
+update of the pod cuts short, so it is not requeued: it comes by itself, after 10 s at most.
+
+Given up is a plan that makes no progress: for `hold_seconds` no member arrived, or was asked for
+in /filter, for the first time. Until a member has arrived, a missed requeue or patch would keep it
+away: both are sent again.
+Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from itertools import takewhile
 
 from app.dialects import corral
 from app.state.cache.books import is_open
@@ -19,7 +27,7 @@ from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.lifecycle.ledger import Ledger
 from app.state.lifecycle.reservations import Reservations
-from app.state.report import ungating
+from app.state.report import messages, ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
@@ -38,19 +46,28 @@ class Permit:
     voice: Voice
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
-        """A planned member is at /bind; the last one opens the way for all."""
-        gang.moved_at = now
+        """A planned member is at /bind; the last one to arrive opens the way for all."""
         gang.answered.add(uid)  # perhaps with an older plan: kube-scheduler has decided
-        if uid not in gang.posted:
-            gang.arrived.setdefault(uid, now)
         if uid in gang.posted:
             self._bind(gang, uid)
-        elif gang.has_started or (len(gang.arrived) == gang.awaited and not gang.unplanned()):
-            for ready in sorted(gang.arrived):
-                self._bind(gang, ready)
+            return
+        gang.at_bind.pop(uid, None)  # its older request is answered already
+        gang.at_bind[uid] = now
+        if uid not in gang.arrived:  # arriving again is no progress
+            gang.arrived.add(uid)
+            gang.moved_at = now
+        if gang.has_started or gang.has_arrived:
+            self._commit(gang, now)
+
+    def _commit(self, gang: Gang, now: float) -> None:
+        """Bind whoever is held at /bind; the gang has started from here on."""
+        for uid in gang.at_bind:
+            self._bind(gang, uid)
+        had_started = gang.has_started
+        gang.posted |= gang.at_bind.keys()
+        gang.at_bind.clear()
+        if not had_started:
             gang.asked = None
-            gang.posted |= gang.arrived.keys()
-            gang.arrived.clear()
             self.ledger.move(gang, now)
 
     def _bind(self, gang: Gang, uid: str) -> None:
@@ -88,24 +105,30 @@ class Permit:
         """Answer every held /bind with an error; the plans stay."""
         for key in self.ledger.planned:
             gang = self.ledger.gangs[key]
-            self.voice.out.extend(RejectBind(uid, sentence) for uid in sorted(gang.arrived))
-            gang.arrived.clear()
+            self.voice.out.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
+            gang.at_bind.clear()
 
     def expire(self, now: float) -> None:
-        """End waits and holds that took too long; push on where a call may have been missed."""
+        """End waits that took too long; push on where a call may have been missed."""
         for key in list(self.ledger.planned):
             gang = self.ledger.gangs[key]
-            first = min(gang.arrived.values(), default=math.inf)
-            if now >= first + self.settings.gang_bind_seconds:
-                why = "not every member reached its binding in time"
-                self._lose_in_vain(gang, why, now)
-            elif not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
-                why = "kube-scheduler did not ask for every member in time"
-                self._lose_in_vain(gang, why, now)
+            if gang.has_started and gang.at_bind:
+                self._commit(gang, now)  # another leader's Corral has started it
+            self._end_holds(gang, now)
+            if not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
+                self._lose_in_vain(gang, now)
             else:
                 self._push(gang, now)
 
-    def _lose_in_vain(self, gang: Gang, why: str, now: float) -> None:
+    def _end_holds(self, gang: Gang, now: float) -> None:
+        """Refuse the requests held for long enough; reservation, plan and arrival stay."""
+        over = now - self.settings.gang_bind_seconds
+        ended = list(takewhile(lambda uid: gang.at_bind[uid] <= over, gang.at_bind))
+        for uid in ended:
+            del gang.at_bind[uid]
+            self.voice.out.append(RejectBind(uid, messages.still_arriving(gang.key)))
+
+    def _lose_in_vain(self, gang: Gang, now: float) -> None:
         """Others did without these nodes for long: hold none again until there is some hope.
 
         A member that kube-scheduler has not asked for may be one that its own filters turn away,
@@ -116,6 +139,7 @@ class Permit:
             for uid in gang.plan.keys() & gang.members.keys()
             if uid not in gang.answered and not gang.members[uid].pod.gates
         }
+        why = "kube-scheduler did not bring every member in time"
         self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
         if unheard:
             gang.unheard = unheard

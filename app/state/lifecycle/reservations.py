@@ -49,7 +49,7 @@ class Reservations:
 
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
         """The same, to plan it anew; True if something was held."""
-        if uid in gang.arrived:
+        if uid in gang.at_bind:
             self.voice.out.append(RejectBind(uid, sentence))
         booking = self.books.release(uid)
         if booking is not None:

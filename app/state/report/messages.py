@@ -84,6 +84,11 @@ def sampled(key: GangKey) -> str:
     )
 
 
+def still_arriving(key: GangKey) -> str:
+    """The pod's own request to bind it was held for long enough; it keeps its node."""
+    return f"gang {key} waits for its other pods to reach their binding; this pod keeps its node"
+
+
 def plan_lost(key: GangKey, why: str) -> str:
     """The plan no longer holds."""
     return f"gang {key} lost its plan: {why}"

@@ -7,7 +7,7 @@ import pytest
 from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict
 from app.state.engine import Engine
-from app.state.filter_result import Pinned, Rejected
+from app.state.filter_result import Pinned
 from app.state.lifecycle.replacements import Replacements
 from app.state.plan.planner import Planner
 from app.state.settings import EngineSettings
@@ -142,7 +142,7 @@ def test_deadlines_are_kept_where_another_part_of_the_tick_fails(monkeypatch, st
 
     monkeypatch.setattr(type(world.engine.ledger), step, trips)
     world.tick(21)
-    assert isinstance(world.filter(first), Rejected)
+    assert world.refused == [first.uid]
     assert world.faults
 
 

@@ -35,8 +35,8 @@ def test_bind_is_held_until_the_last_member_arrives_and_then_all_are_bound():
     assert {effect.uid for effect in last if isinstance(effect, Bind)} == set(world.held)
 
 
-def test_the_barrier_gives_up_after_its_time_and_the_gang_is_tried_again():
-    world = World(four_racks(), gang_bind_seconds=20.0)
+def test_a_plan_without_progress_is_given_up_after_its_time_and_the_gang_is_tried_again():
+    world = World(four_racks(), gang_bind_seconds=10.0, hold_seconds=20.0)
     gang = members("g", 2)
     world.put(*gang)
     world.bind(gang[0], world.filter(gang[0]).node)
