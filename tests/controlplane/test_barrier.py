@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 IN_RACK = asking(required=RACK)
 LATE = "waits for its other pods to reach their binding"
 LARGE = 480  # members; kube-scheduler lets some 200 a second pass
-LARGE_SECONDS = 60.0
+LARGE_SECONDS = 90.0
 NEAR_ANCHOR = {
     "podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [

@@ -20,6 +20,7 @@ from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer
+from tests.sim.arrivals import Arrivals, arrived_of
 from tests.sim.bypass import Bypass
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
@@ -82,6 +83,7 @@ class Checks:
     _versions: dict[tuple[str, int, str], int] = field(default_factory=dict)
     _isolation: Isolation = field(default_factory=Isolation)
     _bypass: Bypass = field(init=False)
+    _arrivals: Arrivals = field(default_factory=Arrivals)
     _is_idle: bool = False  # a tick that finds nothing held and nothing kept
 
     def __post_init__(self) -> None:
@@ -170,7 +172,13 @@ class Checks:
             f"I2: {pod.name} passes /filter, {held} of {needed.places} places are held",
         )
 
-    # -- effects -------------------------------------------------------------------------------
+    # -- /bind and effects ---------------------------------------------------------------------
+
+    def arriving(self, corral: Corral, uid: str, node: str) -> None:
+        self._arrivals.arriving(life_of(corral), uid, node)
+
+    def arrived(self, corral: Corral, uid: str, node: str) -> None:
+        self._arrivals.arrived(life_of(corral), uid, node)
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         life = life_of(corral)
@@ -184,7 +192,7 @@ class Checks:
             elif isinstance(effect, Ungate):
                 require(effect.gate == own.GATE, f"I12: a foreign gate: {effect}")
                 self._only_ours((name for name, _ in effect.annotations), effect)
-            elif isinstance(effect, RejectBind) and "in time" in effect.sentence:
+            elif isinstance(effect, RejectBind) and "reach their binding" in effect.sentence:
                 self._not_early(corral, effect)
 
     def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
@@ -199,11 +207,13 @@ class Checks:
             return
         needed = start_of(life, key, members)
         gang = life.engine.ledger.gangs[key]
-        held = places_held(gang)
+        held, there = places_held(gang), arrived_of(life, gang)
         require(
-            len(bound) >= needed.together and held >= needed.places,
-            f"I2: gang {key} starts with {len(bound)} members and {held} places: {needed}",
+            len(there) >= needed.together and held >= needed.places,
+            f"I2: gang {key} starts with {len(there)} members and {held} places: {needed}",
         )
+        if len(bound) < len(there):
+            self.hits.hit("W in waves")
         for is_spare in {
             gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan
         }:
@@ -211,15 +221,9 @@ class Checks:
 
     def _not_early(self, corral: Corral, refuse: RejectBind) -> None:
         """F9: no deadline passes before its time."""
-        life = life_of(corral)
-        key = key_of(life, refuse.uid)
-        since = [
-            held.since
-            for uid, held in life.desk.items()
-            if key is not None and key_of(life, uid) == key
-        ]
-        if "reached its binding" in refuse.sentence and since:
-            age = self.clock.now - min(since)
+        held = life_of(corral).desk.get(refuse.uid)
+        if held is not None:
+            age = self.clock.now - held.since
             require(
                 age >= corral.settings.gang_bind_seconds - 1e-6,
                 f"F9: {refuse.uid} is refused after {age:.1f} s: {refuse.sentence}",

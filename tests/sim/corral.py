@@ -274,7 +274,9 @@ class Corral:
         held = life.desk[uid] = Held(node, answer, self._clock.now)
         self._clock.after(ANSWER_SECONDS, self._alive(lambda: self._give_up(uid, held)))
         self._observer.takes(self, uid)
+        self._observer.arriving(self, uid, node)
         effects = life.engine.bind_arrived(namespace, name, uid, node, self.now)
+        self._observer.arrived(self, uid, node)
         self._observer.taken(self, uid, effects)
         self._feed(effects, "bind")
 

@@ -76,6 +76,7 @@ WORKLOADS: dict[str, str] = {
     "W plain": "ordinary pods",
     "W slices": "a gang with slices",
     "W spares": "a gang with hot spares",
+    "W in waves": "a gang starts though its members were never all at /bind at a time",
     "W expected": "a gang starts before all its pods exist, with places held for the rest",
     "L3 earmarked": "nodes are kept for a gang that starves",
     "L3 crowded": "small workloads would keep a large gang waiting for ever",

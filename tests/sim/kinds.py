@@ -27,6 +27,8 @@ KINDS = (
     "driver", "jobset", "lws", "statefulset",
 )  # fmt: skip
 ANY_SHAPE = Shape()
+MOST_USUAL = 8  # pods; where there are larger gangs, they are this share of all workloads
+LARGE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
     """A new workload of a random kind, without a name."""
     kind = rng.choice(KINDS)
     size = min(rng.choice((1, 2, 2, 3, 3, 4, 4, 5, 6, 8)), most_pods)
+    if most_pods > MOST_USUAL and rng.random() < LARGE_SHARE:
+        size, most_gpus = rng.randint(most_pods // 2, most_pods), 2
     templates = _templates(rng, kind, size, most_gpus)
     pods = sum(template.pods for template in templates)
     is_gang = kind != "plain"

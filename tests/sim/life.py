@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.kube.watch.events import Kind
+from app.state.cache.books import Booking
 from app.state.effects import Requeue
 from app.state.engine import Engine
 from tests.sim.watch import Stream
@@ -29,6 +30,7 @@ class Life:
     began: float
     clock_began: float  # what its monotonic clock said then; any number
     desk: dict[str, Held] = field(default_factory=dict)
+    arrived: dict[str, Booking] = field(default_factory=dict)  # uid -> what was held as it came
     posted: dict[str, str] = field(default_factory=dict)  # uid -> node: bindings begun or done
     binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
     wakes: dict[str, Requeue] = field(default_factory=dict)

@@ -29,6 +29,12 @@ class Observer(Protocol):
     ) -> None:
         """/filter is about to be answered like this."""
 
+    def arriving(self, corral: Corral, uid: str, node: str) -> None:
+        """The engine is about to hear that a pod is at /bind, for this node."""
+
+    def arrived(self, corral: Corral, uid: str, node: str) -> None:
+        """The engine has heard it, and nothing has followed yet."""
+
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         """These effects are about to be carried out."""
 

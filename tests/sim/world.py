@@ -49,12 +49,13 @@ from tests.sim.workloads import Workloads
 # How long the cluster has until it is judged, beside `owed_seconds`: what a lost member owns is not
 # for others until then. That nothing takes as long where nothing went wrong is for `fresh`.
 SETTLE_SECONDS = (
-    100.0  # after faults: 60 s back-off of lost plans, 20 s at /bind, 10 s in the queue
+    80.0  # after faults: 60 s back-off of lost plans, 10 s in the queue; and `hold_seconds`
 )
-QUIET_SECONDS = 45.0
-# ^ after gangs have ended: 10 s until they are deleted, 20 s that another one may hold in vain, 1 s
-# until the next is planned, 10 s in the queue
+QUIET_SECONDS = 25.0
+# ^ after gangs have ended: 10 s until they are deleted, 1 s until the next is planned, 10 s in the
+# queue; and `hold_seconds` that another one may hold in vain
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
+LARGE, LARGE_SHARE = 40, 0.1  # pods of a large gang, and the share of seeds that have some
 FAILS_EVERY = 8  # seeds: in each such one our own search raises for some gangs
 FAILING_SHARE = 0.25  # of the gangs there
 
@@ -85,13 +86,15 @@ class Profile:
 def profile_of(rng: Random) -> Profile:
     """One of many kinds of world."""
     share = rng.choice((0.15, 0.35, 0.6))
+    # Gangs that take longer to pass kube-scheduler than a /bind is held.
+    is_large = rng.random() < LARGE_SHARE
     return Profile(
-        racks=tuple(rng.randint(1, 4) for _ in range(rng.randint(2, 4))),
-        gpus=rng.choice((2, 4, 8)),
+        racks=tuple(4 if is_large else rng.randint(1, 4) for _ in range(rng.randint(2, 4))),
+        gpus=8 if is_large else rng.choice((2, 4, 8)),
         corrals=rng.choice((1, 1, 2)),
         chaos_seconds=rng.uniform(30.0, 110.0),
         workloads_per_minute=rng.choice((4.0, 8.0, 12.0)),
-        most_pods=rng.choice((2, 4, 8)),
+        most_pods=LARGE if is_large else rng.choice((2, 4, 8)),
         kinds=tuple(kind for kind in KINDS if rng.random() < share),
         intensity=rng.choice((0.5, 1.0, 2.0)),
         failures=rng.choice((0.0, 0.05, 0.3)),
@@ -102,11 +105,11 @@ def profile_of(rng: Random) -> Profile:
         tick_seconds=rng.choice((0.1, 0.1, 0.5)),
         gated_share=rng.choice((0.0, 0.5, 1.0)),
         quick_lag=rng.choice((QUICK, QUICK, (0.01, 0.3))),
-        settings=_settings(rng),
+        settings=_settings(rng, is_large=is_large),
     )
 
 
-def _settings(rng: Random) -> tuple[tuple[str, Any], ...]:
+def _settings(rng: Random, *, is_large: bool) -> tuple[tuple[str, Any], ...]:
     """The engine's knobs that change what it does, not only when."""
     return (
         ("owed_seconds", rng.choice((0.0, 20.0, 120.0))),
@@ -117,6 +120,8 @@ def _settings(rng: Random) -> tuple[tuple[str, Any], ...]:
         ("delete_excess_pods", rng.random() < 0.2),
         ("starvation_seconds", rng.choice((STARVATION_SECONDS, 300.0))),
         ("narrow_nodes", rng.choice((0, 2, 128))),
+        ("hold_seconds", rng.choice((20.0, 20.0, 60.0))),
+        ("gang_bind_seconds", rng.choice((20.0, 20.0, 3.0, 0.5) if not is_large else (1.0, 0.1))),
     )
 
 
@@ -328,14 +333,14 @@ class World:
         self.chaos.begin(kinds, profile.intensity)
         self.clock.run_until(profile.chaos_seconds)
         self._heal()
-        owed = dict(profile.settings)["owed_seconds"]
-        self.clock.run_until(self.clock.now + SETTLE_SECONDS + owed)
+        held = sum(dict(profile.settings)[name] for name in ("owed_seconds", "hold_seconds"))
+        self.clock.run_until(self.clock.now + SETTLE_SECONDS + held)
         self._judge()
         self.workloads.kubelets.thaw()
         for _ in range(2):
             self.clock.run_until(self.clock.now + 40.0)
             self.workloads.kubelets.is_frozen = True
-            self.clock.run_until(self.clock.now + QUIET_SECONDS + owed)
+            self.clock.run_until(self.clock.now + QUIET_SECONDS + held)
             self._judge()
             self.workloads.kubelets.thaw()
         if dict(profile.settings)["starvation_seconds"] == STARVATION_SECONDS:

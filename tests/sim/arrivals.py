@@ -1,0 +1,51 @@
+"""Who came to /bind with the reservation it has now, as the simulator saw it.
+
+A gang may start once that is every member; coming again is no progress of a gang that has not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.state.gang.gang import Gang
+from tests.sim.life import Life
+from tests.sim.told import key_of
+from tests.sim.violation import require
+
+
+def has_arrived(life: Life, uid: str) -> bool:
+    """Whether the pod came once while this very reservation stood; a booking is made once."""
+    return uid in life.arrived and life.arrived[uid] is life.engine.books.held.get(uid)
+
+
+def arrived_of(life: Life, gang: Gang) -> set[str]:
+    """The planned members of the gang that have come once."""
+    return {uid for uid in gang.plan if has_arrived(life, uid)}
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Compares a gang before and after a pod of it comes to /bind."""
+
+    _before: tuple[Gang, dict[str, str], float] | None = None  # of one that comes again
+
+    def arriving(self, life: Life, uid: str, node: str) -> None:
+        """Remember what a member that comes again must not change."""
+        key = key_of(life, uid)
+        self._before = None
+        if key is not None and has_arrived(life, uid) and life.arrived[uid].node == node:
+            gang = life.engine.ledger.gangs[key]
+            self._before = (gang, dict(gang.plan), gang.moved_at)
+
+    def arrived(self, life: Life, uid: str, node: str) -> None:
+        """Raises: Violation."""
+        booking = life.engine.books.held.get(uid)
+        if booking is not None and booking.node == node:
+            life.arrived[uid] = booking
+        if self._before is None:
+            return
+        gang, plan, moved_at = self._before
+        require(
+            gang.plan != plan or gang.moved_at == moved_at,
+            f"I3: {uid} comes to /bind again, and gang {gang.key} counts that as progress",
+        )
