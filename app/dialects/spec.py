@@ -117,13 +117,36 @@ class GangSpec:
 
     def leaves(self) -> Iterator[LeafSpec]:
         """Every leaf, at any depth, in the order they are written."""
-        waiting: list[GroupSpec | LeafSpec] = [self.root]
-        while waiting:
-            member = waiting.pop()
-            if isinstance(member, LeafSpec):
-                yield member
-            else:
-                waiting.extend(reversed(member.members))
+        for *_, leaf in _paths(self.root):
+            assert isinstance(leaf, LeafSpec)
+            yield leaf
+
+    def path_to(self, leaf: str) -> tuple[GroupSpec, ...]:
+        """The groups around a leaf, the root first.
+
+        A name that no leaf has is of the leaf without a name, or of the gang as a whole.
+        """
+        open_path: tuple[GroupSpec, ...] = (self.root,)
+        for path in _paths(self.root):
+            groups = tuple(group for group in path if isinstance(group, GroupSpec))
+            name = path[-1].name
+            if name == leaf:
+                return groups
+            if not name:
+                open_path = groups
+        return open_path
+
+
+def _paths(root: GroupSpec) -> Iterator[tuple[GroupSpec | LeafSpec, ...]]:
+    """The way from the root to each leaf, in the order they are written."""
+    waiting: list[tuple[GroupSpec | LeafSpec, ...]] = [(root,)]
+    while waiting:
+        path = waiting.pop()
+        last = path[-1]
+        if isinstance(last, LeafSpec):
+            yield path
+        else:
+            waiting.extend((*path, member) for member in reversed(last.members))
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken:
     if places <= 0 or not waiting or len(waiting) > places or _disagree(live):
         return ""  # which of them are in excess is the engine's own choice
     claims = [_claim(pod) for pod in live]
-    if bound and any(claim.slices for claim in claims):
+    if bound and any(claim.said.slices for claim in claims):
         return ""  # how slices are filled up is the core's business
     asked = [wanted(pod) for pod in waiting]
     if not bound and len(waiting) < places:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -40,7 +41,7 @@ PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spot:
+class DomainNodes:
     """The domain a member was placed in: its nodes in slot order, and the labels that name it.
 
     Members in the same domain of one plan share one object, so it is compared by identity.
@@ -78,7 +79,9 @@ class Gang:
     placeholders_made: int = 0
     plan: dict[str, str] = field(default_factory=dict)  # uid -> node
     domains: dict[str, str] = field(default_factory=dict)  # uid -> where, for people
-    spots: dict[str, Spot] = field(default_factory=dict)  # uid -> the same, to narrow the pod to
+    domain_nodes: dict[str, DomainNodes] = field(
+        default_factory=dict
+    )  # uid -> the same, to narrow the pod to
     ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     answered: set[str] = field(default_factory=set)  # pinned in /filter
@@ -92,6 +95,7 @@ class Gang:
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     sentence: str = ""  # what waiting members are told
     sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
+    started_with: str = ""  # pods per pod set when it started, as its pods remember it
     told: str = ""  # the last problem reported to the owner, "" when there is none
     told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
     told_pods: set[str] = field(default_factory=set)  # single pods that were reported
@@ -142,6 +146,13 @@ class Gang:
             member for member in (*self.membership.unbound, *absent) if member.pod.uid in self.plan
         )
 
+    def settled(self) -> Iterator[tuple[Member, str]]:
+        """Members that no search may move, each with its node: those that run or have a plan."""
+        for member in self.membership.bound:
+            yield member, member.pod.node
+        for member in self.planned():
+            yield member, self.plan[member.pod.uid]
+
     def has(self, uid: str) -> bool:
         """Whether a member, present or absent, has this uid."""
         return uid in self.members or uid in self.placeholders
@@ -177,7 +188,7 @@ class Gang:
         self.asked = None
         self.plan.pop(uid, None)
         self.domains.pop(uid, None)
-        self.spots.pop(uid, None)
+        self.domain_nodes.pop(uid, None)
         self.at_bind.pop(uid, None)
         for some in (self.answered, self.arrived, self.posted):
             some.discard(uid)

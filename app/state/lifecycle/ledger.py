@@ -21,8 +21,8 @@ from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
 from app.state.gang.membership import Member, member_of, membership_status
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.reservations import Reservations
-from app.state.plan.assignment import Plan
-from app.state.plan.planner import NoPlan, Planner, in_order
+from app.state.plan.planner import Planner, in_order
+from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages, ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -110,9 +110,8 @@ class Ledger:
             return gang.plan[pod.uid] != pod.node
         is_news = pod.node and (before is None or not before.pod.node)
         return bool(is_news) and any(
-            not self.planner.is_beside(member, node, (pod.node,))
+            not self.planner.is_beside(gang, gang.member(uid), node, [(member, pod.node)])
             for uid, node in gang.plan.items()
-            if gang.member(uid).role == member.role
         )
 
     def drop(self, uid: str, now: float) -> None:

@@ -16,8 +16,8 @@ from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.lifecycle import placeholders
 from app.state.lifecycle.reservations import Reservations
-from app.state.plan.assignment import Plan
-from app.state.plan.planner import NoPlan, Planner
+from app.state.plan.planner import Planner
+from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -54,13 +54,14 @@ class Replacements:
     def _hold(self, gang: Gang, uid: str, lost: Member, others: list[Member], now: float) -> None:
         """Hold the lost member's node for a new place, or have a spare one stand in for it."""
         member, node = gang.placeholders[uid].member, lost.pod.node
-        spot = self.planner.place(member, node)
-        beside = [each.pod.node for each in others if each.leaf == lost.leaf]
+        domain = self.planner.domain_at(gang, member, node)
+        beside = [(other, other.pod.node) for other in others]
         may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
-            member, node, beside
+            gang, member, node, beside
         )
-        if spot is not None and may_stay:
-            self.reservations.hold(gang, Plan({uid: node}, {uid: spot[0]}, {uid: spot[1]}), now)
+        if domain is not None and may_stay:
+            plan = Plan({uid: node}, {uid: domain[0]}, {uid: domain[1]})
+            self.reservations.hold(gang, plan, now)
         else:
             placeholders.use_spare(gang, uid)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from app.state.cache.books import Books
 from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
-from app.state.plan.assignment import Plan
 from app.state.plan.planner import Planner
+from app.state.plan.verdict import Plan
 from app.state.report.voice import Voice
 
 
@@ -30,13 +30,15 @@ class Reservations:
             self.books.hold(uid, node, self.books.vector(gang.member(uid).pod.request))
         gang.plan.update(plan.nodes)
         gang.domains.update(plan.domains)
-        gang.spots.update(plan.spots)
+        gang.domain_nodes.update(plan.domain_nodes)
         gang.moved_at = now
 
     def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
         """Give one member's part of the plan to another, who is to have it as it is."""
         plan = Plan(
-            {newcomer: gang.plan[uid]}, {newcomer: gang.domains[uid]}, {newcomer: gang.spots[uid]}
+            {newcomer: gang.plan[uid]},
+            {newcomer: gang.domains[uid]},
+            {newcomer: gang.domain_nodes[uid]},
         )
         self.books.release(uid)
         gang.forget_plan_of(uid)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
-from app.state.gang.gang import Gang, Spot
+from app.state.gang.gang import DomainNodes, Gang
 from app.state.gang.membership import Member
-from app.state.plan.pod_sets import Role, SetKey, kept_slots
+from app.state.plan.pod_sets import PodSetMembers, SetKey, kept_slots
+from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.levels import NODE_LEVEL
 from topology.pod_set import ranks
@@ -27,21 +28,10 @@ from topology.pod_set import ranks
 PodsBySlot = Counter[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A node for each unplanned member of a gang, by uid, and its domain, also in words."""
-
-    nodes: dict[str, str] = field(default_factory=dict)
-    domains: dict[str, str] = field(default_factory=dict)
-    spots: dict[str, Spot] = field(default_factory=dict)
-    fallback: tuple[tuple[str, str], ...] = ()
-    """(pod set, why) of those whose pods are numbered, but not seated by rank; "": the gang."""
-
-
 def plan_of(
-    gang: Gang, placement: Placement, roles: tuple[Role, ...], topology: TopologyBooks
+    gang: Gang, placement: Placement, pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks
 ) -> Plan:
-    """Seat every unplanned member on the placement."""
+    """Assign every unplanned member to a node of the placement."""
     plan, fallback = Plan(), dict[str, str]()
     levels: dict[int, int] = {}
     found: dict[int, PodsBySlot] = {}
@@ -49,22 +39,22 @@ def plan_of(
         index = int(placed.pod_set)
         levels[index] = placed.level
         found[index] = Counter(dict(placed.slots))
-        if roles[index].slices:
-            found[index].subtract(dict(kept_slots(roles[index], topology)))
-    for indices in _by_pod_set(roles).values():
-        seats = _Seats(gang, [(roles[index], found[index]) for index in indices], topology)
-        slots, why = seats.slots()
+        if pod_sets[index].slices:
+            found[index].subtract(dict(kept_slots(pod_sets[index], topology)))
+    for indices in _by_pod_set(pod_sets).values():
+        assigner = _Assigner(gang, [(pod_sets[index], found[index]) for index in indices], topology)
+        slots, why = assigner.slots()
         if why:
-            fallback[roles[indices[0]].unplanned[0].leaf] = why
+            fallback[pod_sets[indices[0]].unplanned[0].leaf] = why
         for index in indices:
-            _write(plan, roles[index].unplanned, slots, topology, levels[index])
-    return Plan(plan.nodes, plan.domains, plan.spots, tuple(fallback.items()))
+            _write(plan, pod_sets[index].unplanned, slots, topology, levels[index])
+    return Plan(plan.nodes, plan.domains, plan.domain_nodes, tuple(fallback.items()))
 
 
-def _by_pod_set(roles: tuple[Role, ...]) -> Mapping[SetKey, list[int]]:
+def _by_pod_set(pod_sets: tuple[PodSetMembers, ...]) -> Mapping[SetKey, list[int]]:
     found: dict[SetKey, list[int]] = {}
-    for index, role in enumerate(roles):
-        found.setdefault(role.key, []).append(index)
+    for index, pod_set in enumerate(pod_sets):
+        found.setdefault(pod_set.key, []).append(index)
     return found
 
 
@@ -75,34 +65,34 @@ def _write(
     topology: TopologyBooks,
     level: int,
 ) -> None:
-    known: dict[int, tuple[str, Spot]] = {}
+    known: dict[int, tuple[str, DomainNodes]] = {}
     for member in members:
         uid = member.pod.uid
         domain = int(topology.tree.domain_of[level][slots[uid]])
         if domain not in known:
-            known[domain] = place(topology, level, domain)
+            known[domain] = domain_of(topology, level, domain)
         plan.nodes[uid] = topology.tree.nodes[slots[uid]]
-        plan.domains[uid], plan.spots[uid] = known[domain]
+        plan.domains[uid], plan.domain_nodes[uid] = known[domain]
 
 
-def place(topology: TopologyBooks, level: int, domain: int) -> tuple[str, Spot]:
+def domain_of(topology: TopologyBooks, level: int, domain: int) -> tuple[str, DomainNodes]:
     """A domain in words and as nodes; a single node is a domain without labels of its own."""
     tree = topology.tree
     path = tree.path(level, domain)
     labels = zip(topology.levels[: level + 1], path, strict=True)
-    spot = Spot(
+    found = DomainNodes(
         tree.nodes[tree.slots(level, domain)],
         tuple((key, value) for key, value in labels if key != NODE_LEVEL),
     )
-    return f"{topology.levels[level]}={'/'.join(path)}", spot
+    return f"{topology.levels[level]}={'/'.join(path)}", found
 
 
 @dataclass(frozen=True, slots=True)
-class _Seats:
+class _Assigner:
     """The members of one pod set, and the places found for them."""
 
     gang: Gang
-    roles: Sequence[tuple[Role, PodsBySlot]]
+    pod_sets: Sequence[tuple[PodSetMembers, PodsBySlot]]
     topology: TopologyBooks
 
     def slots(self) -> tuple[dict[str, int], str]:
@@ -112,10 +102,12 @@ class _Seats:
         """
         slot_of = self.topology.tree.slot_of
         settled = [
-            (member, slot_of[node]) for member, node in self.roles[0][0].settled if node in slot_of
+            (member, slot_of[node])
+            for member, node in self.pod_sets[0][0].settled
+            if node in slot_of
         ]
         unplanned = sorted(
-            (member for role, _ in self.roles for member in role.unplanned),
+            (member for pod_set, _ in self.pod_sets for member in pod_set.unplanned),
             key=lambda member: member.seniority,
         )
         everyone = [*(member for member, _ in settled), *unplanned]
@@ -136,21 +128,21 @@ class _Seats:
             if not why:
                 wanted = seats.slots[len(settled) :].tolist()
                 return _by_uid(unplanned, wanted), ""
-        is_choice = len({slot for _, places in self.roles for slot in +places}) > 1
+        is_choice = len({slot for _, places in self.pod_sets for slot in +places}) > 1
         is_numbered = any(member.index for member in everyone)
         return dict(self._in_order()), why if is_choice and is_numbered else ""
 
     def _places(self, settled: Sequence[tuple[Member, int]]) -> PodSetPlacement:
         """Where the whole pod set is, the settled members included."""
         places = Counter(slot for _, slot in settled)
-        for _, found in self.roles:
+        for _, found in self.pod_sets:
             places.update(found)
         return PodSetPlacement("", 0, Pairs.of([]), Pairs.of(sorted((+places).items())))
 
     def _in_order(self) -> Iterator[tuple[str, int]]:
-        """The places of each role in slot order to its members in order of seniority."""
-        for role, places in self.roles:
-            members = sorted(role.unplanned, key=lambda member: member.seniority)
+        """The places of each pod_set in slot order to its members in order of seniority."""
+        for pod_set, places in self.pod_sets:
+            members = sorted(pod_set.unplanned, key=lambda member: member.seniority)
             slots = [slot for slot, pods in sorted(places.items()) for _ in range(pods)]
             for member, slot in zip(members, slots, strict=True):
                 yield member.pod.uid, slot

@@ -1,53 +1,40 @@
-"""Whom to place next, and where: from a gang's members to nodes, one search per gang.
+"""Which gang to place next, and where: from a gang's members to nodes, one search per gang.
 
-    members ──roles──▶ query ──placing──▶ placement ──seating──▶ nodes
+    members ──pod_sets──▶ question ──request──▶ placement ──assignment──▶ nodes
 
 Order: gangs that already run in part first, then priority, then the time of becoming complete.
 A gang that does not fit does not block smaller ones behind it. Within one pass capacity only
-shrinks, so a request that did not fit is not searched again for the next gang that asks the same.
+shrinks, so a question without a place is not searched again for the next gang that asks the same.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
-from app.state.gang.gang import Gang, Spot
+from app.state.gang.gang import DomainNodes, Gang
 from app.state.gang.membership import Member
 from app.state.isolation import OnFault, reraise
-from app.state.plan.assignment import Plan, place, plan_of
-from app.state.plan.pod_sets import Role, blocks_of, mistake_in_groups, roles_of
-from app.state.plan.request import Placing, Query, Signature, closed_in
+from app.state.plan.assignment import domain_of, plan_of
+from app.state.plan.exclusions import explained
+from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
+from app.state.plan.request import Builder, Question, closed_in, search
+from app.state.plan.verdict import InvalidGang, NoPlan, Plan, SearchFailed, UnknownTopology
 from topology.errors import InvalidRequest
 from topology.fit.view import Options
-from topology.model.answer import Placement
+from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
-from topology.model.resources import Counts
 
 OPTIONS = Options(tries=32)
-# ^ places tried in vain for a gang of several roles; few, for this runs in the loop that answers
-# kube-scheduler. Three roles that ask for more than 5,000 nodes have: 18 ms until the answer is no.
-
-FAULT = "the search failed for an error of Corral's own"
+# ^ places tried in vain for a gang of several pod sets; few, for this runs in the loop that answers
+# kube-scheduler. Three that ask for more than 5,000 nodes have: 18 ms until the answer is no.
 
 Rank = tuple[bool, int, float, str]
-
-
-@dataclass(frozen=True, slots=True)
-class NoPlan:
-    """Why there is none now. `is_mistake`: no cluster state would help."""
-
-    sentence: str
-    is_mistake: bool = False
-    kind: str = ""
-    """The same for verdicts that differ in numbers and reasons only: those follow the cluster."""
-    is_fault: bool = False
-    """Our search failed; nothing is known of the cluster."""
+Signature = tuple[object, ...]
 
 
 @dataclass(slots=True)
@@ -61,39 +48,93 @@ class Planner:
     refusals: Refusals = field(default_factory=Refusals)
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
-    """Nodes kept for a gang from those that come after it (`earmarks.py`)."""
+    """Nodes kept for a gang from those that come after it (`starvation.py`)."""
     _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
 
     def begin_pass(self) -> None:
         """Capacity may have grown since: what did not fit is worth a search again."""
         self._unfit.clear()
 
-    def view(self, gang: Gang) -> tuple[tuple[Role, ...], TopologyBooks] | None:
-        """The roles of what is to be placed and the topology it is placed on, if there is one."""
-        roles = roles_of(gang, gang.unplanned())
-        topology = self._topology_for({level for role in roles for level in role.levels})
-        return (roles, topology) if roles and topology is not None else None
+    # -- which topology ------------------------------------------------------------------------
 
-    def place(self, member: Member, node: str) -> tuple[str, Spot] | None:
+    def view(self, gang: Gang) -> tuple[tuple[PodSetMembers, ...], TopologyBooks] | None:
+        """What is to be placed, and the topology it is placed on first, if there is one."""
+        pod_sets = pod_sets_of(gang, gang.unplanned())
+        topologies = self._topologies_for(gang, pod_sets)
+        return (pod_sets, topologies[0]) if pod_sets and topologies else None
+
+    def _topologies_for(
+        self, gang: Gang, pod_sets: Iterable[PodSetMembers]
+    ) -> tuple[TopologyBooks, ...]:
+        """The topologies that may serve these pod sets, those tried first in front.
+
+        Where members are settled, only one that has their nodes serves the rest.
+        """
+        spec = gang.membership.spec
+        levels = {level for pod_set in pod_sets for level in pod_set.levels}
+        found = self._with_levels(levels, None if spec is None else spec.topology)
+        settled = [node for _, node in gang.settled()] if len(found) > 1 else []
+        around = tuple(
+            topology
+            for topology in found
+            if settled and all(node in topology.tree.slot_of for node in settled)
+        )
+        return around or found
+
+    def _with_levels(self, levels: set[str], name: str | None = None) -> tuple[TopologyBooks, ...]:
+        topologies = self.books.topologies
+        if name is not None:
+            named = topologies.get(name)
+            return (named,) if named is not None and levels <= set(named.levels) else ()
+        if not levels:
+            return (topologies[ALL_NODES],)
+        return tuple(each for each in topologies.values() if levels <= set(each.levels))
+
+    # -- single nodes --------------------------------------------------------------------------
+
+    def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
         """The domain of a node that a member is to have without a search; None if it has none."""
         level = member.constraint.required or member.constraint.preferred
-        topology = self._topology_for({level} if level else set())
-        slot = topology.tree.slot_of.get(node) if topology else None
-        if topology is None or slot is None:
-            return None
-        depth = topology.levels.index(level or NODE_LEVEL)
-        return place(topology, depth, int(topology.tree.domain_of[depth][slot]))
+        spec = gang.membership.spec
+        named = None if spec is None else spec.topology
+        for topology in self._with_levels({level} if level else set(), named):
+            slot = topology.tree.slot_of.get(node)
+            if slot is not None:
+                depth = topology.levels.index(level or NODE_LEVEL)
+                return domain_of(topology, depth, int(topology.tree.domain_of[depth][slot]))
+        return None
 
-    def is_beside(self, member: Member, node: str, running: Iterable[str]) -> bool:
-        """Whether a node is in the domain that a member's required level asks for."""
-        level = member.constraint.required
-        topology = self._topology_for({level}) if level else None
-        if level is None or topology is None:
+    def is_beside(
+        self, gang: Gang, member: Member, node: str, running: Sequence[tuple[Member, str]]
+    ) -> bool:
+        """Whether a node is where required levels allow a member, beside others and their nodes."""
+        spec = gang.membership.spec
+        near = [on for other, on in running if other.role == member.role]
+        if not self._shares_domain(gang, member.constraint.required, node, near):
+            return False
+        for group in () if spec is None else spec.path_to(member.leaf):
+            if group.constraint.required is not None:
+                assert spec is not None
+                near = [on for other, on in running if group in spec.path_to(other.leaf)]
+                if not self._shares_domain(gang, group.constraint.required, node, near):
+                    return False
+        return True
+
+    def _shares_domain(
+        self, gang: Gang, level: str | None, node: str, others: Sequence[str]
+    ) -> bool:
+        """Whether a node is in a domain of a level with one of the others, if there is any."""
+        if level is None or not others:
             return True
-        domains = topology.tree.domain_of[topology.levels.index(level)]
-        slots = [topology.tree.slot_of.get(name) for name in (node, *running)]
-        first, *others = [None if slot is None else int(domains[slot]) for slot in slots]
-        return not others or (first is not None and first in others)
+        spec = gang.membership.spec
+        for topology in self._with_levels({level}, None if spec is None else spec.topology):
+            slot = topology.tree.slot_of.get(node)
+            if slot is not None:
+                domains = topology.tree.domain_of[topology.levels.index(level)]
+                slots = (topology.tree.slot_of.get(other) for other in others)
+                if any(at is not None and domains[at] == domains[slot] for at in slots):
+                    return True
+        return False
 
     def may_have(self, member: Member, node: str) -> bool:
         """Whether a node takes a member now, as the books and its own shape say."""
@@ -106,6 +147,8 @@ class Planner:
             and self.books.fits(node, self.books.vector(member.pod.request))
         )
 
+    # -- searches ------------------------------------------------------------------------------
+
     def plan(
         self, gang: Gang, offer: Offer | None = None, who: tuple[Member, ...] | None = None
     ) -> Plan | NoPlan:
@@ -114,51 +157,57 @@ class Planner:
             return self._searched(gang, offer, who)
         except Exception as error:
             self.on_fault(f"search for gang {gang.key}", error)
-            return NoPlan(f"{FAULT}, {type(error).__name__}", is_fault=True)
+            return NoPlan(SearchFailed(type(error).__name__))
 
     def _searched(
         self, gang: Gang, offer: Offer | None, who: tuple[Member, ...] | None
     ) -> Plan | NoPlan:
-        if mistake := mistake_in_groups(gang):
-            return NoPlan(mistake, is_mistake=True)
-        roles = roles_of(gang, gang.unplanned() if who is None else who)
-        levels = {level for role in roles for level in role.levels}
-        topology = self._topology_for(levels)
-        if topology is None:
-            unknown = ", ".join(sorted(levels - set(self.books.known_levels()))) or "together"
-            known = ", ".join(self.books.known_levels())
-            return NoPlan(
-                f"topology level not known: {unknown}; known levels: {known}", is_mistake=True
-            )
-        query = Query(gang, roles, blocks_of(roles), topology, self._closed_to(gang), offer)
-        signature = query.signature
+        if flaw := flaw_in_units(gang):
+            return NoPlan(InvalidGang(flaw))
+        pod_sets = pod_sets_of(gang, gang.unplanned() if who is None else who)
+        topologies = self._topologies_for(gang, pod_sets)
+        if not topologies:
+            return NoPlan(self._unknown(gang, pod_sets))
+        question = Question.of(gang, pod_sets, self._closed_to(gang), offer)
+        signature = question.signature
         if offer is None and who is None:
             gang.asked = signature
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
-        options = dataclasses.replace(OPTIONS, scores=self._scores(roles, topology))
-        placing = Placing(self.books, self.eligibility, self.refusals, options, query)
-        try:
-            answer = placing.run()
-        except InvalidRequest as error:
-            # Pods that were narrowed to different domains are no mistake of whoever made them.
-            return NoPlan(str(error), is_mistake=not any(role.is_split for role in roles))
-        if isinstance(answer, Placement):
-            return plan_of(gang, answer, roles, topology)
-        verdict = NoPlan(str(answer), kind=f"{answer.level} {answer.unit}")
-        if offer is None:
+        verdict: NoPlan | None = None
+        for topology in topologies:
+            found = self._on(topology, question)
+            if isinstance(found, Plan):
+                return found
+            verdict = verdict or found
+        assert verdict is not None  # there is at least one topology
+        if offer is None and isinstance(verdict.why, NoFit):
             self._unfit[signature] = verdict
         return verdict
 
-    def _scores(self, roles: tuple[Role, ...], topology: TopologyBooks) -> dict[Hashable, Counts]:
-        """What preferred node affinity says, of the roles that have any."""
-        if not self.honours_preferred:
-            return {}
-        return {
-            str(index): self.eligibility.scores(role.shaped[1], topology.tree, self.books.nodes)
-            for index, role in enumerate(roles)
-            if role.shaped[1].preferred
-        }
+    def _on(self, topology: TopologyBooks, question: Question) -> Plan | NoPlan:
+        """The answer on one topology."""
+        builder = Builder(
+            self.books, self.eligibility, self.refusals, OPTIONS, self.honours_preferred
+        )
+        try:
+            request = builder.request(question, topology)
+            answer = search(request)
+        except InvalidRequest as error:
+            # That pods were narrowed to different domains is not their owner's mistake.
+            is_split = any(pod_set.is_split for pod_set in question.pod_sets)
+            return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
+        if isinstance(answer, Placement):
+            return plan_of(question.gang, answer, question.pod_sets, topology)
+        return NoPlan(explained(answer, builder, question, topology, request))
+
+    def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
+        spec = gang.membership.spec
+        levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
+        named = spec.topology if spec is not None else None
+        return UnknownTopology(tuple(levels), self.books.known_levels(), named or "")
+
+    # -- order ---------------------------------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
         """Whether what this gang asked for last, and asks for still, has no place in this pass."""
@@ -177,14 +226,9 @@ class Planner:
         )
         return frozenset().union(*others)
 
-    def _topology_for(self, levels: set[str]) -> TopologyBooks | None:
-        if not levels:
-            return self.books.topologies[ALL_NODES]
-        return self.books.topology_with(levels)
-
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Whom to try next."""
+    """Which gang to try next."""
     return sorted(gangs, key=rank_in_queue)
 
 

@@ -1,24 +1,25 @@
-"""A gang's unplanned members by what they are to the placement, and what must lie together.
+"""A gang's unplanned members as the search sees them, and what must lie together.
 
-    members ──roles_of──▶ roles ──blocks_of──▶ blocks
+    members ──pod_sets_of──▶ pod sets ──units_of──▶ units, inside the groups of the gang's spec
 
-A role is members that are identical to the search: same pod set, request and shape, and narrowed
-to the same nodes. A block is roles that one constraint is meant for: a pod set alone, a leader and
-its workers, or a pod set whose pods were narrowed to different nodes.
+A pod set is members that are identical to the search: same leaf, request and shape, and narrowed
+to the same nodes. A unit is pod sets that one constraint is meant for: a pod set alone, a leader
+and its workers, or a leaf whose pods were narrowed to different nodes.
 
-Members that run or have a node already are settled: never in a role, but the rest has to be where
-they are.
-Source: kueue.md 1.3 (pod set groups) and 2.2 (leader and workers).
+Members that run or have a node already are settled: never in a pod set, but the rest has to be
+where they are, by the constraint of the unit and by those of the groups around it.
+Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), leader and workers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
 from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
 from app.state.gang.gang import Gang
@@ -30,20 +31,31 @@ SetKey = tuple[object, ...]  # names a pod set: `Member.role`
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """Members that are identical to the placement, the unplanned and the settled ones apart."""
+class Around:
+    """A constraint that settled members share with those that are to be placed."""
+
+    constraint: Constraint
+    nodes: tuple[str, ...]
+    """Of the settled members, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetMembers:
+    """Members that are one pod set to the search, the unplanned and the settled ones apart."""
 
     unplanned: tuple[Member, ...]
     settled: tuple[Settled, ...] = ()
-    """Of the same pod set."""
+    """Of the same leaf, request and shape."""
     kept: tuple[str, ...] = ()
-    """Nodes of those settled members that fill slices of this role, sorted."""
-    around: tuple[str, ...] = ()
-    """Nodes of settled members of the same block, sorted: the constraint is theirs as well."""
+    """Nodes of those settled members that fill slices of this pod set, sorted."""
+    around: tuple[Around, ...] = ()
+    """Where settled members are: of the same unit, then of each group around it."""
+    groups: tuple[GroupSpec, ...] = ()
+    """The groups of the gang's spec around it that have a constraint, widest first."""
     allowed: frozenset[str] | None = None
     """Nodes these members were narrowed to; None: they were not."""
     is_split: bool = False
-    """Another role has pods of the same pod set, narrowed to other nodes."""
+    """Another pod set has pods of the same leaf, request and shape, narrowed to other nodes."""
 
     @property
     def constraint(self) -> Constraint:
@@ -62,58 +74,106 @@ class Role:
         return self.unplanned[0].role
 
     @property
-    def group(self) -> str:
+    def unit(self) -> str:
+        """The name that a leader and its workers share, "" where there is none."""
         return self.unplanned[0].pod_set_group
 
     @property
     def pods(self) -> int:
-        """Pods of the whole pod set, as far as this role knows of them."""
+        """Pods of the whole pod set, as far as is known here."""
         return len(self.unplanned) + len(self.settled)
 
     @property
     def levels(self) -> Iterator[str]:
-        """Every level key the role names."""
-        for level in (self.constraint.required, self.constraint.preferred):
-            if level:
-                yield level
+        """Every level key that a constraint on it names."""
+        for constraint in (self.constraint, *(group.constraint for group in self.groups)):
+            yield from levels_of(constraint)
         for part in self.slices:
             yield part.level
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Roles, by index, that one constraint is meant for."""
+class Unit:
+    """Pod sets, by index, that one constraint is meant for."""
 
-    roles: tuple[int, ...]
+    pod_sets: tuple[int, ...]
     leader: int | None = None
-    """The role, not among `roles`, that is one pod and sits with them."""
+    """The pod set, not among `pod_sets`, that is one pod and sits with them."""
 
 
-def roles_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[Role, ...]:
-    """Members of the gang that are to be placed by role, the most demanding role first."""
+def levels_of(constraint: Constraint) -> Iterator[str]:
+    """Every level key that a constraint names."""
+    for level in (constraint.required, constraint.preferred):
+        if level:
+            yield level
+
+
+def pod_sets_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[PodSetMembers, ...]:
+    """Members of the gang that are to be placed by pod set, the most demanding one first."""
     settled: dict[SetKey, list[Settled]] = {}
-    for member in gang.membership.bound:
-        settled.setdefault(member.role, []).append((member, member.pod.node))
-    for member in gang.planned():
-        settled.setdefault(member.role, []).append((member, gang.plan[member.pod.uid]))
+    for member, node in gang.settled():
+        settled.setdefault(member.role, []).append((member, node))
     common = _common(unplanned)
     found: dict[tuple[SetKey, frozenset[str] | None], list[Member]] = {}
     for member in unplanned:
         found.setdefault((member.role, common.get(member.role, member.allowed)), []).append(member)
-    roles = [Role(tuple(members), allowed=allowed) for (_, allowed), members in found.items()]
-    variants = Counter(role.key for role in roles)
-    beside = _nodes_by_group(settled)
+    pod_sets = [
+        PodSetMembers(tuple(members), allowed=allowed) for (_, allowed), members in found.items()
+    ]
+    variants = Counter(pod_set.key for pod_set in pod_sets)
+    context = _Context(gang.membership.spec, settled)
     free = {key: [node for _, node in members] for key, members in settled.items()}
-    for index, role in enumerate(roles):
-        of_set = settled.get(role.key, [])
-        roles[index] = replace(
-            role,
-            settled=tuple(of_set),
-            kept=_kept(role, free.get(role.key, []), is_split=variants[role.key] > 1),
-            around=tuple(sorted(beside.get(role.group) or [node for _, node in of_set])),
-            is_split=variants[role.key] > 1,
+    for index, pod_set in enumerate(pod_sets):
+        is_split = variants[pod_set.key] > 1
+        groups = context.groups(pod_set.unplanned[0].leaf)
+        pod_sets[index] = replace(
+            pod_set,
+            settled=tuple(settled.get(pod_set.key, ())),
+            kept=_kept(pod_set, free.get(pod_set.key, []), is_split=is_split),
+            around=tuple(context.around(pod_set, groups)),
+            groups=groups,
+            is_split=is_split,
         )
-    return tuple(sorted(roles, key=_demand, reverse=True))
+    return tuple(sorted(pod_sets, key=_demand, reverse=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What surrounds a pod set: the groups of the spec, and where settled members are."""
+
+    spec: GangSpec | None
+    settled: Mapping[SetKey, Sequence[Settled]]
+
+    def groups(self, leaf: str) -> tuple[GroupSpec, ...]:
+        """The groups around a leaf that have a constraint, widest first."""
+        path = () if self.spec is None else self.spec.path_to(leaf)
+        return tuple(group for group in path if group.constraint != ANYWHERE)
+
+    def around(self, pod_set: PodSetMembers, groups: Iterable[GroupSpec]) -> Iterator[Around]:
+        """The constraints that settled members share with it."""
+        nodes = self._of_unit(pod_set)
+        if nodes:
+            yield Around(pod_set.constraint, nodes)
+        for group in groups:
+            nodes = tuple(
+                sorted(
+                    node
+                    for key, members in self.settled.items()
+                    if group in self.groups(str(key[0]))
+                    for _, node in members
+                )
+            )
+            if nodes:
+                yield Around(group.constraint, nodes)
+
+    def _of_unit(self, pod_set: PodSetMembers) -> tuple[str, ...]:
+        beside = [
+            node
+            for members in self.settled.values()
+            for member, node in members
+            if pod_set.unit and member.pod_set_group == pod_set.unit
+        ]
+        return tuple(sorted(beside or (node for _, node in self.settled.get(pod_set.key, ()))))
 
 
 def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None]:
@@ -129,20 +189,11 @@ def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None
     return {key: nodes for key, nodes in common.items() if nodes is None or nodes}
 
 
-def _nodes_by_group(settled: dict[SetKey, list[Settled]]) -> dict[str, list[str]]:
-    nodes: dict[str, list[str]] = {}
-    for members in settled.values():
-        for member, node in members:
-            if member.pod_set_group:
-                nodes.setdefault(member.pod_set_group, []).append(node)
-    return nodes
-
-
-def _kept(role: Role, free: list[str], *, is_split: bool) -> tuple[str, ...]:
-    """Takes the nodes where pods of this role's slices run; each counts for one role only."""
-    if not role.slices:
+def _kept(pod_set: PodSetMembers, free: list[str], *, is_split: bool) -> tuple[str, ...]:
+    """Takes the nodes where pods of this pod set's slices run; each counts for one set only."""
+    if not pod_set.slices:
         return ()
-    taken, allowed = list(free), role.allowed
+    taken, allowed = list(free), pod_set.allowed
     if is_split and allowed is not None:
         taken = [node for node in free if node in allowed]
         free[:] = [node for node in free if node not in allowed]
@@ -151,44 +202,44 @@ def _kept(role: Role, free: list[str], *, is_split: bool) -> tuple[str, ...]:
     return tuple(sorted(taken))
 
 
-def _demand(role: Role) -> list[tuple[str, int]]:
+def _demand(pod_set: PodSetMembers) -> list[tuple[str, int]]:
     # Devices before cpu and memory before the pod itself: scarce resources decide first.
-    amounts = dict(role.shaped[0])
+    amounts = dict(pod_set.shaped[0])
     return sorted(amounts.items(), key=lambda row: ("/" in row[0], row[0], row[1]), reverse=True)
 
 
-def blocks_of(roles: tuple[Role, ...]) -> tuple[Block, ...]:
-    """The roles, each in one block, in the order of the first role of each."""
+def units_of(pod_sets: tuple[PodSetMembers, ...]) -> tuple[Unit, ...]:
+    """The pod sets, each in one unit, in the order of the first pod set of each."""
     found: dict[object, list[int]] = {}
-    for index, role in enumerate(roles):
-        found.setdefault(role.group or role.key, []).append(index)
-    return tuple(_block(roles, indices) for indices in found.values())
+    for index, pod_set in enumerate(pod_sets):
+        found.setdefault(pod_set.unit or pod_set.key, []).append(index)
+    return tuple(_unit(pod_sets, indices) for indices in found.values())
 
 
-def _block(roles: tuple[Role, ...], indices: list[int]) -> Block:
-    if len({roles[index].key for index in indices}) < 2:
-        return Block(tuple(indices))
-    # Of two single pods the second is the leader (kueue.md 2.2).
-    leader = min(reversed(indices), key=lambda index: roles[index].pods)
-    return Block(tuple(index for index in indices if index != leader), leader)
+def _unit(pod_sets: tuple[PodSetMembers, ...], indices: list[int]) -> Unit:
+    if len({pod_sets[index].key for index in indices}) < 2:
+        return Unit(tuple(indices))
+    # Of two single pods the second is the leader, as in Kueue.
+    leader = min(reversed(indices), key=lambda index: pod_sets[index].pods)
+    return Unit(tuple(index for index in indices if index != leader), leader)
 
 
-def mistake_in_groups(gang: Gang) -> str:
-    """What cannot be meant about the gang's pod set groups; "" if all can.
+def flaw_in_units(gang: Gang) -> str:
+    """What is invalid about the gang's leaders and workers; "" if nothing is.
 
     Once members run or have succeeded, nothing can be said of the pod sets any more.
-    Source: kueue.md 1.3.
+    Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
     has_begun = gang.has_started or any(member.is_done for member in gang.members.values())
-    groups: dict[str, dict[SetKey, list[Member]]] = {}
+    units: dict[str, dict[SetKey, list[Member]]] = {}
     for member in () if has_begun else (*gang.unplanned(), *gang.planned()):
         if member.pod_set_group:
-            sets = groups.setdefault(member.pod_set_group, {})
+            sets = units.setdefault(member.pod_set_group, {})
             sets.setdefault(member.role, []).append(member)
-    return next((mistake for name, sets in groups.items() if (mistake := _mistake(name, sets))), "")
+    return next((flaw for name, sets in units.items() if (flaw := _flaw(name, sets))), "")
 
 
-def _mistake(name: str, sets: dict[SetKey, list[Member]]) -> str:
+def _flaw(name: str, sets: dict[SetKey, list[Member]]) -> str:
     if len(sets) != 2:
         return f"pod set group {name} must have exactly 2 pod sets, a leader and its workers," + (
             f" got {len(sets)}"
@@ -206,18 +257,39 @@ def _mistake(name: str, sets: dict[SetKey, list[Member]]) -> str:
     return ""
 
 
-def pins(roles: tuple[Role, ...], topology: TopologyBooks) -> Iterator[tuple[slice | None, ...]]:
-    """The slot ranges each role may use, narrowest first; None is everywhere."""
-    ranges = [_ranges(role, topology) for role in roles]
-    for attempt in range(max(map(len, ranges))):
-        yield tuple(of_role[min(attempt, len(of_role) - 1)] for of_role in ranges)
+def pins(
+    pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks
+) -> Iterator[tuple[slice | None, ...]]:
+    """The slot ranges each pod set may use, narrowest first; None is everywhere."""
+    ranges = [
+        [found for around in pod_set.around if (found := _ranges(around, topology))]
+        for pod_set in pod_sets
+    ]
+    attempts = max((len(found) for each in ranges for found in each), default=1)
+    for attempt in range(attempts):
+        yield tuple(_narrowest(each, attempt) for each in ranges)
 
 
-def _ranges(role: Role, topology: TopologyBooks) -> list[slice | None]:
-    tree, constraint = topology.tree, role.constraint
-    slots = [slot for node in role.around if (slot := tree.slot_of.get(node)) is not None]
+def _narrowest(ranges: list[list[slice | None]], attempt: int) -> slice | None:
+    """Where all constraints hold that settled members share, at this attempt."""
+    chosen: slice | None = None
+    for found in ranges:
+        pin = found[min(attempt, len(found) - 1)]
+        if pin is None:
+            continue
+        if chosen is None:
+            chosen = pin
+        else:  # domains of one tree: nested, or apart, and then nothing is in both
+            start = max(chosen.start, pin.start)
+            chosen = slice(start, max(min(chosen.stop, pin.stop), start))
+    return chosen
+
+
+def _ranges(around: Around, topology: TopologyBooks) -> list[slice | None]:
+    tree, constraint = topology.tree, around.constraint
+    slots = [slot for node in around.nodes if (slot := tree.slot_of.get(node)) is not None]
     if not slots or not (constraint.required or constraint.preferred):
-        return [None]
+        return []
     narrowest = topology.levels.index(constraint.preferred or constraint.required or "")
     widest = topology.levels.index(constraint.required) if constraint.required else 0
     ranges: list[slice | None] = []
@@ -228,8 +300,8 @@ def _ranges(role: Role, topology: TopologyBooks) -> list[slice | None]:
     return ranges if constraint.required else [*ranges, None]
 
 
-def kept_slots(role: Role, topology: TopologyBooks) -> tuple[tuple[int, int], ...]:
-    """(slot, pods) of the members that fill the role's slices, if they are in this topology."""
+def kept_slots(pod_set: PodSetMembers, topology: TopologyBooks) -> tuple[tuple[int, int], ...]:
+    """(slot, pods) of the members that fill the set's slices, if they are in this topology."""
     slot_of = topology.tree.slot_of
-    slots = Counter(slot_of[node] for node in role.kept if node in slot_of)
+    slots = Counter(slot_of[node] for node in pod_set.kept if node in slot_of)
     return tuple(sorted(slots.items()))

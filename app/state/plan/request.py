@@ -1,225 +1,289 @@
-"""One gang's way through the placement core: request, masks, search, and why not.
+"""One gang's question to the placement core: what is to be placed, on what, where it may go.
 
-    roles ──▶ Gang of groups and pod sets ─┐
-    who may go where ──▶ a mask per role ──┴─▶ find or complete ──▶ Placement or NoFit, explained
+    pod sets, units ──▶ Gang of groups and pod sets ─┐
+    who may go where ──▶ a mask per pod set ─────────┴─▶ SearchRequest ──search──▶ Placement | NoFit
 
 Members that run, or whose binding is under way, are never moved: they pin the others to their
 domain. For a required level that is a condition; for a preferred one it is tried first, then one
-level wider, as the search itself would.
+level wider, as the search itself would. A request holds all that its answer depends on, so that it
+can be asked on a copy of the books as well.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.dialects.spec import ANYWHERE, GroupSpec
 from app.state.cache.books import Books, TopologyBooks
-from app.state.cache.eligibility import Eligibility, why_not
+from app.state.cache.eligibility import Eligibility
 from app.state.cache.node_refusals import Offer, Refusals
-from app.state.gang.gang import Gang
-from app.state.plan.pod_sets import Block, Role, kept_slots, pins
-from topology.fit.fit import NOT_ALLOWED, OUTSIDE
+from app.state.gang.gang import Gang as GangRecord
+from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
-from topology.model.request import Constraint, Group, Leader, PodSet
-from topology.model.request import Gang as GangRequest
+from topology.model.capacity import Capacity
+from topology.model.request import Constraint, Gang, Group, Leader, PodSet
 from topology.model.resources import Mask
+from topology.model.tree import Tree
 from topology.nested.complete import Kept, complete
 from topology.nested.walk import find
 
-REFUSED = "refused by kube-scheduler"
-EARMARKED = "kept for a gang that has waited longer"
-ELSEWHERE = "not among the nodes the pod was narrowed to"
-
-Signature = tuple[object, ...]
-_ANYWHERE = Constraint()
+Masks = Mapping[Hashable, Mask]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What is to be placed, on what."""
+class SearchRequest:
+    """A question to the placement core; pod sets are named by their index."""
 
+    tree: Tree
+    capacity: Capacity
     gang: Gang
-    roles: tuple[Role, ...]
-    blocks: tuple[Block, ...]
-    topology: TopologyBooks
+    attempts: tuple[Masks, ...]
+    """Where each pod set may go: around settled members first, then in wider domains."""
+    kept: Mapping[str, Kept]
+    """(slot, pods) of settled members that fill slices, by pod set."""
+    options: Options
+
+
+def search(request: SearchRequest) -> Placement | NoFit:
+    """The placement of the first attempt that succeeds, else the verdict of the last one."""
+    answer: Placement | NoFit | None = None
+    tree, capacity, gang = request.tree, request.capacity, request.gang
+    for masks in request.attempts:
+        if any(request.kept.values()):
+            answer = complete(tree, capacity, gang, masks, request.kept, request.options)
+        else:
+            answer = find(tree, capacity, gang, masks, request.options)
+        if isinstance(answer, Placement):
+            return answer
+    assert answer is not None  # there is at least one attempt
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be placed, before it is known on which topology."""
+
+    gang: GangRecord
+    pod_sets: tuple[PodSetMembers, ...]
+    units: tuple[Unit, ...]
     closed: frozenset[str] = frozenset()
     """Nodes that are kept for other gangs."""
     offer: Offer | None = None
 
+    @classmethod
+    def of(
+        cls,
+        gang: GangRecord,
+        pod_sets: tuple[PodSetMembers, ...],
+        closed: frozenset[str],
+        offer: Offer | None,
+    ) -> Question:
+        """The question of where these members go."""
+        return cls(gang, pod_sets, units_of(pod_sets), closed, offer)
+
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> tuple[object, ...]:
         """What decides, but for the books and the offer, whether there is a place."""
-        roles = map(_signature, self.roles)
-        return (self.topology.name, self.closed, self.gang.has_started, self.blocks, *roles)
+        spec = self.gang.membership.spec
+        topology = None if spec is None else spec.topology
+        pod_sets = map(_signature, self.pod_sets)
+        return (topology, self.closed, self.gang.has_started, self.units, *pod_sets)
 
 
-def closed_in(signature: Signature) -> object:
+def closed_in(signature: tuple[object, ...]) -> object:
     """The nodes that were kept for other gangs when this was asked."""
     return signature[1]
 
 
+def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
+    """What of a pod set decides whether it fits."""
+    return (
+        pod_set.shaped, pod_set.allowed, pod_set.constraint, pod_set.slices,
+        len(pod_set.unplanned), pod_set.kept, pod_set.around,
+        tuple((group.name, group.constraint, group.needed) for group in pod_set.groups),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
-class Placing:
-    """One query against the books as they are; changes nothing."""
+class Builder:
+    """Builds requests on the books as they are; changes nothing."""
 
     books: Books
     eligibility: Eligibility
     refusals: Refusals
     options: Options
-    query: Query
+    honours_preferred: bool
 
-    def run(self) -> Placement | NoFit:
-        """Try the narrowest place around those that are settled first, then wider ones."""
-        roles, topology, gang = self.query.roles, self.query.topology, self.query.gang
-        tree, capacity = topology.tree, topology.capacity
+    def request(self, question: Question, topology: TopologyBooks) -> SearchRequest:
+        """The question as the placement core takes it.
+
+        Raises: topology.errors.InvalidRequest.
+        """
+        pod_sets = question.pod_sets
         kept = {
-            str(index): kept_slots(role, topology)
-            for index, role in enumerate(roles)
-            if role.slices
+            str(index): kept_slots(pod_set, topology)
+            for index, pod_set in enumerate(pod_sets)
+            if pod_set.slices
         }
-        request = GangRequest(str(gang.key), self._root(kept), gang.priority)
-        answer: Placement | NoFit | None = None
-        masks: dict[Hashable, Mask] = {}
-        for pinned in pins(roles, topology):
-            masks = {
-                str(index): self._mask(role, pin)
-                for index, (role, pin) in enumerate(zip(roles, pinned, strict=True))
+        root = _Tree(self.books, question, topology, kept).root()
+        attempts: tuple[Masks, ...] = tuple(
+            {
+                str(index): self._mask(question, topology, pod_set, pin)
+                for index, (pod_set, pin) in enumerate(zip(pod_sets, pinned, strict=True))
             }
-            if any(kept.values()):
-                answer = complete(tree, capacity, request, masks, kept, self.options)
-            else:
-                answer = find(tree, capacity, request, masks, self.options)
-            if isinstance(answer, Placement):
-                return answer
-        assert isinstance(answer, NoFit)  # `pins` yields at least once
-        role = int(answer.pod_set)
-        return self._explained(answer, roles[role], masks[str(role)])
-
-    # -- what is asked for ---------------------------------------------------------------------
-
-    def _root(self, kept: Mapping[str, Kept]) -> Group:
-        members: list[Group | PodSet] = []
-        for block in self.query.blocks:
-            constraint = self.query.roles[block.roles[0]].constraint
-            pod_sets = [
-                self._pod_set(index, kept, block.leader if not place else None)
-                for place, index in enumerate(block.roles)
-            ]
-            is_pinned = any(map(self._is_pinned, block.roles))
-            if len(pod_sets) == 1 or is_pinned or constraint == _ANYWHERE:
-                # Where members are settled already, the masks keep the rest together.
-                members += pod_sets
-                continue
-            together = tuple(dataclasses.replace(each, constraint=_ANYWHERE) for each in pod_sets)
-            members.append(Group(f"block {block.roles[0]}", together, constraint))
-        return Group(name="gang", members=tuple(members))
-
-    def _is_pinned(self, index: int) -> bool:
-        # Members that run on a node that has gone hold nobody anywhere.
-        slot_of = self.query.topology.tree.slot_of
-        return any(node in slot_of for node in self.query.roles[index].around)
-
-    def _pod_set(self, index: int, kept: Mapping[str, Kept], leader: int | None) -> PodSet:
-        """One role. Where it has slices, the settled members count too: they fill slices."""
-        role = self.query.roles[index]
-        return PodSet(
-            name=str(index),
-            pods=len(role.unplanned) + sum(pods for _, pods in kept.get(str(index), ())),
-            request=self._vector(role),
-            shape=str(index),
-            constraint=role.constraint,
-            slices=role.slices,
-            leader=None
-            if leader is None
-            else Leader(str(leader), self._vector(self.query.roles[leader]), shape=str(leader)),
-            # Of a gang that runs, members may have ended: its last slice is what is left. Of one
-            # narrowed to several places nobody knows which slices those were.
-            partial_last_slice=self.query.gang.has_started or role.is_split,
+            for pinned in pins(pod_sets, topology)
+        )
+        return SearchRequest(
+            topology.tree,
+            topology.capacity,
+            Gang(str(question.gang.key), root, question.gang.priority),
+            attempts,
+            kept,
+            replace(self.options, scores=self._scores(pod_sets, topology)),
         )
 
-    def _vector(self, role: Role) -> tuple[int, ...]:
-        return self.books.vector(role.unplanned[0].pod.request)
+    def _scores(
+        self, pod_sets: Sequence[PodSetMembers], topology: TopologyBooks
+    ) -> dict[Hashable, np.typing.NDArray[np.int64]]:
+        """What preferred node affinity says, of the pod sets that have any."""
+        if not self.honours_preferred:
+            return {}
+        nodes = self.books.nodes
+        return {
+            str(index): self.eligibility.scores(pod_set.shaped[1], topology.tree, nodes)
+            for index, pod_set in enumerate(pod_sets)
+            if pod_set.shaped[1].preferred
+        }
 
-    # -- where it may go -----------------------------------------------------------------------
-
-    def _mask(self, role: Role, pin: slice | None) -> Mask:
-        tree = self.query.topology.tree
-        eligibility = self.eligibility
+    def _mask(
+        self,
+        question: Question,
+        topology: TopologyBooks,
+        pod_set: PodSetMembers,
+        pin: slice | None,
+    ) -> Mask:
+        tree, nodes = topology.tree, self.books.nodes
         # A replacement is not sent to where its predecessor has been evicted.
-        mask_of = eligibility.lasting if self.query.gang.membership.bound else eligibility.mask
-        mask = mask_of(role.shaped[1], tree, self.books.nodes)
-        refused = self._refused(role)
-        if pin is None and refused is None and role.allowed is None and not self.query.closed:
+        is_running = question.gang.membership.bound
+        mask_of = self.eligibility.lasting if is_running else self.eligibility.mask
+        mask = mask_of(pod_set.shaped[1], tree, nodes)
+        refused = self.refused(question, topology, pod_set)
+        if pin is None and refused is None and pod_set.allowed is None and not question.closed:
             return mask
         narrowed = mask.copy() if refused is None else mask & ~refused
-        if self.query.closed:
-            narrowed &= ~_among(self.query.closed, self.query.topology)
-        if role.allowed is not None:
-            narrowed &= _among(role.allowed, self.query.topology)
+        if question.closed:
+            narrowed &= ~among(question.closed, topology)
+        if pod_set.allowed is not None:
+            narrowed &= among(pod_set.allowed, topology)
         if pin is not None:
             narrowed[: pin.start] = False
             narrowed[pin.stop :] = False
         return narrowed
 
-    def _refused(self, role: Role) -> Mask | None:
-        """Nodes kube-scheduler does not offer to this role; None: it has refused none."""
-        remembered, offer = self.refusals.of(role.shaped), self.query.offer
-        is_refused = _among(remembered, self.query.topology) if remembered else None
-        if offer is None or offer.shaped != role.shaped:
+    def refused(
+        self, question: Question, topology: TopologyBooks, pod_set: PodSetMembers
+    ) -> Mask | None:
+        """Nodes that kube-scheduler does not offer to this pod set; None: it has refused none."""
+        remembered, offer = self.refusals.of(pod_set.shaped), question.offer
+        is_refused = among(remembered, topology) if remembered else None
+        if offer is None or offer.shaped != pod_set.shaped:
             return is_refused
-        left_out = ~_among(offer.nodes, self.query.topology)
+        left_out = ~among(offer.nodes, topology)
         if offer.asked is not None:
-            left_out &= _among(offer.asked, self.query.topology)
+            left_out &= among(offer.asked, topology)
         return left_out if is_refused is None else left_out | is_refused
 
-    # -- why not -------------------------------------------------------------------------------
 
-    def _explained(self, answer: NoFit, role: Role, mask: Mask) -> NoFit:
-        """The answer with the reasons why nodes are closed to the role that found no place."""
-        excluded = dict(answer.excluded)
-        reasons = self._reasons(role, mask)
-        if excluded.get(NOT_ALLOWED) == reasons.total():
-            del excluded[NOT_ALLOWED]
-            excluded = dict(Counter(excluded) + reasons)
-        # Nodes that are not in the tree at all lack a level's label.
-        unlabelled = len(self.books.nodes) - len(self.query.topology.tree.nodes)
-        if unlabelled:
-            excluded["without a label of every level"] = unlabelled
-        ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
-        return dataclasses.replace(answer, excluded=tuple(ordered))
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Makes the groups of the gang's spec and its units one tree."""
 
-    def _reasons(self, role: Role, mask: Mask) -> Counter[str]:
-        """Open nodes that the mask closes, by the first reason that holds."""
-        tree, nodes = self.query.topology.tree, self.books.nodes
-        is_refused, reasons = self._refused(role), Counter[str]()
-        for slot in (self.query.topology.capacity.is_open & ~mask).nonzero()[0].tolist():
-            name = tree.nodes[slot]
-            why = why_not(nodes[name], role.shaped[1])
-            if not why and role.allowed is not None and name not in role.allowed:
-                why = ELSEWHERE
-            elif not why and is_refused is not None and is_refused[slot]:
-                why = REFUSED
-            elif not why and name in self.query.closed:
-                why = EARMARKED
-            reasons[why or OUTSIDE] += 1
-        return reasons
+    books: Books
+    question: Question
+    topology: TopologyBooks
+    kept: Mapping[str, Kept]
+
+    def root(self) -> Group:
+        return Group("gang", tuple(self._members(self.question.units, 0)))
+
+    def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
+        """What the units are inside the groups from this depth on, in their order."""
+        members: list[Group | PodSet] = []
+        inside: dict[str, tuple[GroupSpec, list[Unit]]] = {}
+        for unit in units:
+            groups = self.question.pod_sets[unit.pod_sets[0]].groups
+            if depth >= len(groups):
+                members += self._unit(unit)
+            else:
+                group = groups[depth]
+                inside.setdefault(group.name, (group, []))[1].append(unit)
+        for group, of_group in inside.values():
+            below = self._members(of_group, depth + 1)
+            if self._is_pinned(of_group, group.constraint):
+                members += below  # the masks keep them together
+            else:
+                name = f"group {depth} {group.name}"
+                members.append(Group(name, tuple(below), group.constraint))
+        return members
+
+    def _unit(self, unit: Unit) -> list[Group | PodSet]:
+        constraint = self.question.pod_sets[unit.pod_sets[0]].constraint
+        pod_sets = [
+            self._pod_set(index, unit.leader if not place else None)
+            for place, index in enumerate(unit.pod_sets)
+        ]
+        if len(pod_sets) == 1 or constraint == ANYWHERE or self._is_settled(unit):
+            # Where members are settled already, the masks keep the rest together.
+            return [*pod_sets]
+        together = tuple(replace(each, constraint=ANYWHERE) for each in pod_sets)
+        return [Group(f"unit {unit.pod_sets[0]}", together, constraint)]
+
+    def _is_settled(self, unit: Unit) -> bool:
+        constraint = self.question.pod_sets[unit.pod_sets[0]].constraint
+        return self._is_pinned([unit], constraint)
+
+    def _is_pinned(self, units: Sequence[Unit], constraint: Constraint) -> bool:
+        """Whether settled members share this constraint with one of the units."""
+        slot_of = self.topology.tree.slot_of
+        return any(
+            # Members that run on a node that has gone pin nothing.
+            around.constraint == constraint and any(node in slot_of for node in around.nodes)
+            for unit in units
+            for index in unit.pod_sets
+            for around in self.question.pod_sets[index].around
+        )
+
+    def _pod_set(self, index: int, leader: int | None) -> PodSet:
+        """One pod set. Where it has slices, the settled members count too: they fill slices."""
+        pod_set = self.question.pod_sets[index]
+        kept = sum(pods for _, pods in self.kept.get(str(index), ()))
+        return PodSet(
+            name=str(index),
+            pods=len(pod_set.unplanned) + kept,
+            request=self._vector(pod_set),
+            shape=str(index),
+            constraint=pod_set.constraint,
+            slices=pod_set.slices,
+            leader=None if leader is None else self._leader(leader),
+            # Of a gang that runs, members may have ended: its last slice is what is left. Of one
+            # narrowed to several domains it is not known which slices those were.
+            partial_last_slice=self.question.gang.has_started or pod_set.is_split,
+        )
+
+    def _leader(self, index: int) -> Leader:
+        return Leader(str(index), self._vector(self.question.pod_sets[index]), shape=str(index))
+
+    def _vector(self, pod_set: PodSetMembers) -> tuple[int, ...]:
+        return self.books.vector(pod_set.unplanned[0].pod.request)
 
 
-def _signature(role: Role) -> Signature:
-    """What of a role decides whether it fits."""
-    return (
-        role.shaped, role.allowed, role.constraint, role.slices,
-        len(role.unplanned), role.kept, role.around,
-    )  # fmt: skip
-
-
-def _among(nodes: Collection[str], topology: TopologyBooks) -> Mask:
+def among(nodes: Collection[str], topology: TopologyBooks) -> Mask:
+    """The slots of these nodes. Shapes: (N,)."""
     slot_of = topology.tree.slot_of
-    among = np.zeros(len(topology.tree.nodes), dtype=np.bool_)
-    among[[slot_of[node] for node in nodes if node in slot_of]] = True
-    return among
+    found = np.zeros(len(topology.tree.nodes), dtype=np.bool_)
+    found[[slot_of[node] for node in nodes if node in slot_of]] = True
+    return found

@@ -20,7 +20,7 @@ from app.kube.core.objects import PodRecord
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner, in_order, rank_in_queue
-from app.state.plan.pod_sets import Role
+from app.state.plan.pod_sets import PodSetMembers
 from app.state.settings import EngineSettings
 from topology.fit import fit
 from topology.model.capacity import Capacity
@@ -98,19 +98,19 @@ class Starvation:
         viewed = self.planner.view(gang)
         if viewed is None:
             return None
-        roles, topology = viewed
+        pod_sets, topology = viewed
         taken = self.nodes()
         is_left = np.array([name not in taken for name in topology.tree.nodes], dtype=np.bool_)
-        fits = [self._fit(role, topology, is_left) for role in roles]
+        fits = [self._fit(pod_set, topology, is_left) for pod_set in pod_sets]
         levels = [
-            topology.levels.index(role.constraint.required)
-            for role in roles
-            if role.constraint.required
+            topology.levels.index(pod_set.constraint.required)
+            for pod_set in pod_sets
+            if pod_set.constraint.required
         ]
         slots = _domain(fits, topology.tree, min(levels)) if levels else _fewest(fits)
         if slots is None:
             return None
-        asked = {resource for role in roles for resource, _ in role.shaped[0]}
+        asked = {resource for pod_set in pod_sets for resource, _ in pod_set.shaped[0]}
         devices = {resource for resource in asked if "/" in resource}
         return Earmark(
             frozenset(topology.tree.nodes[slot] for slot in slots),
@@ -118,18 +118,20 @@ class Starvation:
             frozenset(devices or asked - {PODS}),
         )
 
-    def _fit(self, role: Role, topology: TopologyBooks, is_left: Mask) -> _Fit:
-        request = self.planner.books.vector(role.shaped[0])
+    def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, is_left: Mask) -> _Fit:
+        request = self.planner.books.vector(pod_set.shaped[0])
         rows = [row for row, amount in enumerate(request) if amount]
         asked = [request[row] for row in rows]
         capacity = topology.capacity
         allowed = self.planner.eligibility.mask(
-            role.shaped[1], topology.tree, self.planner.books.nodes
+            pod_set.shaped[1], topology.tree, self.planner.books.nodes
         )
         may_host = allowed & is_left & capacity.is_open
         now = fit.pods_per_node(capacity.free(rows), asked)
         empty = fit.pods_per_node([_row(capacity, row) for row in rows], asked)
-        return _Fit(len(role.unplanned), np.where(may_host, now, 0), np.where(may_host, empty, 0))
+        return _Fit(
+            len(pod_set.unplanned), np.where(may_host, now, 0), np.where(may_host, empty, 0)
+        )
 
 
 @dataclass(frozen=True, slots=True)

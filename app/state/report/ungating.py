@@ -79,7 +79,7 @@ def _patch(gang: Gang, member: Member, nodes: tuple[str, ...], most: int) -> Ung
         own = nodes if node in nodes else (node, *nodes[: most - 1])
         return replace(bare, nodes=own, annotations=((corral.NARROWED, corral.NODES),))
     own_keys = {key for key, _ in member.shape.selector}
-    labels = tuple(pair for pair in gang.spots[uid].labels if pair[0] not in own_keys)
+    labels = tuple(pair for pair in gang.domain_nodes[uid].labels if pair[0] not in own_keys)
     if not labels:
         return bare
     keys = ",".join(key for key, _ in labels)
@@ -91,7 +91,7 @@ def _planned_first(gang: Gang, like: Member, most: int) -> tuple[str, ...]:
     uids = [uid for uid in gang.plan if gang.member(uid).role == like.role]
     planned = dict.fromkeys(sorted(gang.plan[uid] for uid in uids))
     others: dict[str, None] = {}
-    for spot in {id(gang.spots[uid]): gang.spots[uid] for uid in uids}.values():
+    for domain in {id(gang.domain_nodes[uid]): gang.domain_nodes[uid] for uid in uids}.values():
         # A domain of one node is no domain to repair in.
-        others |= dict.fromkeys(spot.nodes if len(spot.nodes) > 1 else ())
+        others |= dict.fromkeys(domain.nodes if len(domain.nodes) > 1 else ())
     return tuple({**planned, **others})[:most]

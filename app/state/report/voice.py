@@ -19,7 +19,7 @@ from app.kube.core.objects import PodRecord
 from app.state.effects import Delete, Effect, EmitEvent, Evict, ObjectRef, Requeue
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
-from app.state.plan.planner import NoPlan
+from app.state.plan.verdict import NoPlan
 from app.state.report import messages, ungating
 from app.state.settings import EngineSettings
 
@@ -170,7 +170,7 @@ class Voice:
     def tell_no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Say why there is no plan; with `fail_fast` a gang that runs in part has to go."""
         missing = len(gang.unplanned()) if gang.membership.bound else ""
-        kind = f"{missing} {verdict.kind or verdict.sentence}"
+        kind = f"{missing} {verdict.kind}"
         # The numbers in a verdict follow the cluster; a text that changed would wake every member.
         is_known = gang.sentence_at is not None and kind == gang.verdict
         if not is_known or not self.knows_verdict(gang, now):
@@ -185,7 +185,7 @@ class Voice:
         self._tell_verdict(gang, now)
         says_no = not (verdict.is_mistake or verdict.is_fault)
         if self.settings.fail_fast and gang.membership.bound and says_no:
-            self._give_up(gang, verdict.sentence, now)
+            self._give_up(gang, str(verdict), now)
 
     def _tell_verdict(self, gang: Gang, now: float) -> None:
         """Report the last verdict; on a gang that runs only when no more members are being lost."""
@@ -244,10 +244,10 @@ def not_joining(gang: Gang, member: Member) -> str:
 def _sentence(gang: Gang, verdict: NoPlan) -> str:
     """A verdict as its members are told it."""
     if verdict.is_mistake:
-        return messages.mistaken(gang.key, verdict.sentence)
+        return messages.mistaken(gang.key, str(verdict))
     if gang.membership.bound:
-        return messages.not_repaired(gang.key, len(gang.unplanned()), verdict.sentence)
-    return messages.no_place(gang.key, verdict.sentence)
+        return messages.not_repaired(gang.key, len(gang.unplanned()), str(verdict))
+    return messages.no_place(gang.key, str(verdict))
 
 
 def _owner_of(gang: Gang) -> ObjectRef:

@@ -180,7 +180,7 @@ def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     verdict = world.engine.planner.plan(gang)
     assert isinstance(verdict, NoPlan)
     assert verdict.is_mistake
-    assert BLOCK in verdict.sentence
+    assert BLOCK in str(verdict)
 
 
 SLICED = {SLICE_LEVEL: RACK, SLICE_SIZE: "2"}

@@ -1,0 +1,65 @@
+"""Why nodes are closed to the pod set that found no place, for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from app.state.cache.books import TopologyBooks
+from app.state.cache.eligibility import why_not
+from app.state.plan.pod_sets import PodSetMembers
+from app.state.plan.request import Builder, Question, SearchRequest
+from topology.fit.fit import NOT_ALLOWED, OUTSIDE
+from topology.model.answer import NoFit
+from topology.model.resources import Mask
+
+REFUSED = "refused by kube-scheduler"
+EARMARKED = "kept for a gang that has waited longer"
+ELSEWHERE = "not among the nodes the pod was narrowed to"
+UNLABELLED = "without a label of every level"
+
+
+def explained(
+    answer: NoFit,
+    builder: Builder,
+    question: Question,
+    topology: TopologyBooks,
+    request: SearchRequest,
+) -> NoFit:
+    """The answer with the reasons why nodes are closed to the pod set that found no place."""
+    pod_set = question.pod_sets[int(answer.pod_set)]
+    mask = request.attempts[-1][answer.pod_set]
+    excluded = dict(answer.excluded)
+    reasons = _reasons(builder, question, topology, pod_set, mask)
+    if excluded.get(NOT_ALLOWED) == reasons.total():
+        del excluded[NOT_ALLOWED]
+        excluded = dict(Counter(excluded) + reasons)
+    # Nodes that are not in the tree at all lack a level's label.
+    unlabelled = len(builder.books.nodes) - len(topology.tree.nodes)
+    if unlabelled:
+        excluded[UNLABELLED] = unlabelled
+    ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
+    return replace(answer, excluded=tuple(ordered))
+
+
+def _reasons(
+    builder: Builder,
+    question: Question,
+    topology: TopologyBooks,
+    pod_set: PodSetMembers,
+    mask: Mask,
+) -> Counter[str]:
+    """Open nodes that the mask closes, by the first reason that holds."""
+    tree, nodes = topology.tree, builder.books.nodes
+    is_refused, reasons = builder.refused(question, topology, pod_set), Counter[str]()
+    for slot in (topology.capacity.is_open & ~mask).nonzero()[0].tolist():
+        name = tree.nodes[slot]
+        why = why_not(nodes[name], pod_set.shaped[1])
+        if not why and pod_set.allowed is not None and name not in pod_set.allowed:
+            why = ELSEWHERE
+        elif not why and is_refused is not None and is_refused[slot]:
+            why = REFUSED
+        elif not why and name in question.closed:
+            why = EARMARKED
+        reasons[why or OUTSIDE] += 1
+    return reasons

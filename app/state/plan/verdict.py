@@ -1,0 +1,89 @@
+"""What a search for a gang comes to: a plan, or why there is none, as data.
+
+Text is made of it where it is shown (`str`), and nowhere before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.state.gang.gang import DomainNodes
+from topology.model.answer import NoFit
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A node for each unplanned member of a gang, by uid, and its domain, also in words."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
+    domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)
+    fallback: tuple[tuple[str, str], ...] = ()
+    """(leaf, why) of those whose pods are numbered, but not assigned by rank; "": the gang."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTopology:
+    """The gang names levels, or a Topology, that the cluster does not have together."""
+
+    levels: tuple[str, ...]
+    known: tuple[str, ...]
+    topology: str = ""
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known)
+        if self.topology:
+            levels = ", ".join(self.levels)
+            return f"Topology {self.topology} does not exist, or lacks one of: {levels}"
+        unknown = ", ".join(sorted(set(self.levels) - set(self.known))) or "together"
+        return f"topology level not known: {unknown}; known levels: {known}"
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidGang:
+    """What the gang asks for is invalid, or became so by what its pods were narrowed to."""
+
+    text: str
+    is_permanent: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFailed:
+    """The search itself failed; nothing is known of the cluster."""
+
+    error: str
+
+    def __str__(self) -> str:
+        return f"the search failed for an error of Corral's own, {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """Why there is no plan now."""
+
+    why: NoFit | UnknownTopology | InvalidGang | SearchFailed
+
+    def __str__(self) -> str:
+        return str(self.why)
+
+    @property
+    def is_mistake(self) -> bool:
+        """Whether no cluster state would help."""
+        if isinstance(self.why, InvalidGang):
+            return self.why.is_permanent
+        return isinstance(self.why, UnknownTopology)
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether nothing is known of the cluster."""
+        return isinstance(self.why, SearchFailed)
+
+    @property
+    def kind(self) -> str:
+        """Equal for verdicts that differ only in numbers and reasons, which follow the cluster."""
+        if isinstance(self.why, NoFit):
+            return f"{self.why.level} {self.why.unit}"
+        return str(self.why)
