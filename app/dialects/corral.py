@@ -1,11 +1,12 @@
 """Our own gate and annotations: written by Corral only.
 
-One of them is read back: what we narrowed a pod to when we took its gate off is no wish of the
-pod's own, so `own_shape` takes it away again.
+Some are read back after a restart: what a gang was made of when it started, and what we narrowed
+a pod to when we took its gate off, which is no wish of the pod's own: `own_shape` takes it away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from app.kube.core.objects import PodRecord, Shape
@@ -16,9 +17,11 @@ MANAGED = PREFIX + "managed"  # label "true": the webhook has taken the pod in
 GANG = PREFIX + "gang"  # in the Binding: the gang this pod started with
 DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was placed in
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
+POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
-KEPT = (NARROWED, MANAGED)
+MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300
+KEPT = (NARROWED, MANAGED, POD_SETS)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
@@ -41,3 +44,20 @@ def _without(shape: Shape, how: str) -> tuple[Shape, frozenset[str] | None]:
     keys = frozenset(how.split(","))
     selector = tuple(pair for pair in shape.selector if pair[0] not in keys)
     return Shape(selector, shape.terms, shape.tolerations, shape.preferred), None
+
+
+def pod_sets_text(pods: Mapping[str, int]) -> str:
+    """How many pods of each pod set a gang has, as an annotation."""
+    return ",".join(f"{name}={count}" for name, count in sorted(pods.items()))
+
+
+@lru_cache(maxsize=4_096)  # the pods of a gang share one
+def pod_sets_from_text(text: str) -> tuple[tuple[str, int], ...]:
+    """The same, read back; empty if the text is not ours."""
+    pods: dict[str, int] = {}
+    for part in text.split(",") if len(text) <= MOST_POD_SETS_TEXT else ():
+        name, _, count = part.rpartition("=")
+        if not name or not (count.isascii() and count.isdecimal() and len(count) <= 9):
+            return ()
+        pods[name] = int(count)
+    return tuple(pods.items())

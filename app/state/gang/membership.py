@@ -9,12 +9,15 @@ concern.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 
 from app.dialects import corral
 from app.dialects.spec import ANYWHERE, NOTHING_SAID, Claim, GangSpec, Index, LeafSpec, Said
-from app.kube.core.objects import PodRecord, Shape
+from app.kube.core.objects import Amounts, PodRecord, Shape
 from topology.model.request import Constraint, Slice
 
 ANY_SHAPE = Shape()
@@ -36,6 +39,7 @@ class Member:
     slices: tuple[Slice, ...] = ()
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
+    started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
 
     @property
     def is_live(self) -> bool:
@@ -66,6 +70,11 @@ class Member:
     def role(self) -> tuple[object, ...]:
         """Members of one role are identical to the placement."""
         return (self.leaf, self.pod.request, self.shape)
+
+    @property
+    def pod_set(self) -> str:
+        """A name for its leaf, or for its request and shape where no leaf has a name."""
+        return self.leaf or _digest(self.pod.request, self.shape)
 
     @property
     def seniority(self) -> tuple[bool, int, int, str, str]:
@@ -101,8 +110,10 @@ class MembershipStatus:
 def member_of(pod: PodRecord, claim: Claim) -> Member:
     """The record of a pod that claims to belong to a gang."""
     shape, allowed = corral.own_shape(pod)
+    text = pod.annotations.get(corral.POD_SETS)
+    started_with = corral.pod_sets_from_text(text) if text else ()
     if claim.flaw:
-        return Member(pod, flaw=claim.flaw, shape=shape)
+        return Member(pod, flaw=claim.flaw, shape=shape, started_with=started_with)
     return Member(
         pod,
         claim.said,
@@ -112,7 +123,14 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
         slices=claim.said.slices,
         allowed=allowed,
         shape=shape,
+        started_with=started_with,
     )
+
+
+@lru_cache(maxsize=4_096)
+def _digest(request: Amounts, shape: Shape) -> str:
+    """Short, and the same in every process: it is written on pods and read back."""
+    return blake2b(repr((request, shape)).encode(), digest_size=4).hexdigest()
 
 
 def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipStatus:
@@ -142,8 +160,7 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
     )
     places = 0 if is_over else _places(everyone, bound, spec)
     fit_to_join = [each for each in candidates if each not in mismatched]
-    # The ungated stay, then the older (kueue pkg/controller/jobs/pod, sorting of excess pods).
-    outside = sorted(fit_to_join, key=lambda each: each.is_gated)[places:]
+    outside = _outside(fit_to_join, places, _places_left(spec, everyone))
     left_out = {each.pod.uid for each in outside}
     joining = tuple(each for each in fit_to_join if each.pod.uid not in left_out)
     unbound = tuple(member for member in joining if member.is_ready)
@@ -152,7 +169,7 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
         joining,
         unbound if not problem else (),
         # No pod is one too many of a gang that is invalid.
-        tuple(outside) if not problem else (),
+        outside if not problem else (),
         mismatched,
         members_live=len(live),
         vacant=places - len(joining),
@@ -176,6 +193,46 @@ def _places(everyone: list[Member], bound: tuple[Member, ...], spec: GangSpec) -
     if spec.lifecycle.counts_succeeded:
         places -= sum(member.is_done for member in everyone)
     return max(places, 0)
+
+
+def _places_left(spec: GangSpec, everyone: Sequence[Member]) -> Counter[str]:
+    """How many more pods each pod set may have; a pod set that is not in it, any number.
+
+    Declared by leaf; of a gang whose pods tell no leaves apart, what it started with says.
+    """
+    pods = Counter({leaf.name: leaf.pods for leaf in spec.leaves() if leaf.name})
+    if not pods:
+        started = next((each.started_with for each in everyone if each.started_with), ())
+        if (
+            sum(count for _, count in started) != spec.pods
+        ):  # it never started, or its size has changed since
+            return Counter()
+        pods.update(dict(started))
+    for member in everyone:
+        is_counted = spec.lifecycle.counts_succeeded and member.is_done
+        if member.pod_set in pods and (is_counted or (member.is_live and member.pod.node)):
+            pods[member.pod_set] -= 1
+    return pods
+
+
+def _outside(
+    candidates: Sequence[Member], places: int, places_left: Counter[str]
+) -> tuple[Member, ...]:
+    """The candidates that are one too many, of all or of their pod set.
+
+    The ungated stay, then the older: KEP-976 "Retrying Failed Pods", highest creationTimestamp.
+    """
+    by_age = sorted(candidates, key=lambda each: (each.is_gated, each.pod.created, each.pod.name))
+    outside: list[Member] = []
+    for member in by_age:
+        name = member.pod_set if places_left else ""
+        if places <= 0 or (name in places_left and places_left[name] <= 0):
+            outside.append(member)
+        else:
+            places -= 1
+            if name in places_left:
+                places_left[name] -= 1
+    return tuple(outside)
 
 
 def _needed(spec: GangSpec, places: int, joining: int) -> int:

@@ -18,6 +18,7 @@ Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Updat
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -60,7 +61,9 @@ class Permit:
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
-        """Bind whoever is held at /bind; the gang has started from here on."""
+        """Bind all that are held at /bind; the gang has started from here on."""
+        if not gang.has_started or not gang.started_with:
+            gang.started_with = started_with(gang)
         for uid in gang.at_bind:
             self._bind(gang, uid)
         had_started = gang.has_started
@@ -72,8 +75,12 @@ class Permit:
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
-        annotations = ((corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid]))
-        self.voice.out.append(Bind(pod.namespace, pod.name, uid, gang.plan[uid], annotations))
+        annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid])]
+        if gang.started_with:
+            annotations.append((corral.POD_SETS, gang.started_with))
+        self.voice.out.append(
+            Bind(pod.namespace, pod.name, uid, gang.plan[uid], tuple(annotations))
+        )
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
         """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
@@ -153,3 +160,17 @@ class Permit:
         if now >= gang.pushed_at + PUSH_SECONDS:
             gang.pushed_at = now
             self.voice.ungate(gang, now)
+
+
+def started_with(gang: Gang) -> str:
+    """What the pods of a group are to remember of it: how many of each pod set it started with.
+
+    Nothing else tells a replacement from a pod that is one too many, once the one that failed is
+    gone. "" where objects declare that, or where all pods are alike.
+    """
+    status = gang.membership
+    if status.spec is None or not status.spec.lifecycle.counts_succeeded:
+        return ""
+    known = next((each.started_with for each in status.bound if each.started_with), ())
+    pods = dict(known) or Counter(each.pod_set for each in (*status.bound, *status.joining))
+    return corral.pod_sets_text(pods) if len(pods) > 1 else ""

@@ -121,7 +121,8 @@ class World:
                 self._take(self.engine.bind_finished(effect.uid, Bound(), self.now))
                 pod = self.pods[effect.uid]
                 if not pod.node:
-                    self.put(msgspec.structs.replace(pod, node=effect.node))
+                    said = {**pod.annotations, **dict(effect.annotations)}
+                    self.put(msgspec.structs.replace(pod, node=effect.node, annotations=said))
 
     def patch(self, effects: Iterable[Effect]) -> None:
         """The API server takes gates off as Ungate effects ask, and the watch shows it."""
