@@ -74,6 +74,7 @@ class Gang:
     key: GangKey
     members: dict[str, Member] = field(default_factory=dict)
     membership: MembershipStatus = field(default_factory=MembershipStatus)
+    running: set[str] = field(default_factory=set)  # live members that have a node
     phase: Phase = Phase.GATHERING
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
@@ -100,6 +101,7 @@ class Gang:
     told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
     told_pods: set[str] = field(default_factory=set)  # single pods that were reported
     complete_at: float = 0.0  # when it last became complete
+    reviewed_at: float = -math.inf  # when its members were last sorted out
     moved_at: float = 0.0  # when the plan was made or last made progress
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
     given_up_at: float = -math.inf  # when it was last sent for eviction
@@ -132,12 +134,16 @@ class Gang:
 
     def unplanned(self) -> tuple[Member, ...]:
         """Members that could be placed now and are not, absent ones but no spares included."""
-        expected = (each.member for each in self.placeholders.values() if not each.is_spare)
-        return tuple(
-            member
-            for member in (*self.membership.unbound, *expected)
+        # Since the last roll call a pod may have been narrowed to some nodes.
+        found = [
+            self.members.get(member.pod.uid, member)
+            for member in self.membership.unbound
             if member.pod.uid not in self.plan
-        )
+        ]
+        for uid, each in self.placeholders.items():
+            if not each.is_spare and uid not in self.plan:
+                found.append(each.member)
+        return tuple(found)
 
     def planned(self) -> tuple[Member, ...]:
         """Members that have a node they are not bound to yet, absent ones included."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -24,6 +24,7 @@ ANY_SHAPE = Shape()
 
 SpecOf = Callable[[Sequence[Said], Sequence[Said]], GangSpec | None]
 """What a gang is, from what its live pods say and what its failed pods said."""
+Seniority = tuple[bool, int, int, str, str]
 
 
 @dataclass(slots=True)
@@ -40,6 +41,12 @@ class Member:
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
     started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
+    seniority: Seniority = field(init=False, repr=False, compare=False)
+    """Order in which members join and get their nodes: as numbered, else by age."""
+
+    def __post_init__(self) -> None:
+        part, index = (self.index.part, self.index.index) if self.index else (0, 0)
+        self.seniority = (self.index is None, part, index, self.pod.created, self.pod.name)
 
     @property
     def is_live(self) -> bool:
@@ -75,12 +82,6 @@ class Member:
     def pod_set(self) -> str:
         """A name for its leaf, or for its request and shape where no leaf has a name."""
         return self.leaf or _digest(self.pod.request, self.shape)
-
-    @property
-    def seniority(self) -> tuple[bool, int, int, str, str]:
-        """Order in which members join and get their nodes: as numbered, else by age."""
-        part, index = (self.index.part, self.index.index) if self.index else (0, 0)
-        return (self.index is None, part, index, self.pod.created, self.pod.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,24 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
 def _digest(request: Amounts, shape: Shape) -> str:
     """Short, and the same in every process: it is written on pods and read back."""
     return blake2b(repr((request, shape)).encode(), digest_size=4).hexdigest()
+
+
+def is_same_claim(before: Member, member: Member) -> bool:
+    """Whether a member counts in its gang like before, but for its gates and its node.
+
+    Most events of a pod are no news to its gang: conditions, annotations, phases.
+    """
+    was, pod = before.pod, member.pod
+    return (
+        was.is_terminating == pod.is_terminating
+        and (was.phase == pod.phase or not (was.is_finished or pod.is_finished))
+        and before.is_ready == member.is_ready
+        and before.role == member.role
+        and was.priority == pod.priority
+        and (before.said is member.said or before.said == member.said)
+        and before.index == member.index
+        and before.flaw == member.flaw
+    )
 
 
 def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipStatus:

@@ -4,7 +4,9 @@
 
 Every method leaves the invariants of `gangs.py` intact and has the voice say what the cluster must
 be told. A roll call sorts all members, so it is not taken on every event but when it can matter:
-at once when the last declared member appears or a planned one goes, else on the next tick.
+at once when the last declared member appears or a planned one goes, before a verb about the gang
+is answered if somebody has come, gone or changed, and else on a tick. Of a large gang not on every
+tick: then its roll calls would be all that we do.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.cache.node_refusals import Offer
 from app.state.cache.objects import Objects
 from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
-from app.state.gang.membership import Member, member_of, membership_status
+from app.state.gang.membership import Member, is_same_claim, member_of, membership_status
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner, in_order
@@ -28,13 +30,15 @@ from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
 MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
+REST_SECONDS = 1e-4  # per member, between two roll calls of ticks; one takes a tenth of that
 
 
 @dataclass(slots=True)
 class Ledger:
     """All gangs. `gang_of` and `gangs` agree on who is a member of what.
 
-    `unreviewed`, `plannable` and `planned` are sets that keep their order.
+    `plannable` and `planned` are sets that keep their order. `unreviewed` are the gangs that are
+    owed a roll call, and whether the verbs have to wait for it.
     """
 
     settings: EngineSettings
@@ -45,7 +49,7 @@ class Ledger:
     voice: Voice
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
-    unreviewed: dict[GangKey, None] = field(default_factory=dict)
+    unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     plannable: dict[GangKey, None] = field(default_factory=dict)
     planned: dict[GangKey, None] = field(default_factory=dict)
     _queue: list[GangKey] = field(default_factory=list)  # the rest of the pass under way
@@ -75,7 +79,17 @@ class Ledger:
         before = gang.members.get(pod.uid)
         member = gang.members[pod.uid] = member_of(pod, claim)
         self.gang_of[pod.uid] = claim.gang
-        self.unreviewed[claim.gang] = None
+        if pod.node and member.is_live:
+            gang.running.add(pod.uid)
+        else:
+            gang.running.discard(pod.uid)
+        if before is None or not is_same_claim(before, member):
+            self.owe_review(gang)
+        elif before.pod.node != pod.node:
+            is_as_planned = gang.has_started and gang.plan.get(pod.uid) == pod.node
+            self.owe_review(gang, is_pressing=not is_as_planned)
+        elif before.pod.gates != pod.gates:  # those without come first where there are too many
+            self.owe_review(gang, is_pressing=False)
         self._follow(gang, before, member, now)
         if before is None:
             if told or not (self.planner.is_ready or pod.node or pod.gates):
@@ -110,7 +124,7 @@ class Ledger:
             return gang.plan[pod.uid] != pod.node
         is_news = pod.node and (before is None or not before.pod.node)
         return bool(is_news) and any(
-            not self.planner.is_beside(gang, gang.member(uid), node, [(member, pod.node)])
+            not self.planner.is_beside(gang, gang.member(uid), node, lambda: [(member, pod.node)])
             for uid, node in gang.plan.items()
         )
 
@@ -121,6 +135,7 @@ class Ledger:
             return
         gang = self.gangs[key]
         member = gang.members.pop(uid)
+        gang.running.discard(uid)
         if not member.pod.is_finished:
             self.replacements.keep(gang, member, now)
         gang.ungating.pop(uid, None)
@@ -128,7 +143,7 @@ class Ledger:
         gang.rejected.pop(uid, None)
         gang.misinformed.pop(uid, None)
         self.hear(gang, uid, now)
-        self.unreviewed[key] = None
+        self.owe_review(gang)
         if uid in gang.plan or not gang.members:
             self.review(gang, now)
 
@@ -150,7 +165,7 @@ class Ledger:
         """Forget an object that is gone; its pods tell the rest."""
         for key in self.objects.drop(uid):
             if key in self.gangs:
-                self.unreviewed[key] = None
+                self.owe_review(self.gangs[key])
 
     def _pods(self, gang: Gang, claim: Claim) -> int | None:
         """How many pods the gang has, as far as this newcomer or an object says."""
@@ -164,25 +179,34 @@ class Ledger:
 
     # -- the roll call and what follows from it ------------------------------------------------
 
+    def owe_review(self, gang: Gang, *, is_pressing: bool = True) -> None:
+        """Have the members sorted out again, before the next verb about them if that is pressing.
+
+        What is not leaves every other member's place as it is.
+        """
+        self.unreviewed[gang.key] = is_pressing or self.unreviewed.get(gang.key, False)
+
     def review_all(self, now: float) -> None:
-        """Take every roll call that is owed."""
+        """Take the roll calls that are owed, but those of large gangs that had one just now."""
         for key in list(self.unreviewed):
-            if key not in self.gangs:
-                continue
-            try:
-                self.review(self.gangs[key], now)
-            except Exception as error:
-                self.planner.on_fault(f"roll call of gang {key}", error)
-        self.unreviewed.clear()
+            gang = self.gangs.get(key)
+            if gang is None:
+                del self.unreviewed[key]
+            elif now >= gang.reviewed_at + REST_SECONDS * len(gang.members):
+                try:
+                    self.review(gang, now)
+                except Exception as error:
+                    self.planner.on_fault(f"roll call of gang {key}", error)
 
     def review_now(self, gang: Gang, now: float) -> None:
-        """Take this gang's roll call if it is owed."""
-        if gang.key in self.unreviewed:
+        """Take this gang's roll call if it is owed and pressing."""
+        if self.unreviewed.get(gang.key):
             self.review(gang, now)
 
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.unreviewed.pop(gang.key, None)
+        gang.reviewed_at = now
         gang.asked = None
         gang.membership = membership_status(
             gang.members.values(), lambda said, ended: self._spec(gang.key, said, ended)
@@ -245,6 +269,7 @@ class Ledger:
             gang = self.gangs.get(self._queue.pop())
             if gang is None:
                 continue
+            self.review_now(gang, now)
             if gang.key not in self.plannable:
                 self.replacements.hold_spares(gang, now)
             elif now >= gang.not_before and not (

@@ -92,7 +92,9 @@ class Permit:
         is_lost = record is None or not is_open(record) or books.is_overcommitted(node)
         if uid in gang.plan and (is_gone or is_lost):
             self.reservations.end(gang, uid, "")
-        self.ledger.review(gang, now)
+        self.ledger.owe_review(gang)
+        if not gang.has_started:  # not as often as bindings of a large gang may fail
+            self.ledger.review(gang, now)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
         """A gate was not taken off: soon again, in another way if this one is forbidden."""
@@ -106,7 +108,7 @@ class Permit:
         was_bare = uid in gang.unnarrowed
         ungating.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
         if failure.is_forbidden and not was_bare:  # else it is due again with the next push
-            self.voice.ungate(gang, now)
+            self.voice.ungate(gang, now, (uid,))
 
     def refuse_arrived(self, sentence: str) -> None:
         """Answer every held /bind with an error; the plans stay."""

@@ -77,7 +77,7 @@ class Repairs:
             gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
             if gang is not None and ledger.replacements.is_stranded(gang.members[uid]):
                 ledger.replacements.keep(gang, gang.members[uid], now)
-                ledger.unreviewed[gang.key] = None
+                ledger.owe_review(gang)
 
     def lose_node(self, node: str, now: float) -> None:
         """A node has failed under members that the API server still shows: look for another."""

@@ -7,6 +7,7 @@ others; else a spare place stands in, or the next pass finds a node.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -40,22 +41,22 @@ class Replacements:
             if place.instead_of == lost.pod.uid:
                 place.until = until  # its node had failed before: there is another one for it
                 return
-        others = [
-            member
-            for uid, member in gang.members.items()
-            if uid != lost.pod.uid and member.is_live and member.pod.node
-        ]
+        others = len(gang.running) - (lost.pod.uid in gang.running)
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
         uid = placeholders.keep_place(gang, lost, until)
         self.expecting[gang.key] = None
-        self._hold(gang, uid, lost, others, now)
+        self._hold(gang, uid, lost, now)
 
-    def _hold(self, gang: Gang, uid: str, lost: Member, others: list[Member], now: float) -> None:
+    def _hold(self, gang: Gang, uid: str, lost: Member, now: float) -> None:
         """Hold the lost member's node for a new place, or have a spare one stand in for it."""
         member, node = gang.placeholders[uid].member, lost.pod.node
         domain = self.planner.domain_at(gang, member, node)
-        beside = [(other, other.pod.node) for other in others]
+
+        def beside() -> Iterator[tuple[Member, str]]:
+            for other in (gang.members[each] for each in gang.running if each != lost.pod.uid):
+                yield other, other.pod.node
+
         may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
             gang, member, node, beside
         )

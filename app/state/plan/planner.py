@@ -9,7 +9,7 @@ shrinks, so a question without a place is not searched again for the next gang t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -105,36 +105,42 @@ class Planner:
         return None
 
     def is_beside(
-        self, gang: Gang, member: Member, node: str, running: Sequence[tuple[Member, str]]
+        self,
+        gang: Gang,
+        member: Member,
+        node: str,
+        running: Callable[[], Iterable[tuple[Member, str]]],
     ) -> bool:
         """Whether a node is where required levels allow a member, beside others and their nodes."""
-        spec = gang.membership.spec
-        near = [on for other, on in running if other.role == member.role]
-        if not self._shares_domain(gang, member.constraint.required, node, near):
-            return False
+        spec, level = gang.membership.spec, member.constraint.required
+        if level is not None:
+            near = (on for other, on in running() if other.role == member.role)
+            if not self._shares_domain(gang, level, node, near):
+                return False
         for group in () if spec is None else spec.path_to(member.leaf):
-            if group.constraint.required is not None:
-                assert spec is not None
-                near = [on for other, on in running if group in spec.path_to(other.leaf)]
+            if group.constraint.required is not None and spec is not None:
+                near = (on for other, on in running() if group in spec.path_to(other.leaf))
                 if not self._shares_domain(gang, group.constraint.required, node, near):
                     return False
         return True
 
-    def _shares_domain(
-        self, gang: Gang, level: str | None, node: str, others: Sequence[str]
-    ) -> bool:
+    def _shares_domain(self, gang: Gang, level: str, node: str, others: Iterable[str]) -> bool:
         """Whether a node is in a domain of a level with one of the others, if there is any."""
-        if level is None or not others:
-            return True
-        spec = gang.membership.spec
-        for topology in self._with_levels({level}, None if spec is None else spec.topology):
-            slot = topology.tree.slot_of.get(node)
-            if slot is not None:
-                domains = topology.tree.domain_of[topology.levels.index(level)]
-                slots = (topology.tree.slot_of.get(other) for other in others)
-                if any(at is not None and domains[at] == domains[slot] for at in slots):
+        spec, is_alone = gang.membership.spec, True
+        topologies = self._with_levels({level}, None if spec is None else spec.topology)
+        here = [
+            (topology.tree.slot_of, domains, domains[slot])
+            for topology in topologies
+            if (slot := topology.tree.slot_of.get(node)) is not None
+            for domains in (topology.tree.domain_of[topology.levels.index(level)],)
+        ]
+        for other in others:  # of a large gang: the first one tells, most of the time
+            is_alone = False
+            for slot_of, domains, domain in here:
+                there = slot_of.get(other)
+                if there is not None and domains[there] == domain:
                     return True
-        return False
+        return is_alone
 
     def may_have(self, member: Member, node: str) -> bool:
         """Whether a node takes a member now, as the books and its own shape say."""

@@ -14,7 +14,8 @@ lost when some are ungated, they can still be placed together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from app.dialects import corral
@@ -26,22 +27,34 @@ from app.state.settings import EngineSettings
 UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again
 
 
-def ungate(gang: Gang, settings: EngineSettings, now: float) -> Iterator[Ungate]:
-    """Have kube-scheduler ask for every planned member that is still behind our gate."""
+def ungate(
+    gang: Gang, settings: EngineSettings, now: float, uids: Iterable[str] | None = None
+) -> Iterator[Ungate]:
+    """Have kube-scheduler ask for planned members that are still behind our gate.
+
+    `uids`: which of them; None: every one.
+    """
     narrowed: dict[tuple[object, ...], tuple[str, ...]] = {}
-    for uid in sorted(gang.plan.keys() & gang.members.keys()):
+    asked = gang.plan if uids is None else uids
+    for uid in sorted(uid for uid in asked if _is_due(gang, uid, now)):
         member = gang.members[uid]
-        sent = gang.ungating.get(uid)
-        if not member.is_gated or (sent is not None and now < sent + UNSEEN_SECONDS):
-            continue
         gang.ungating[uid] = now
         gang.asked = None
-        if member.role not in narrowed:
+        is_bare = uid in gang.unnarrowed
+        if member.role not in narrowed and not is_bare:
             narrowed[member.role] = _planned_first(gang, member, settings.narrow_nodes)
-        patch = _patch(gang, member, narrowed[member.role], settings.narrow_nodes)
+        nodes = () if is_bare else narrowed[member.role]
+        patch = _patch(gang, member, nodes, settings.narrow_nodes)
         # What the patch will leave the pod, though the watch does not show it yet.
         gang.members[uid] = replace(member, allowed=frozenset(patch.nodes) or None)
         yield patch
+
+
+def _is_due(gang: Gang, uid: str, now: float) -> bool:
+    member = gang.members.get(uid)
+    if member is None or not member.is_gated or uid not in gang.plan:
+        return False
+    return now >= gang.ungating.get(uid, -math.inf) + UNSEEN_SECONDS
 
 
 def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:

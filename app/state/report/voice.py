@@ -64,9 +64,9 @@ class Voice:
         for uid in sorted(gang.rejected.keys() & set(uids)):
             self._wake(gang.members[uid].pod)
 
-    def ungate(self, gang: Gang, now: float) -> None:
-        """Have our gate taken off every planned member where that is due."""
-        self.out.extend(ungating.ungate(gang, self.settings, now))
+    def ungate(self, gang: Gang, now: float, uids: Iterable[str] | None = None) -> None:
+        """Have our gate taken off every planned member, or of these, where that is due."""
+        self.out.extend(ungating.ungate(gang, self.settings, now, uids))
 
     def wake_misinformed(self, gangs: Mapping[GangKey, Gang]) -> None:
         """Have kube-scheduler ask again for members that were told what holds no longer.
