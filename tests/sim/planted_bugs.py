@@ -143,7 +143,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.plan.request.Placing._mask",
+        "app.state.plan.request.Builder._mask",
         Change("statement", "narrowed[pin.stop :] = False", becomes="pass"),
         "a late member may be placed outside the domain of the running members",
     ),
@@ -195,7 +195,7 @@ PLANTED = (
         "app.state.plan.planner.Planner.plan",
         Change(
             "statement",
-            'return NoPlan(f"{FAULT}, {type(error).__name__}", is_fault=True)',
+            'return NoPlan(SearchFailed(type(error).__name__))',
             becomes="raise",
         ),
         "an error in the search for one gang stops the work on all gangs",

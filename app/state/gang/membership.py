@@ -75,8 +75,8 @@ class Member:
 
     @property
     def role(self) -> tuple[object, ...]:
-        """Members of one role are identical to the placement."""
-        return (self.leaf, self.pod.request, self.shape)
+        """Members of one role are identical to the placement; each pod set group has its own."""
+        return (self.leaf, self.pod_set_group, self.pod.request, self.shape)
 
     @property
     def pod_set(self) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement, repeat
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ ONE_IN = {
     "fewer members needed": 5,
     "fewer pods needed": 5,
     "none needed": 8,
+    "two alike": 5,
+    "two alike with leaders": 60,
     "another order": 3,
     "6 pods": 10,
     "8 nodes": 12,
@@ -111,12 +113,17 @@ def random_gang(chance: random.Random) -> Gang:
         )
 
     def group(depth: int) -> Group:
+        nonlocal left
         members: list[Group | PodSet] = [pod_set()]
         members += [
             group(depth + 1) if depth < 2 and chance.random() < 0.5 else pod_set()
             for _ in range(chance.randint(0, 2))
             if left > 0
         ]
+        copied = chance.choice(members)
+        if pods_of(copied) <= left and chance.random() < 0.5:
+            left -= pods_of(copied)
+            members.append(alike(copied, names))
         chance.shuffle(members)
         constraint = random_constraint(chance)
         if any(isinstance(one, PodSet) and one.slices for one in members):
@@ -130,6 +137,22 @@ def random_gang(chance: random.Random) -> Gang:
         )
 
     return Gang("ns/gang", group(0))
+
+
+def alike(member: Group | PodSet, names: Iterator[int]) -> Group | PodSet:
+    """The same under other names: of equal requests, shapes and constraints."""
+    if isinstance(member, Group):
+        inner = tuple(alike(one, names) for one in member.members)
+        return replace(member, name=f"g{next(names)}", members=inner)
+    name = f"p{next(names)}"
+    leader = None if member.leader is None else replace(member.leader, name=f"{name}-leader")
+    return replace(member, name=name, leader=leader)
+
+
+def pods_of(member: Group | PodSet) -> int:
+    if isinstance(member, Group):
+        return sum(map(pods_of, member.members))
+    return member.pods + (member.leader is not None)
 
 
 def random_slices(chance: random.Random, pods: int, constraint: Constraint) -> tuple[Slice, ...]:
@@ -299,6 +322,8 @@ def kinds(question: Question) -> list[str]:
     innermost = [one for group in inner for one in group.members if isinstance(one, Group)]
     groups += [*inner, *innermost]
     wishes = [one.constraint for one in (*groups, *pod_sets)]
+    looks = Counter(repr(alike(one, repeat(0))) for one in (*groups, *pod_sets))
+    twins = [look for look, times in looks.items() if times > 1]
     has_kind = {
         "group in a group": bool(inner),
         "group in a group in a group": bool(innermost),
@@ -310,6 +335,8 @@ def kinds(question: Question) -> list[str]:
         "fewer members needed": any(least_of(one) < len(one.members) for one in groups),
         "fewer pods needed": any(least_of(one) < one.pods for one in pod_sets),
         "none needed": any(one.needed == 0 for one in (*groups, *pod_sets)),
+        "two alike": bool(twins),
+        "two alike with leaders": any("Leader(" in look for look in twins),
         "another order": question.options.order is not DomainOrder.TIGHTEST,
         "6 pods": sum(one.pods + (one.leader is not None) for one in pod_sets) == 6,
         "8 nodes": len(question.tree.nodes) == 8,

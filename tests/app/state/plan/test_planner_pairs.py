@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 
@@ -105,6 +107,56 @@ def test_two_replicated_jobs_of_a_job_set():
     world = World(four_racks(), [pod(f"f{i}", on=f"n0{i}") for i in range(4)], jobs=jobs)
     world.put(*pods)
     assert len(racks(world.schedule(*pods))) == 1
+
+
+def pairs_of_equal_shapes(pairs, workers, level=RACK, *, mode=REQUIRED, leader_gpus=0):
+    """One plain group of several leaders, each with its own workers."""
+    found = []
+    for index in range(pairs):
+        own = group("g", pairs * (workers + 1)) | {mode: level, GROUP_NAME: f"pair{index}"}
+        leader = pod(f"leader{index}", gpus=leader_gpus, annotations=own)
+        found.append([leader, *(pod(f"w{index}-{i}", annotations=own) for i in range(workers))])
+    return found
+
+
+def domains(pods, placed, level):
+    """Where the pods are; `four_racks` has nodes n00 to n33, and two racks in each block."""
+    numbers = {int(placed[each.name][1]) for each in pods}
+    return numbers if level == RACK else {number // 2 for number in numbers}
+
+
+def test_each_of_two_leaders_of_one_shape_is_in_the_rack_of_its_own_workers():
+    pairs = pairs_of_equal_shapes(2, 4)
+    pods = [each for pair in pairs for each in pair]
+    world = World(four_racks())
+    world.put(*pods)
+    placed = world.schedule(*pods)
+    assert len(placed) == 10
+    assert sorted(len(domains(pair, placed, RACK)) for pair in pairs) == [1, 1]
+    assert domains(pairs[0], placed, RACK) != domains(pairs[1], placed, RACK)
+
+
+@pytest.mark.parametrize("mode", [REQUIRED, PREFERRED])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_lost_pod_of_one_of_several_equal_pairs_comes_back_beside_its_own(seed, mode):
+    chance = random.Random(seed)
+    level, workers = chance.choice([BLOCK, RACK]), chance.randint(1, 3)
+    pairs = pairs_of_equal_shapes(
+        chance.randint(2, 3), workers, level, mode=mode, leader_gpus=chance.choice([0, 4])
+    )
+    pods = [each for pair in pairs for each in pair]
+    chance.shuffle(pods)
+    world = World(four_racks())
+    world.put(*pods)
+    placed = world.schedule(*pods)
+    assert len(placed) == len(pods)
+    lost = chance.choice(pods)
+    world.put(msgspec.structs.replace(world.pods[lost.uid], phase="Failed"))
+    again = msgspec.structs.replace(lost, uid="uid-again")
+    world.put(again)
+    world.tick()
+    placed |= world.schedule(again)
+    assert [len(domains(pair, placed, level)) for pair in pairs] == [1] * len(pairs)
 
 
 def wrong_pairs():
