@@ -9,9 +9,11 @@ from topology import (
     NODE_LEVEL,
     Capacity,
     Constraint,
+    DomainOrder,
     Gang,
     Group,
     NoFit,
+    Options,
     Placement,
     PodSet,
     ResourceAxis,
@@ -21,7 +23,10 @@ from topology import (
     complete,
     find,
     invariants,
+    levels_of,
+    packing_scores,
 )
+from topology.model.levels import LEVELS_MAX
 
 EIB = 2**60
 NODES, NODES_PER_BLOCK, NODES_PER_RACK = 100_000, 500, 20
@@ -183,3 +188,25 @@ def test_sixteen_levels_hold_groups_slices_and_what_they_lost() -> None:
         for slot, pods in entries:
             capacity.use(slot, request, pods)
     assert complete(tree, capacity, gang, {}, kept) == answer
+
+
+@pytest.mark.parametrize("order", DomainOrder)
+@pytest.mark.parametrize("level", range(LEVELS_MAX))
+def test_sixteen_levels_above_the_nodes_are_searched(level: int, order: DomainOrder) -> None:
+    """A node's path is its number in bits, the last of which stand in the narrowest levels."""
+    levels = [f"level-{number}" for number in range(LEVELS_MAX)]
+    nodes = {f"n{n}": (*f"{n:016b}", f"n{n}") for n in range(8)}
+    tree = build(levels_of(levels), nodes, 1)
+    capacity = Capacity(ResourceAxis(), tree)
+    for slot in range(8):
+        capacity.set_node(slot, (1,), is_open=slot != 0)
+    nodes_in_one = 2 ** min(3, LEVELS_MAX - 1 - level)
+    pods = PodSet("w", nodes_in_one - (nodes_in_one == 8), (1,))
+    inner = Group("inner", (pods,), Constraint(required=levels[level]))
+    outer = gang_of(Group("middle", (inner,), Constraint(required=levels[0])))
+    placed = find(tree, capacity, outer, {}, Options(order=order))
+    assert isinstance(placed, Placement)
+    invariants.check(tree, capacity, gang=outer, placement=placed)
+    [on] = placed.pod_sets
+    assert on.pods == pods.pods
+    assert packing_scores(tree, capacity, (1,)).tolist() == [0] * 8  # all is free, or closed

@@ -17,17 +17,18 @@ from topology.errors import InvalidRequest, InvalidTopology
 NODE_LEVEL = "kubernetes.io/hostname"
 """Key of the node level, as Kueue spells it."""
 
-LEVELS_MAX = 16  # of a Kueue Topology object; an appended node level is not counted
+LEVELS_MAX = 16  # above the node level; as many as a Kueue Topology object may name
 
 
 def levels_of(keys: Sequence[str]) -> tuple[str, ...]:
-    """Level keys, widest first, ending in NODE_LEVEL.
+    """Level keys, widest first, ending in NODE_LEVEL; the answer for an answer is the same.
 
-    Raises: InvalidTopology if there are none or more than LEVELS_MAX, one is empty or
-        named twice, or NODE_LEVEL stands anywhere but last.
-    Source: Kueue Topology, spec.levels.
+    Raises: InvalidTopology if there are none or more than LEVELS_MAX above the node level, one
+        is empty or named twice, or NODE_LEVEL stands anywhere but last.
+    Source: kueue apis/kueue/v1beta2/topology_types.go (v0.16), spec.levels.
     """
-    if not 1 <= len(keys) <= LEVELS_MAX:
+    above = keys[:-1] if keys and keys[-1] == NODE_LEVEL else keys
+    if not keys or len(above) > LEVELS_MAX:
         raise InvalidTopology(f"levels: {len(keys)} given, a topology has 1 to {LEVELS_MAX}")
     seen: set[str] = set()
     for key in keys:

@@ -32,6 +32,7 @@ def test_a_list_that_is_no_hierarchy_is_refused(keys: list[str], names: str) -> 
 def test_sixteen_levels_are_accepted() -> None:
     keys = [f"level-{level}" for level in range(LEVELS_MAX)]
     assert levels_of(keys) == (*keys, NODE_LEVEL)
+    assert levels_of(levels_of(keys)) == levels_of(keys)
 
 
 def test_an_unknown_level_is_refused_with_those_there_are() -> None:
