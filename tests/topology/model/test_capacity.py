@@ -85,6 +85,14 @@ def test_a_row_nobody_offered_yet_is_free_of_everything() -> None:
     assert capacity.may_cover(1, demand).tolist() == [False, False]
 
 
+def test_a_demand_of_nothing_of_a_resource_nobody_offers_is_covered() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.axis.row("rdma/hca")
+    demand = vector(capacity.axis, gpu=1)
+    assert demand[-1] == 0
+    assert capacity.may_cover(1, demand).tolist() == [True, True]
+
+
 def test_releasing_more_than_was_held_is_refused_and_changes_nothing() -> None:
     _, capacity = cluster(RACKS)
     capacity.hold(0, vector(capacity.axis, pods=1, gpu=2))

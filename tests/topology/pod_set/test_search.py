@@ -282,6 +282,20 @@ def test_a_resource_no_node_offers_excludes_every_node() -> None:
     )
 
 
+@pytest.mark.parametrize("constraint", [Constraint(), REQUIRED, PREFERRED])
+def test_a_resource_no_node_offers_stands_in_the_way_of_no_later_gang(
+    constraint: Constraint,
+) -> None:
+    """Requests that are written from then on have a row of 0 which the books do not have."""
+    tree, capacity = cluster(CLUSTER)
+    unknown = vector(capacity.axis, pods=1, **{"example.com/fpga": 1})
+    refused = search(tree, capacity, PodSet("fpgas", 1, unknown, constraint=constraint))
+    assert isinstance(refused, NoFit)
+    ordinary = workers(capacity, 2, gpu=4, constraint=constraint)
+    assert ordinary.request[-1] == 0
+    assert sum(placed(tree, search(tree, capacity, ordinary)).values()) == 2
+
+
 def test_a_tree_and_a_capacity_of_different_generations_are_the_callers_bug() -> None:
     _, capacity = cluster(CLUSTER)
     newer, _ = cluster(CLUSTER, generation=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
 from app.kube.core.objects import Shape, Taint
@@ -167,6 +168,21 @@ def test_gangs_that_ask_the_same_in_vain_share_one_search():
     planner, gangs = world.engine.planner, world.engine.ledger.gangs
     verdicts = [planner.plan(gang) for gang in gangs.values()]
     assert verdicts[0] is verdicts[1]
+
+
+@pytest.mark.parametrize("level", [BLOCK, RACK])
+def test_a_gang_that_requests_a_resource_no_node_has_stands_in_the_way_of_none(level):
+    world = World(four_racks())
+    unknown = tuple(
+        msgspec.structs.replace(each, request=(("example.com/fpga", 1), *each.request))
+        for each in members("odd", 2, level)
+    )
+    world.put(*unknown)
+    assert world.schedule(*unknown) == {}
+    assert "insufficient example.com/fpga 16" in world.reports[-1]
+    ordinary = members("g", 4, level)
+    world.put(*ordinary)
+    assert len(world.schedule(*ordinary)) == 4
 
 
 def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
