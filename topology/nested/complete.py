@@ -9,9 +9,9 @@ follows from its kept ones (`missing`); those of a group go where its kept pods 
     no kept pod   anywhere the group may be
 
 Pod sets are completed in the order they are written, as Kueue does. Where that leaves a later one
-without a place, and for groups in groups, `groups` makes its way, with members that have kept
-pods before those that have none: a kept pod is part of the answer, also where nothing beside it
-fits and its group does without.
+or part of the slices without a place, and for groups in groups, `walk` makes its way, with members
+that have kept pods before those that have none: a kept pod is part of the answer, also where
+nothing beside it fits and its group does without.
 Source: kueue.md 2.8.
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from topology.fit.unit import units_of
+from topology.fit.unit import Unit, units_of
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
@@ -58,10 +58,12 @@ def complete(
     search.check_generation(tree, capacity)
     first: NoFit | None = None
     if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
-        placed, first = _one_by_one(View(tree, capacity, masks, options), gang, kept)
-        if first is None:
+        placed, failed = _one_by_one(View(tree, capacity, masks, options), gang, kept)
+        if failed is None:
             return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))
-        if not placed or options.tries == 0:
+        unit, first = failed
+        # Kueue puts all that is missing of slices into one domain if it can complete one there.
+        if options.tries == 0 or not (placed or unit.workers.slices):
             return first
     root = remaining(tree, root_of(tree, gang, options.unconstrained), kept)
     stay = {
@@ -81,13 +83,13 @@ def complete(
 
 def _one_by_one(
     view: View, gang: Gang, kept: Mapping[str, Kept]
-) -> tuple[list[PodSetPlacement], NoFit | None]:
-    """Each unit completed as if the earlier ones were there already; and why one is not."""
+) -> tuple[list[PodSetPlacement], tuple[Unit, NoFit] | None]:
+    """Each unit completed as if the earlier ones were there already; and which is not, and why."""
     placed: list[PodSetPlacement] = []
     for unit in units_of(view.tree, gang, view.options.unconstrained):
         answer = completed(view, unit, kept)
         if isinstance(answer, NoFit):
-            return placed, replace(answer, is_proven=False)
+            return placed, (unit, replace(answer, is_proven=False))
         search.assume(view, unit, [replace(one, slots=added(one, kept)) for one in answer])
         placed += answer
     return placed, None

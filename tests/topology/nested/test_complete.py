@@ -164,16 +164,32 @@ def test_a_lost_leader_goes_to_the_rack_of_its_workers() -> None:
     assert answer == {"w": {"n4": 4, "n5": 2}, "boss": {"n5": 1}}
 
 
-def test_a_leader_lost_with_part_of_a_slice_needs_no_place_in_that_slice() -> None:
+@pytest.mark.parametrize(
+    ("used_of_n5", "boss"),
+    [
+        pytest.param(0, "n5", id="in_the_tightest_rack_that_takes_it"),
+        pytest.param(1, "n2", id="outside_of_the_rack_of_its_slice"),
+    ],
+)
+def test_a_leader_lost_with_part_of_a_slice_needs_no_place_in_that_slice(
+    used_of_n5: int, boss: str
+) -> None:
     tree, capacity = cluster(TWO_RACKS)
+    capacity.use(tree.slot_of["n5"], vector(capacity.axis, gpu=used_of_n5))
     leader = Leader("boss", vector(capacity.axis, pods=1, gpu=4))
     led = workers(capacity, 8, slices=(Slice(4, RACK),), leader=leader)
-    # r2 has room for the two pods its slice lacks, and then for no leader of four GPUs.
     answer = completed(tree, capacity, led, {"w": {"n1": 4, "n4": 2}})
-    assert isinstance(answer, dict)
-    assert answer["w"]["n1"] == 4
-    assert sum(pods for node, pods in answer["w"].items() if node in {"n4", "n5"}) == 4
-    assert answer["boss"].keys() <= {"n2", "n3", "n5"}
+    assert answer == {"w": {"n1": 4, "n4": 4}, "boss": {boss: 1}}
+
+
+def test_slices_lost_whole_go_elsewhere_if_they_do_not_fit_beside_one_lost_in_part() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r1/n2 gpu=1\nb2/r2/n3 gpu=2")
+    sliced = workers(capacity, 4, slices=(Slice(2, BLOCK),))
+    answer = completed(tree, capacity, sliced, {"w": {"n1": 1}})
+    assert answer == {"w": {"n1": 1, "n2": 1, "n3": 2}}
+    as_kueue = completed(tree, capacity, sliced, {"w": {"n1": 1}}, Options(tries=0))
+    assert isinstance(as_kueue, NoFit)
+    assert (as_kueue.needed, as_kueue.available, as_kueue.is_proven) == (3, 1, False)
 
 
 def test_a_gang_none_of_whose_pods_are_kept_is_placed_as_a_new_one() -> None:

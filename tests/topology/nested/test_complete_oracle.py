@@ -7,16 +7,41 @@ not found.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from tests.topology.nested import test_walk_oracle as whole
-from tests.topology.nested.test_walk_oracle import Kept, Question
-from topology import Gang, NoFit, complete, find, invariants
+from tests.topology.nested.test_walk_oracle import LEVELS, Kept, Question
+from topology import (
+    Constraint,
+    Gang,
+    Group,
+    Leader,
+    NoFit,
+    Options,
+    PodSet,
+    Slice,
+    complete,
+    find,
+    invariants,
+)
 
 CASES, SEEDS = 1250, 2
+SLICED_CASES = 500
+SLICED_ONE_IN = {
+    "leader lost": 2,
+    "no leader": 4,
+    "workers of a slice lost": 3,
+    "all workers stay": 3,
+    "another pod set": 3,
+    "required": 3,
+    "preferred": 3,
+}
+"""Of the gangs with slices that lost pods, at least one in so many is of that kind."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +54,45 @@ class Loss:
 
 def random_loss(chance: random.Random) -> Loss | None:
     """None: the random gang had no place to lose pods from."""
+    return loss_of(whole.random_question(chance), chance, lambda name: chance.choice([0, 1, 1, 1]))
+
+
+def random_slice_loss(chance: random.Random) -> Loss | None:
+    """Of workers in slices and their leader some pods are lost, the leader in any case."""
     question = whole.random_question(chance)
+    question = replace(question, gang=sliced_gang(chance), options=Options())
+    return loss_of(question, chance, lambda name: name != "leader" and chance.random() < 0.8)
+
+
+def sliced_gang(chance: random.Random) -> Gang:
+    size, slices = chance.choice([(2, 1), (2, 2), (3, 1), (2, 2)])
+    at = chance.randint(0, 2)
+    wish = chance.choice(
+        [
+            Constraint(),
+            Constraint(required=LEVELS[chance.randint(0, at)]),
+            Constraint(preferred=LEVELS[chance.randint(0, at)]),
+        ]
+    )
+    leader = Leader("leader", (1, chance.randint(0, 3)), chance.choice("ABC"))
+    workers = PodSet(
+        "w",
+        size * slices,
+        (1, chance.choice([0, 1, 1, 2])),
+        "A",
+        wish,
+        slices=(Slice(size, LEVELS[at]),),
+        leader=leader if chance.random() < 0.7 else None,
+    )
+    members: list[Group | PodSet] = [workers]
+    if chance.random() < 0.5:
+        members.append(PodSet("other", 1, (1, chance.randint(0, 2)), chance.choice("AB")))
+    chance.shuffle(members)
+    return Gang("ns/gang", Group("root", tuple(members)))
+
+
+def loss_of(question: Question, chance: random.Random, stays: Callable[[str], int]) -> Loss | None:
+    """Some nodes are lost, and on the others what does not stay; None: it had no place."""
     placed = find(question.tree, question.capacity, question.gang, question.masks)
     if isinstance(placed, NoFit):
         return None
@@ -38,10 +101,9 @@ def random_loss(chance: random.Random) -> Loss | None:
     requests = requests_of(question.gang)
     for one in placed.pod_sets:
         for slot, pods in one.slots:
-            stays = 0 if slot in lost_nodes else chance.choice([0, pods, pods, pods])
-            if stays:
-                kept.setdefault(one.pod_set, []).append((slot, stays))
-                question.capacity.use(slot, requests[one.pod_set], stays)
+            if slot not in lost_nodes and stays(one.pod_set):
+                kept.setdefault(one.pod_set, []).append((slot, pods))
+                question.capacity.use(slot, requests[one.pod_set], pods)
     for slot in lost_nodes:
         question.capacity.set_node(slot, (), is_open=False)
     return Loss(question, kept)
@@ -84,5 +146,37 @@ def test_lost_pods_of_groups_get_a_place_exactly_where_there_is_one(seed: int) -
     checked = [check(loss) for loss in losses]
     placeable = sum(fits for fits, _ in checked)
     assert len(losses) > CASES // 3
+    assert len(losses) // 4 < placeable < len(losses)
+    assert sum(is_found for _, is_found in checked) == placeable
+
+
+def kinds(loss: Loss) -> list[str]:
+    """What is special about the loss of pods of a gang with slices."""
+    pod_sets = {one.name: one for one in loss.question.gang.pod_sets()}
+    workers = pod_sets["w"]
+    stay = sum(pods for _, pods in loss.kept.get("w", []))
+    has_kind = {
+        "leader lost": workers.leader is not None,
+        "no leader": workers.leader is None,
+        "workers of a slice lost": 0 < stay < workers.pods,
+        "all workers stay": stay == workers.pods,
+        "another pod set": "other" in pod_sets,
+        "required": workers.constraint.required is not None,
+        "preferred": workers.constraint.preferred is not None,
+    }
+    return [kind for kind, has in has_kind.items() if has]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_leader_and_pods_lost_of_slices_get_a_place_exactly_where_there_is_one(seed: int) -> None:
+    chance = random.Random(seed)
+    losses = [loss for _ in range(SLICED_CASES) if (loss := random_slice_loss(chance)) is not None]
+    drawn = Counter(kind for loss in losses for kind in kinds(loss))
+    for kind, one_in in SLICED_ONE_IN.items():
+        assert drawn[kind] * one_in >= len(losses), f"{kind}: {drawn[kind]} of {len(losses)}"
+    checked = [check(loss) for loss in losses]
+    placeable = sum(fits for fits, _ in checked)
+    assert len(losses) > SLICED_CASES // 5
     assert len(losses) // 4 < placeable < len(losses)
     assert sum(is_found for _, is_found in checked) == placeable
