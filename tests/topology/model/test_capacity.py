@@ -139,6 +139,31 @@ def test_moving_to_another_tree_keeps_the_columns_of_nodes_that_stay() -> None:
     invariants.check(tree, moved)
 
 
+@pytest.mark.parametrize("slot", range(3))
+@pytest.mark.parametrize("other_slot", range(3))
+def test_a_node_keeps_its_books_from_any_slot_to_any_slot(slot: int, other_slot: int) -> None:
+    """Also from and to the first one, whose index is 0."""
+    tree, _ = cluster("r1/n0\nr1/n1\nr1/n2")
+    capacity = Capacity(ResourceAxis(), tree)
+    capacity.set_node(slot, (110, 64), is_open=True)
+    capacity.use(slot, (1, 8))
+    capacity.hold(slot, (2, 4))
+    names = [*("a0", "a1")[:other_slot], tree.nodes[slot], *("z0", "z1")[: 2 - other_slot]]
+    other, _ = cluster("\n".join(f"r1/{name}" for name in names), generation=2)
+    moved = capacity.move(other)
+    assert other.slot_of[tree.nodes[slot]] == other_slot
+    assert moved.is_open.nonzero()[0].tolist() == [other_slot]
+    for books, amounts in (
+        (moved.allocatable, (110, 64)),
+        (moved.used, (1, 8)),
+        (moved.held, (2, 4)),
+        (moved.free_now, (107, 52)),
+    ):
+        assert books[:, other_slot].tolist() == list(amounts)
+        assert books.sum() == sum(amounts)
+    invariants.check(other, moved)
+
+
 def test_moving_a_capacity_does_not_tie_it_to_the_one_it_came_from() -> None:
     tree, capacity = cluster(RACKS)
     moved = capacity.move(tree)

@@ -245,6 +245,27 @@ def test_the_order_of_domains_is_a_named_choice(order: DomainOrder, node: set[st
     assert set(placed["a"]) <= node
 
 
+@pytest.mark.parametrize(
+    ("in_use", "closed", "rack"),
+    [
+        pytest.param(2, 8, "n3", id="what_runs_on_a_closed_node_is_not_in_use"),
+        pytest.param(4, 0, "n1", id="what_a_closed_node_offers_is_not_free"),
+    ],
+)
+def test_the_most_used_rack_is_so_by_its_open_nodes(in_use: int, closed: int, rack: str) -> None:
+    """Of 8 GPUs on each node; on the only node of r2, 3 are in use."""
+    tree, capacity = cluster(
+        f"""
+        b1/r1/n1 gpu={in_use}/8
+        b1/r1/n2 gpu={closed}/8 closed
+        b1/r2/n3 gpu=3/8
+        """
+    )
+    one = Group("g", (pods(capacity, "a", 1, constraint=IN_RACK),))
+    options = Options(order=DomainOrder.MOST_USED)
+    assert search(tree, capacity, Group("root", (Group("h", (one,)),)), options) == {"a": {rack: 1}}
+
+
 def test_thousands_of_members_are_no_deep_recursion() -> None:
     lines = "\n".join(f"b{node // 20}/r{node // 4}/n{node:03} gpu=40" for node in range(40))
     tree, capacity = cluster(lines)

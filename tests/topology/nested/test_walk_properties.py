@@ -65,3 +65,17 @@ def test_relabelling_domains_does_not_decide_whether_groups_fit(
     masks = {shape: mask[moved] for shape, mask in asked.masks.items()}
     after = answer_to(replace(asked, tree=tree, capacity=capacity, masks=masks))
     assert isinstance(after, Placement) == isinstance(answer_to(asked), Placement)
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 9), min_size=8, max_size=8))
+def test_what_closed_nodes_have_and_what_runs_there_changes_nothing_for_groups(
+    seed: int, offered: list[int]
+) -> None:
+    asked = random_question(random.Random(seed))
+    for slot in (~asked.capacity.is_open).nonzero()[0].tolist():
+        asked.capacity.set_node(slot, (), is_open=False)
+    before = answer_to(asked)
+    for slot in (~asked.capacity.is_open).nonzero()[0].tolist():
+        asked.capacity.set_node(slot, (9, offered[slot]), is_open=False)
+        asked.capacity.use(slot, (1, 1), offered[-1 - slot])
+    assert answer_to(asked) == before
