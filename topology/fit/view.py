@@ -9,10 +9,10 @@ import numpy as np
 
 from topology.fit import fit
 from topology.fit.fit import LevelFit
-from topology.fit.unit import Unit
+from topology.fit.unit import Lead, Unit
 from topology.model.answer import Pairs
 from topology.model.capacity import Capacity
-from topology.model.request import DomainOrder, Strategy
+from topology.model.request import DomainOrder, PodSet, Strategy
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
@@ -67,10 +67,12 @@ class View:
 
     def confine(self, slots: slice | None) -> None:
         """Leaves only these slots to the units that follow; None: all of them again."""
-        self._inside = None
-        if slots is not None:
-            self._inside = np.zeros(len(self.tree.nodes), dtype=np.bool_)
-            self._inside[slots] = True
+        self._inside = None if slots is None else self._mask(slots)
+
+    def _mask(self, slots: slice) -> Mask:
+        mask = np.zeros(len(self.tree.nodes), dtype=np.bool_)
+        mask[slots] = True
+        return mask
 
     def assume(self, request: Sequence[int], placed: Pairs, times: int = 1) -> None:
         """Counts (slot, pods) of this search as being there already; -1 times: not any more."""
@@ -150,19 +152,24 @@ class View:
         np.copyto(pods, 0, where=~may_host)
         return pods
 
-    def excluded(self, unit: Unit) -> tuple[tuple[str, int], ...]:
-        """Why nodes take no worker of a unit, as `fit.exclusions` counts them."""
-        workers = unit.workers
-        rows = _asked(workers.request)
+    def excluded(
+        self, pods: PodSet | Lead, slots: slice | None = None
+    ) -> tuple[tuple[str, int], ...]:
+        """Why nodes take none of these pods, as `fit.exclusions` counts them.
+
+        `slots` are those that the pods are confined to, instead of what `confine` says.
+        """
+        inside = self._inside if slots is None else self._mask(slots)
+        rows = _asked(pods.request)
         names = self.capacity.axis.names
-        is_allowed = self.masks.get(workers.shape)
+        is_allowed = self.masks.get(pods.shape)
         return fit.exclusions(
             self.free(rows),
-            [(names[row], workers.request[row]) for row in rows],
+            [(names[row], pods.request[row]) for row in rows],
             self.capacity.is_open,
             np.ones_like(self.capacity.is_open) if is_allowed is None else is_allowed,
-            is_inside=self._inside,
-            reasons=self.options.reasons.get(workers.shape),
+            is_inside=inside,
+            reasons=self.options.reasons.get(pods.shape),
         )
 
 

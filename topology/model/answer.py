@@ -131,17 +131,20 @@ class NoFit:
     """The search ended before it had tried everything it knows to try."""
     leader: str = ""
     """The leader, where it is what does not fit; the other numbers are its workers' alone."""
+    beside: tuple[str, ...] = ()
+    """Other pod sets, where each fits and all do not; the other numbers are of one kind alone."""
 
     def __str__(self) -> str:
         """One sentence of at most SENTENCE_MAX characters; the same data gives the same text."""
         place = f" in one {_shortened(self.level)}" if self.level else ""
-        sentence = f"{self.available} of {self.needed} {self.unit}s fit{place}"
+        sentence = f"{min(self.available, self.needed)} of {self.needed} {self.unit}s fit{place}"
         if self.leader:
             sentence += f", but not with leader {_shortened(self.leader)}"
+        elif self.beside:
+            sentence += f", but not beside {self._others()}"
         for level, fit, needed in self.layers[1:]:
-            sentence += f", {fit} of {needed} slices in {_shortened(level)}"
-        if self.is_cut_short:
-            sentence += ", not everything was tried"
+            sentence += f", {min(fit, needed)} of {needed} slices in {_shortened(level)}"
+        sentence = _clipped(sentence, ", not everything was tried" if self.is_cut_short else "")
         separator = "; excluded nodes: "
         for reason, nodes in self.excluded[:_REASONS_MAX]:
             longer = f"{sentence}{separator}{_shortened(reason)} {nodes}"
@@ -149,6 +152,12 @@ class NoFit:
                 break
             sentence, separator = longer, ", "
         return sentence
+
+    def _others(self) -> str:
+        if len(self.beside) == 1:
+            return f"pod set {_shortened(self.beside[0])}"
+        listed = f"pod sets {_listed(self.beside)}"
+        return listed if len(listed) <= _NAME_MAX else f"{len(self.beside)} other pod sets"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from topology.model.resources import PODS_ROW, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part
-from topology.nested.subtree import Cut, Subtree, cut, domains_in
+from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
 from topology.pod_set import search
@@ -235,25 +235,36 @@ class WalkState:
         )
 
     def shortage(self, part: Part, subtree: Subtree, level: int) -> NoFit:
-        """Of the kind that lacks most, what the best domain of a level takes; -1: all together."""
-        view, worst = self.view, None
+        """Of the kind that lacks most, what the best domain of a level in a subtree takes.
+
+        A level that is not narrower than the subtree, or -1, is the subtree itself. Pods that stay
+        and bind the part leave only their own domain.
+        """
+        view, inside, worst = self.view, subtree, None
+        level = max(level, subtree.level)
+        home = self.home(part, subtree, max(level, 0))
+        if level > subtree.level and home.size:
+            inside = subtree_of(view.tree, level, int(home[0]))
+        start, end = domains_in(view.tree, inside, max(level, 0))
         for kind, pods in part.demand:
-            start, end = domains_in(view.tree, subtree, max(level, 0))
             takes = self.headroom.pods(kind, max(level, 0))[start:end]
             most = int(takes.sum()) if level < 0 else int(takes.max(initial=0))
             if worst is None or most * worst[1] < worst[2] * pods:
                 worst = (kind, pods, most)
         assert worst is not None, "what demands nothing has room"
-        leaf = next(one for one in part.leaves() if worst[0] in _kinds(one))
-        assert leaf.unit is not None, "a leaf has a unit"
-        return NoFit(
-            pod_set=leaf.unit.workers.name,
+        kind, needed, available = worst
+        leaves = [leaf for leaf in part.leaves() if not leaf.is_optional] or part.leaves()
+        units = [leaf.unit for leaf in leaves if leaf.unit is not None]
+        short = next(one for unit in units for one in unit.pod_sets if _kind(one) == kind)
+        found = NoFit(
+            pod_set=short.name,
             level="" if level < 0 else view.tree.levels[level],
-            needed=worst[1],
-            available=worst[2],
-            excluded=view.excluded(leaf.unit),
+            needed=needed,
+            available=available,
+            excluded=view.excluded(short, None if inside is subtree else slice(*inside.slots)),
             nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
+        return found if available < needed else _with_others(found, units, kind)
 
 
 def over_nodes(
@@ -270,9 +281,22 @@ def over_nodes(
     return placements(tree, unit, level, Share(slots, pods, leader))
 
 
+def _with_others(found: NoFit, units: list[Unit], kind: Kind) -> NoFit:
+    """Names what does not fit beside pods of a kind that would fit alone."""
+    if len(units) == 1 and units[0].leader is not None:
+        return replace(found, leader=units[0].leader.name)
+    pod_sets = [one for unit in units for one in unit.pod_sets if one.name != found.pod_set]
+    others = [one for one in pod_sets if _kind(one) != kind] or pod_sets
+    return replace(found, beside=tuple(one.name for one in others))
+
+
+def _kind(pods: PodSet | Lead) -> Kind:
+    return pods.request, pods.shape
+
+
 def _kinds(leaf: Part) -> list[Kind]:
     assert leaf.unit is not None, "a leaf has a unit"
-    return [(one.request, one.shape) for one in leaf.unit.pod_sets]
+    return [_kind(one) for one in leaf.unit.pod_sets]
 
 
 def _are_slices_whole(tree: Tree, unit: Unit, workers: list[tuple[int, int]]) -> bool:

@@ -202,7 +202,7 @@ def _no_fit(view: View, unit: Unit, fits: dict[int, LevelFit] | None, available:
         needed=unit.slices + (unit.layers.remainder > 0),
         available=available,
         unit="pod" if unit.layers.size == 1 else "slice",
-        excluded=view.excluded(unit),
+        excluded=view.excluded(unit.workers),
         nodes=int(np.count_nonzero(view.capacity.is_open)),
         layers=tuple(layers),
         leader=unit.leader.name if is_leader and unit.leader is not None else "",

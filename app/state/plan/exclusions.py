@@ -39,7 +39,18 @@ def explained(
     if unlabelled:
         excluded[UNLABELLED] = unlabelled
     ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
-    return replace(answer, excluded=tuple(ordered))
+    return replace(
+        answer,
+        excluded=tuple(ordered),
+        leader=_name(question, answer.leader) if answer.leader else "",
+        beside=tuple(dict.fromkeys(_name(question, each) for each in answer.beside)),
+    )
+
+
+def _name(question: Question, index: str) -> str:
+    """What users call a pod set: its leaf, or its first pod where leaves have no names."""
+    first = question.pod_sets[int(index)].unplanned[0]
+    return first.leaf or first.pod.name
 
 
 def _reasons(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +36,23 @@ def test_without_a_level_the_sentence_names_no_place() -> None:
     assert str(NoFit("workers", "", needed=4, available=0)) == "0 of 4 pods fit"
 
 
+@pytest.mark.parametrize(
+    ("fields", "end"),
+    [
+        pytest.param({"leader": "boss"}, "with leader boss", id="a_leader"),
+        pytest.param({"beside": ("a",)}, "beside pod set a", id="another_pod_set"),
+        pytest.param({"beside": ("a", "b")}, "beside pod sets a, b", id="two"),
+        pytest.param(
+            {"beside": tuple("abcde")}, "beside pod sets a, b, c and 2 more", id="too_many_to_list"
+        ),
+        pytest.param({"beside": ("a" * 90, "b" * 90)}, "beside 2 other pod sets", id="long_names"),
+    ],
+)
+def test_what_fits_alone_says_beside_what_it_does_not(fields: dict[str, Any], end: str) -> None:
+    answer = NoFit("w", RACK, needed=4, available=9, **fields)
+    assert str(answer) == f"4 of 4 pods fit in one {RACK}, but not {end}"
+
+
 def test_at_most_four_reasons_are_told() -> None:
     reasons = tuple((f"reason {letter}", 9) for letter in "abcdef")
     sentence = str(NoFit("w", RACK, 2, 1, excluded=reasons))
@@ -55,13 +73,31 @@ def test_reasons_that_would_make_the_sentence_too_long_are_left_out() -> None:
     st.text(max_size=400),
     st.integers(0, 2**31),
     st.lists(st.tuples(st.text(min_size=1, max_size=400), st.integers(1, 10**6)), max_size=8),
+    st.sampled_from(["leader", "beside", "layers"]),
+    st.lists(st.text(min_size=1, max_size=400), min_size=1, max_size=16),
+    st.booleans(),
 )
 def test_the_sentence_stays_short_whatever_the_cluster(
-    level: str, needed: int, excluded: list[tuple[str, int]]
+    level: str,
+    needed: int,
+    excluded: list[tuple[str, int]],
+    kind: str,
+    names: list[str],
+    is_cut_short: bool,
 ) -> None:
-    answer = NoFit("w", level, needed, needed, excluded=tuple(excluded))
-    assert len(str(answer)) <= SENTENCE_MAX
-    assert str(answer) == str(NoFit("w", level, needed, needed, excluded=tuple(excluded)))
+    what = {
+        "leader": names[0],
+        "beside": tuple(names),
+        "layers": tuple((name, needed, needed) for name in names),
+    }[kind]
+
+    def sentence() -> str:
+        fields: Any = {kind: what, "is_cut_short": is_cut_short}
+        return str(NoFit("w", level, needed, needed, excluded=tuple(excluded), **fields))
+
+    assert len(sentence()) <= SENTENCE_MAX
+    assert sentence() == sentence()
+    assert ("not everything was tried" in sentence()) >= is_cut_short
 
 
 @given(PAIRS, PAIRS)

@@ -105,7 +105,7 @@ def test_a_leader_that_fits_nowhere_beside_its_workers_is_named() -> None:
     boss = Leader("boss", vector(capacity.axis, pods=1, gpu=8))
     led = workers(capacity, 4, leader=boss, constraint=Constraint(required=RACK))
     answer = search(tree, capacity, led)
-    assert str(answer) == f"8 of 4 pods fit in one {RACK}, but not with leader boss"
+    assert str(answer) == f"4 of 4 pods fit in one {RACK}, but not with leader boss"
     anywhere = workers(capacity, 4, leader=boss)
     assert str(search(tree, capacity, anywhere)) == "4 of 4 pods fit, but not with leader boss"
 

@@ -57,6 +57,28 @@ def test_a_rack_that_takes_the_workers_but_not_their_leader_is_none():
     assert racks(world.schedule(leader, *workers)) == {"n1"}
 
 
+def test_a_leader_that_does_not_fit_beside_its_workers_is_named():
+    nodes = [node(f"b0/r{r}/n{r}{i}", cpu=8000) for r in range(2) for i in range(2)]
+    world = World(nodes, [pod(f"f{each.name}", gpus=0, cpu=2000, on=each.name) for each in nodes])
+    leader, workers = pair("g", 2, leader_cpu=7000)
+    world.put(leader, *workers)
+    assert world.reports[-1].endswith(
+        f"2 of 2 pods fit in one {RACK}, but not with leader g-leader"
+    )
+
+
+def test_a_leader_of_a_job_set_that_does_not_fit_is_named_as_its_pod_set():
+    jobs, pods = job_set("js", {"driver": (1, 1), "w": (1, 2)}, RACK)
+    pods = [
+        msgspec.structs.replace(each, annotations={**each.annotations, GROUP_NAME: "both"})
+        for each in pods
+    ]
+    pods[0] = msgspec.structs.replace(pods[0], request=(("cpu", 100_000), ("pods", 1)))
+    world = World(four_racks(), jobs=jobs)
+    world.put(*pods)
+    assert world.reports[-1].endswith("but not with leader driver")
+
+
 def test_a_preferred_level_widens_for_both():
     world = World(four_racks(), [pod(f"f{r}", on=f"n{r}0") for r in range(4)])
     leader, workers = pair("g", 5, mode=PREFERRED)
