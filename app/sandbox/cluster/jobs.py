@@ -144,7 +144,9 @@ class JobController:
             },
             "spec": {"restartPolicy": "Never"} | template["spec"],
         }
-        self._registry.create(POD, job["metadata"]["namespace"], body)
+        # Counted at once: the store tells of it only after the change that led to it.
+        created = self._registry.create(POD, job["metadata"]["namespace"], body).body
+        self._pods_of[uid][key_of(created)] = created
 
     def _report(self, key: Key, job: Object, status: Object, *, is_complete: bool) -> None:
         present = job.get("status") or {}

@@ -10,6 +10,7 @@ and no snapshot has to be kept for a paged list.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -75,6 +76,8 @@ class _Shelf:
     log: list[Change] = field(default_factory=list)
     floor: int = 0  # changes up to this version are forgotten
     subscribers: list[Subscriber] = field(default_factory=list)
+    untold: deque[Change] = field(default_factory=deque)  # changes made by a subscriber meanwhile
+    is_telling: bool = False
 
 
 class Store:
@@ -175,5 +178,18 @@ class Store:
             cut = len(shelf.log) // 2
             shelf.floor = shelf.log[cut - 1].version
             del shelf.log[:cut]
-        for subscriber in tuple(shelf.subscribers):
-            subscriber(change)
+        shelf.untold.append(change)
+        if not shelf.is_telling:
+            _tell(shelf)
+
+
+def _tell(shelf: _Shelf) -> None:
+    """Every subscriber hears every change in order, also of a change that another one makes."""
+    shelf.is_telling = True
+    try:
+        while shelf.untold:
+            change = shelf.untold.popleft()
+            for subscriber in tuple(shelf.subscribers):
+                subscriber(change)
+    finally:
+        shelf.is_telling = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import JOB, POD
 from app.sandbox.cluster.jobs import INDEX
-from tests.app.sandbox.http import MERGE
+from tests.app.sandbox.http import MERGE, Client, until
 from tests.app.sandbox.objects import pod
 
 
@@ -92,3 +93,18 @@ async def test_a_deleted_job_takes_its_pods_along(sandbox: Sandbox) -> None:
     create_job(sandbox, parallelism=2, completions=2)
     sandbox.registry.delete(JOB, ("default", "train"))
     assert pods(sandbox) == []
+
+
+async def test_a_watcher_hears_of_the_job_before_its_status(
+    sandbox: Sandbox, client: Client
+) -> None:
+    begin = sandbox.store.version
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    watching = asyncio.create_task(client.watch(path, f"resourceVersion={begin}"))
+    await until(lambda: sandbox.faults.open_watches)
+    create_job(sandbox, parallelism=2, completions=2)
+    sandbox.faults.cut_watches()
+    events = await watching
+    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
+    assert [each["type"] for each in events] == ["ADDED", "MODIFIED"]
+    assert versions == sorted(versions)
