@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.sandbox.apiserver.rules.registry import Registry, with_condition
+from app.sandbox.apiserver.rules.pod_rules import with_condition
+from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.apiserver.storage.patch import MERGE

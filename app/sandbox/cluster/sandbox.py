@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.sandbox.apiserver.http.api import Api
 from app.sandbox.apiserver.http.faults import Faults
 from app.sandbox.apiserver.http.server import Server
 from app.sandbox.apiserver.rules.registry import Registry
-from app.sandbox.apiserver.storage.kinds import TOPOLOGY, Kind, Object
+from app.sandbox.apiserver.storage.kinds import DEFINITION, Object
 from app.sandbox.apiserver.storage.store import LOG_LENGTH, Store
 from app.sandbox.cluster import kubeconfig
 from app.sandbox.cluster.jobs import JobController
@@ -24,6 +24,23 @@ from app.sandbox.cluster.kubelet import run_bound_pods
 from app.sandbox.cluster.snapshot import Loaded, LoadOptions, load
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig, SchedulerConfig
 from app.sandbox.scheduler.scheduler import Scheduler
+
+_TOPOLOGY_GROUP = "kueue.x-k8s.io"
+_TOPOLOGY_SCHEMA = {
+    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+}
+# Kueue's definition of its Topology, as far as it decides what is served.
+TOPOLOGY_CRD: Object = {
+    "metadata": {"name": f"topologies.{_TOPOLOGY_GROUP}"},
+    "spec": {
+        "group": _TOPOLOGY_GROUP,
+        "names": {"plural": "topologies", "kind": "Topology"},
+        "scope": "Cluster",
+        "versions": [
+            {"name": "v1beta2", "served": True, "storage": True, "schema": _TOPOLOGY_SCHEMA}
+        ],
+    },
+}
 
 
 def _now() -> str:
@@ -34,10 +51,9 @@ class Sandbox:
     """A cluster in this process; `async with Sandbox() as cluster: …`.
 
     seed: decides uids, name suffixes and every random choice of the scheduler.
-    has_topology_crd: Kueue's Topology is served (otherwise 404, as without the CRD).
+    has_topology_crd: the CRD of Kueue's Topology is there from the start.
     asks_token: requests without the token get 401.
     run_pods: bound pods become Running at once; otherwise they stay Pending.
-    custom: further resources to serve, as if their CRDs were installed.
     """
 
     def __init__(
@@ -49,14 +65,12 @@ class Sandbox:
         asks_token: bool = True,
         port: int = 0,
         log_length: int = LOG_LENGTH,
-        custom: Iterable[Kind] = (),
     ) -> None:
-        topology = (TOPOLOGY,) if has_topology_crd else ()
         self.token = secrets.token_hex(16)
         self.store = Store(log_length=log_length)
-        self.registry = Registry(
-            self.store, rng=Random(f"{seed}/names"), now=_now, custom=(*topology, *custom)
-        )
+        self.registry = Registry(self.store, rng=Random(f"{seed}/names"), now=_now)
+        if has_topology_crd:
+            self.registry.create(DEFINITION, "", TOPOLOGY_CRD)
         self.faults = Faults(self.store)
         self._seed = seed
         self._server = Server(port=port)

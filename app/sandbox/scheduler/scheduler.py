@@ -17,7 +17,9 @@ from dataclasses import replace
 from random import Random
 from typing import Literal
 
-from app.sandbox.apiserver.rules.registry import Registry, with_condition
+from app.sandbox.apiserver.rules.pod_actions import bind
+from app.sandbox.apiserver.rules.pod_rules import with_condition
+from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import NODE, POD
 from app.sandbox.apiserver.storage.patch import MERGE
@@ -255,7 +257,7 @@ class Scheduler:
         namespace, name = facts.key
         metadata = {"name": name, "namespace": namespace, "uid": facts.uid}
         target = {"kind": "Node", "name": node}
-        self._registry.bind(namespace, name, {"metadata": metadata, "target": target})
+        bind(self._registry, namespace, name, {"metadata": metadata, "target": target})
 
     # --- failure ---------------------------------------------------------------------------
 

@@ -9,18 +9,13 @@ from app.sandbox.apiserver.http.event_versions import EVENTS_V1
 from app.sandbox.apiserver.storage.failures import no_such_path
 from app.sandbox.apiserver.storage.kinds import EVENT, Key, Kind
 
-SUBRESOURCES = {
-    "pods": ("status", "binding", "eviction"),
-    "nodes": ("status",),
-    "jobs": ("status",),
-    "namespaces": ("status",),
-    "poddisruptionbudgets": ("status",),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """kind: as stored. is_events_v1: the client speaks events.k8s.io/v1 about a core event."""
+    """kind: in the version of the path; but an event is a core one, whatever the path says.
+
+    is_events_v1: the client speaks events.k8s.io/v1 about a core event.
+    """
 
     kind: Kind
     namespace: str = ""
@@ -40,7 +35,7 @@ class Address:
 
 
 class Addresses:
-    """All paths that are served."""
+    """All paths at which these kinds are served."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds: dict[tuple[str, str], Kind] = {
@@ -68,18 +63,22 @@ class Addresses:
         subresource = rest[2] if len(rest) > 2 else ""
         if kind.is_namespaced != bool(namespace) and (name or namespace):
             raise no_such_path()
-        if subresource and subresource not in SUBRESOURCES.get(kind.plural, ()):
+        if subresource and subresource not in kind.subresources:
             raise no_such_path()
         if kind is EVENTS_V1:
             return Address(EVENT, namespace, name, subresource, is_events_v1=True)
         return Address(kind, namespace, name, subresource)
 
 
-def verb_of(method: str, *, has_name: bool, is_watch: bool) -> str:
-    """The Kubernetes verb of a request; empty if there is none."""
-    if method == "GET" and not has_name:
+def verb_of(method: str, address: Address, *, is_watch: bool) -> str:
+    """The Kubernetes verb of a request; empty if the address does not take it."""
+    if address.subresource in address.kind.actions:
+        return {"POST": "create"}.get(method, "")
+    if method == "GET" and not address.name:
         return "watch" if is_watch else "list"
-    verbs = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-    if has_name:
+    verbs = {"GET": "get", "PUT": "update", "PATCH": "patch"}
+    if address.subresource:
         return verbs.get(method, "")
+    if address.name:
+        return (verbs | {"DELETE": "delete"}).get(method, "")
     return {"POST": "create", "DELETE": "deletecollection"}.get(method, "")

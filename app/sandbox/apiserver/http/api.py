@@ -25,13 +25,14 @@ from app.sandbox.apiserver.http.event_versions import EVENTS_V1, core_from_v1, v
 from app.sandbox.apiserver.http.faults import Faults
 from app.sandbox.apiserver.http.listing import ListRequest, list_body, page_of
 from app.sandbox.apiserver.http.watching import LONGEST, Watch, WatchRequest
-from app.sandbox.apiserver.rules.evictions import evict
+from app.sandbox.apiserver.rules import custom_resources
+from app.sandbox.apiserver.rules.pod_actions import bind, evict
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage import failures
 from app.sandbox.apiserver.storage.failures import Refused
-from app.sandbox.apiserver.storage.kinds import POD, Object
+from app.sandbox.apiserver.storage.kinds import DEFINITION, POD, Object
 from app.sandbox.apiserver.storage.selectors import predicate
-from app.sandbox.apiserver.storage.store import Stored
+from app.sandbox.apiserver.storage.store import Change, Stored
 
 _PUBLIC = frozenset({"/version", "/readyz", "/livez", "/healthz"})
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -49,8 +50,17 @@ class Api:
         self._abort = abort
         self._addresses = Addresses(registry.kinds)
         self._discovery = Discovery(registry.kinds)
+        registry.store.subscribe(DEFINITION, self._on_definition)
         self.app = FastAPI(openapi_url=None, redirect_slashes=False)
         self.app.add_route("/{path:path}", self._serve, methods=_METHODS)
+
+    def _on_definition(self, change: Change) -> None:
+        """Serve the kinds there are now, and end the watches of a kind that is gone."""
+        self._addresses = Addresses(self._registry.kinds)
+        self._discovery = Discovery(self._registry.kinds)
+        if change.type == "DELETED":
+            homes = {kind.home for kind in custom_resources.kinds_of(change.now.body)}
+            self._faults.cut_watches_of(homes)
 
     async def _serve(self, request: Request) -> Response:
         try:
@@ -68,10 +78,7 @@ class Api:
 
     async def _serve_address(self, request: Request, address: Address) -> Response:
         is_watch = request.query_params.get("watch") in ("1", "true")
-        has_name = bool(address.name)
-        verb = verb_of(request.method, has_name=has_name, is_watch=is_watch)
-        if address.subresource in ("binding", "eviction") and request.method == "POST":
-            verb = "create"
+        verb = verb_of(request.method, address, is_watch=is_watch)
         if not verb:
             text = "the server does not allow this method on the requested resource"
             raise Refused(405, "MethodNotAllowed", text)
@@ -101,6 +108,9 @@ class Api:
             return self._delete(address, body)
         if verb == "deletecollection":
             return self._delete_all(request, address)
+        if verb == "patch":
+            content_type = request.headers.get("content-type", "").partition(";")[0].strip()
+            return _one(address, registry.patch(kind, key, body, content_type, address.subresource))
         if not isinstance(body, dict):
             raise failures.bad_request("the body of the request is not a JSON object")
         if address.is_events_v1:
@@ -109,16 +119,13 @@ class Api:
             return self._subresource(address, body)
         if verb == "create":
             return _one(address, registry.create(kind, address.namespace, body), code=201)
-        if verb == "update":
-            if kind.may_create_by_put and registry.store.get(kind, key) is None:
-                return _one(address, registry.create(kind, address.namespace, body), code=201)
-            return _one(address, registry.replace(kind, key, body, address.subresource))
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-        return _one(address, registry.patch(kind, key, body, content_type, address.subresource))
+        if kind.may_create_by_put and registry.store.get(kind, key) is None:
+            return _one(address, registry.create(kind, address.namespace, body), code=201)
+        return _one(address, registry.replace(kind, key, body, address.subresource))
 
     def _subresource(self, address: Address, body: Object) -> Response:
         if address.subresource == "binding":
-            self._registry.bind(address.namespace, address.name, body)
+            bind(self._registry, address.namespace, address.name, body)
         else:
             evict(self._registry, address.key, body)
         return _json(_SUCCESS | {"code": 201}, code=201)

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.sandbox.apiserver.http.addresses import SUBRESOURCES
 from app.sandbox.apiserver.storage.kinds import Kind, Object
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_SHORT_NAMES = {"pods": ["po"], "nodes": ["no"], "namespaces": ["ns"], "events": ["ev"]}
 # The release whose behaviour the sandbox follows.
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "platform": "linux/amd64"}
 
 
 class Discovery:
-    """The documents by path; they never change while the sandbox runs."""
+    """The documents about these kinds, by path."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         by_prefix: dict[str, list[Kind]] = {}
+        versions: dict[str, dict[str, Kind]] = {}
         for kind in kinds:
             by_prefix.setdefault(kind.prefix, []).append(kind)
-        groups = [_group(served[0]) for served in by_prefix.values() if served[0].group]
+            if kind.group:
+                versions.setdefault(kind.group, {}).setdefault(kind.version, kind)
+        groups = [_group(list(each.values())) for each in versions.values()]
         self._documents: dict[str, Object] = {
             "/api": {"kind": "APIVersions", "versions": ["v1"]},
             "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
         }
+        for group in groups:
+            about = {"kind": "APIGroup", "apiVersion": "v1"}
+            self._documents[f"/apis/{group['name']}"] = about | group
         for prefix, served in by_prefix.items():
             self._documents[prefix] = {
                 "kind": "APIResourceList",
@@ -37,27 +41,28 @@ class Discovery:
         return self._documents.get(path.rstrip("/"))
 
 
-def _group(kind: Kind) -> Object:
-    version = {"groupVersion": kind.api_version, "version": kind.version}
-    return {"name": kind.group, "versions": [version], "preferredVersion": version}
+def _group(served: list[Kind]) -> Object:
+    """served: one kind per version of the group, the preferred version first."""
+    versions = [{"groupVersion": each.api_version, "version": each.version} for each in served]
+    return {"name": served[0].group, "versions": versions, "preferredVersion": versions[0]}
 
 
 def _entries(kind: Kind) -> list[Object]:
     entry = {
         "name": kind.plural,
-        "singularName": kind.name.lower(),
+        "singularName": kind.singular or kind.name.lower(),
         "namespaced": kind.is_namespaced,
         "kind": kind.name,
         "verbs": _VERBS,
-        "shortNames": _SHORT_NAMES.get(kind.plural, []),
+        "shortNames": list(kind.short_names),
     }
     below = [
         entry
         | {
             "name": f"{kind.plural}/{name}",
-            "verbs": ["get", "patch", "update"] if name == "status" else ["create"],
+            "verbs": ["create"] if name in kind.actions else ["get", "patch", "update"],
             "shortNames": [],
         }
-        for name in SUBRESOURCES.get(kind.plural, ())
+        for name in kind.subresources
     ]
     return [entry, *below]

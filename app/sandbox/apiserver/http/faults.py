@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from app.sandbox.apiserver.http.watching import Watch
 from app.sandbox.apiserver.storage.failures import Refused
-from app.sandbox.apiserver.storage.kinds import Kind
+from app.sandbox.apiserver.storage.kinds import Home, Kind
 from app.sandbox.apiserver.storage.store import Store
 
 # The verbs of Kubernetes authorization; a binding is `create` on `pods/binding`.
@@ -96,6 +97,12 @@ class Faults:
         for watch in watches:
             watch.cut(tears=tears)
         return len(watches)
+
+    def cut_watches_of(self, homes: Collection[Home]) -> None:
+        """End the open watches of these resources, as when their definition goes."""
+        for watch in self._watches:
+            if watch.request.kind.home in homes:
+                watch.cut()
 
     def stall_watches(self, *, resource: str = "*") -> int:
         """Keep the open watches but send nothing more on them; returns how many."""

@@ -114,8 +114,8 @@ def list_body(kind: Kind, page: Page) -> bytes:
     items = b",".join(
         stored.raw_typed(kind) if kind.is_custom else stored.raw for stored in page.items
     )
-    return b'{"kind":"%bList","apiVersion":"%b","metadata":%b,"items":[%b]}' % (
-        kind.name.encode(),
+    return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[%b]}' % (
+        (kind.list_name or f"{kind.name}List").encode(),
         kind.api_version.encode(),
         orjson.dumps(metadata),
         items,

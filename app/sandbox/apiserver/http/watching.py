@@ -129,7 +129,7 @@ class Watch:
         if not is_now and not was:
             return
         type_ = b"MODIFIED" if is_now and was else b"ADDED" if is_now else b"DELETED"
-        self._lines.append(_line(type_, change.now.raw_typed(change.kind)))
+        self._lines.append(_line(type_, change.now.raw_typed(self.request.kind)))
         self._woken.set()
 
     def _is_mine(self, namespace: str, stored: Stored) -> bool:

@@ -12,9 +12,8 @@ UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
 def with_defaults(job: Object) -> Object:
-    """The job as it is stored: defaults, generated selector, and its labels on the template."""
+    """The job with its defaults filled in."""
     spec = job.get("spec") or {}
-    metadata, template = job["metadata"], spec.get("template") or {}
     defaults: Object = {
         "completionMode": "NonIndexed",
         "suspend": False,
@@ -25,10 +24,17 @@ def with_defaults(job: Object) -> Object:
     }
     if "parallelism" not in spec and "completions" not in spec:
         defaults["completions"] = 1
+    return job | {"spec": defaults | spec}
+
+
+def prepared(job: Object) -> Object:
+    """A new job as it is stored: generated selector, its labels on the template, empty status."""
+    spec, metadata = job["spec"], job["metadata"]
+    template = spec.get("template") or {}
     labels = labels_of(metadata["name"], metadata["uid"])
     template_metadata = template.get("metadata") or {}
     labelled = template_metadata | {"labels": (template_metadata.get("labels") or {}) | labels}
-    spec = defaults | spec | {"template": template | {"metadata": labelled}}
+    spec = spec | {"template": template | {"metadata": labelled}}
     spec.setdefault("selector", {"matchLabels": {UID_LABEL: metadata["uid"]}})
     own_labels = metadata.get("labels") or template_metadata.get("labels") or {}
     return job | {

@@ -21,8 +21,8 @@ _UPDATABLE = (
 _NOT_EVICTED_AT_ONCE = 300  # seconds; the default of the DefaultTolerationSeconds admission
 
 
-def with_defaults(pod: Object, *, now: str) -> Object:
-    """The pod as it is stored on creation: defaults filled in, status fresh."""
+def with_defaults(pod: Object) -> Object:
+    """The pod with all defaults filled in, those of built-in admission among them."""
     spec = {
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": 30,
@@ -30,11 +30,11 @@ def with_defaults(pod: Object, *, now: str) -> Object:
         "securityContext": {},
         "schedulerName": "default-scheduler",
         "enableServiceLinks": True,
-    } | pod.get("spec", {})
+    } | (pod.get("spec") or {})
     for field in ("containers", "initContainers"):
         if field in spec:
             spec[field] = [_container(container) for container in spec[field]]
-    return with_default_tolerations(pod | {"spec": spec, "status": _first_status(spec, now)})
+    return with_default_tolerations(pod | {"spec": spec})
 
 
 def with_default_tolerations(pod: Object) -> Object:
@@ -74,7 +74,8 @@ def _tolerations(present: list[Object]) -> list[Object]:
     ]
 
 
-def _first_status(spec: Object, now: str) -> Object:
+def first_status(spec: Object, *, now: str) -> Object:
+    """The status of a new pod: pending, and gated if it has gates."""
     status: Object = {"phase": "Pending", "qosClass": _qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -271,3 +272,22 @@ def _fixed_part(spec: Object, *, was_gated: bool) -> Object:
         }
         fixed |= {"nodeSelector": None, "affinity": affinity}
     return {name: value for name, value in fixed.items() if value not in (None, {}, [])}
+
+
+def with_condition(status: Object, condition: Object, *, now: str) -> Object:
+    """The status with this condition set; the same status if it says so already.
+
+    The transition time moves only when the condition's status does (podutil.UpdatePodCondition).
+    """
+    present = status.get("conditions") or []
+    old: Object = next((each for each in present if each["type"] == condition["type"]), {})
+    stamps = ("lastTransitionTime", "lastProbeTime")
+    if {name: value for name, value in old.items() if name not in stamps} == condition:
+        return status
+    is_same = old.get("status") == condition["status"]
+    stamped = condition | {
+        "lastProbeTime": None,
+        "lastTransitionTime": old.get("lastTransitionTime") if is_same else now,
+    }
+    conditions = [stamped if each is old else each for each in present]
+    return status | {"conditions": conditions if old else [*conditions, stamped]}

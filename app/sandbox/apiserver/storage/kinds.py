@@ -1,4 +1,7 @@
-"""What the sandbox serves: one row per kind, with the few ways in which kinds differ."""
+"""The kinds the sandbox always serves, one row each, with the few ways in which kinds differ.
+
+Kinds of custom resources are rows too: `rules.custom_resources` makes them from definitions.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,18 @@ from typing import Any
 
 Object = dict[str, Any]  # one Kubernetes object as JSON; never changed once it is stored
 Key = tuple[str, str]  # (namespace, name); namespace is "" for cluster-scoped kinds
+Home = tuple[str, str]  # (group, plural): where all versions of one resource are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource of the API.
+    """One resource of the API in one version.
 
     is_custom: defined by a CRD: no strategic merge, and list items carry kind and apiVersion.
     has_status: status is written through the /status subresource only.
-    has_generation: metadata.generation counts changes of spec.
+    actions: the subresources that are only posted to.
+    has_generation: metadata.generation counts changes of spec; of a custom resource, changes of
+        everything but metadata and a status with a subresource.
     must_name_version: a PUT without metadata.resourceVersion is refused.
     may_create_by_put: a PUT of an object that is not there creates it.
     """
@@ -30,6 +36,18 @@ class Kind:
     has_generation: bool = False
     must_name_version: bool = False
     may_create_by_put: bool = False
+    actions: tuple[str, ...] = ()
+    singular: str = ""
+    list_name: str = ""
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Home:
+        return self.group, self.plural
+
+    @property
+    def subresources(self) -> tuple[str, ...]:
+        return ("status", *self.actions) if self.has_status else self.actions
 
     @property
     def api_version(self) -> str:
@@ -51,10 +69,21 @@ class Kind:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
-POD = Kind("", "v1", "pods", "Pod", has_status=True, has_generation=True)
-NODE = Kind("", "v1", "nodes", "Node", is_namespaced=False, has_status=True)
-NAMESPACE = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False, has_status=True)
-EVENT = Kind("", "v1", "events", "Event", may_create_by_put=True)
+POD = Kind(
+    "",
+    "v1",
+    "pods",
+    "Pod",
+    has_status=True,
+    has_generation=True,
+    actions=("binding", "eviction"),
+    short_names=("po",),
+)
+NODE = Kind("", "v1", "nodes", "Node", is_namespaced=False, has_status=True, short_names=("no",))
+NAMESPACE = Kind(
+    "", "v1", "namespaces", "Namespace", is_namespaced=False, has_status=True, short_names=("ns",)
+)
+EVENT = Kind("", "v1", "events", "Event", may_create_by_put=True, short_names=("ev",))
 JOB = Kind("batch", "v1", "jobs", "Job", has_status=True, has_generation=True)
 LEASE = Kind(
     "coordination.k8s.io",
@@ -75,18 +104,29 @@ DISRUPTION_BUDGET = Kind(
     has_status=True,
     has_generation=True,
 )
-TOPOLOGY = Kind(
-    "kueue.x-k8s.io",
-    "v1beta2",
-    "topologies",
-    "Topology",
+DEFINITION = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
     is_namespaced=False,
-    is_custom=True,
+    has_status=True,
     has_generation=True,
     must_name_version=True,
+    short_names=("crd", "crds"),
 )
 
-BUILT_IN = (POD, NODE, NAMESPACE, EVENT, JOB, LEASE, PRIORITY_CLASS, DISRUPTION_BUDGET)
+BUILT_IN = (
+    POD,
+    NODE,
+    NAMESPACE,
+    EVENT,
+    JOB,
+    LEASE,
+    PRIORITY_CLASS,
+    DISRUPTION_BUDGET,
+    DEFINITION,
+)
 
 
 def key_of(body: Object) -> Key:

@@ -5,6 +5,7 @@ Both return a new body and share what they leave alone with the old one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from app.sandbox.apiserver.storage.failures import Refused, bad_request
@@ -33,13 +34,19 @@ _MERGED_SETS = {"metadata.finalizers"}  # lists of words that are united instead
 _ORDER, _DELETE_WORDS = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
-def unsupported_format() -> Refused:
+def unsupported_format(accepted: Iterable[str]) -> Refused:
     return Refused(
         415,
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include:"
-        f" {MERGE}, {STRATEGIC}",
+        f" {', '.join(accepted)}",
     )
+
+
+def inapplicable(why: str) -> Refused:
+    """A JSON patch that does not apply to the object it was sent for."""
+    text = "the server rejected our request due to an error in our request"
+    return Refused(422, "Invalid", text, details={"causes": [{"message": why}]})
 
 
 def merge(body: Any, change: Any) -> Any:

@@ -118,7 +118,8 @@ def _field_requirement(kind: Kind, part: str) -> Predicate:
     if match is None:
         raise bad_request(f"invalid selector: {part!r}; can't understand {part!r}")
     field, value, differs = match["key"], match["value"], match["op"] == "!="
-    supported = _FIELDS.get(kind.name, frozenset()) | {"metadata.name", "metadata.namespace"}
+    own = frozenset() if kind.is_custom else _FIELDS.get(kind.name, frozenset())
+    supported = own | {"metadata.name", "metadata.namespace"}
     if field not in supported:
         raise bad_request(f"field label not supported: {field}")
     path = field.split(".")

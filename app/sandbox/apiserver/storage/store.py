@@ -18,7 +18,7 @@ from typing import Literal
 import orjson
 
 from app.sandbox.apiserver.storage.failures import expired
-from app.sandbox.apiserver.storage.kinds import Key, Kind, Object
+from app.sandbox.apiserver.storage.kinds import Home, Key, Kind, Object
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 LOG_LENGTH = 50_000  # changes per kind before the oldest half is compacted
@@ -70,7 +70,10 @@ Subscriber = Callable[[Change], None]
 
 @dataclass(slots=True)
 class _Shelf:
-    """Everything of one kind. Invariant: log versions ascend and are all > floor."""
+    """Everything of one resource, whatever its versions.
+
+    Invariant: log versions ascend and are all > floor.
+    """
 
     objects: dict[Key, Stored] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
@@ -86,9 +89,9 @@ class Store:
     def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
         self.version = 1
         self._log_length = log_length
-        self._shelves: dict[Kind, _Shelf] = {}
+        self._shelves: dict[Home, _Shelf] = {}
         # The last state that was asked for: a list of 150,000 pods has 300 pages of one state.
-        self._sorted: tuple[Kind, int, list[tuple[Key, Stored]]] | None = None
+        self._sorted: tuple[Home, int, list[tuple[Key, Stored]]] | None = None
 
     def get(self, kind: Kind, key: Key) -> Stored | None:
         return self._shelf(kind).objects.get(key)
@@ -121,7 +124,7 @@ class Store:
         Raises: Refused (410 Expired) if the log no longer reaches back that far.
         """
         changes = self.changes_after(kind, version)
-        if self._sorted is not None and self._sorted[:2] == (kind, version):
+        if self._sorted is not None and self._sorted[:2] == (kind.home, version):
             return self._sorted[2]
         objects = dict(self._shelf(kind).objects)
         for change in reversed(changes):
@@ -130,7 +133,7 @@ class Store:
             else:
                 objects[change.key] = change.before
         state = sorted(objects.items(), key=lambda item: item[0])
-        self._sorted = (kind, version, state)
+        self._sorted = (kind.home, version, state)
         return state
 
     def changes_after(self, kind: Kind, version: int) -> list[Change]:
@@ -162,9 +165,9 @@ class Store:
         return end
 
     def _shelf(self, kind: Kind) -> _Shelf:
-        shelf = self._shelves.get(kind)
+        shelf = self._shelves.get(kind.home)
         if shelf is None:
-            shelf = self._shelves[kind] = _Shelf()
+            shelf = self._shelves[kind.home] = _Shelf()
         return shelf
 
     def _stamped(self, body: Object) -> Stored:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.sandbox import Sandbox
-from app.sandbox.apiserver.storage.kinds import NAMESPACE, POD, PRIORITY_CLASS, Kind
+from app.sandbox.apiserver.storage.kinds import NAMESPACE, POD, PRIORITY_CLASS
 from tests.app.sandbox.http import MERGE, NODES, PODS, STRATEGIC, Client, client_of
 from tests.app.sandbox.objects import fill, narrowed_to, node, pod
 
@@ -131,13 +131,6 @@ async def test_a_missing_crd_is_404_and_an_installed_one_is_served(client: Clien
         assert listed.body["items"][0]["spec"]["levels"] == levels
         patched = await its_client.patch(f"{TOPOLOGIES}/default", {"spec": {}}, STRATEGIC)
         assert patched.status == 415
-
-
-async def test_further_kinds_can_be_installed() -> None:
-    kind = Kind("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", False, True)
-    async with Sandbox(custom=[kind]) as sandbox, client_of(sandbox) as client:
-        path = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
-        assert (await client.create(path, {"metadata": {"name": "h1"}})).status == 201
 
 
 @pytest.mark.parametrize(

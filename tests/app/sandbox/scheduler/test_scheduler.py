@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from app.sandbox import ExtenderConfig, Sandbox
+from app.sandbox.apiserver.rules.pod_actions import bind
 from app.sandbox.apiserver.storage.kinds import NODE, POD, PRIORITY_CLASS
 from tests.app.sandbox.http import MERGE, until
 from tests.app.sandbox.objects import (
@@ -363,7 +364,7 @@ async def test_the_creation_of_another_pod_does_not_wake_a_rejected_one_but_its_
     await until(lambda: len(extender.raw) == 2 and scheduler.queue.place_of(uid) == "unschedulable")
     add_pod(sandbox, pod("other", scheduler="another-scheduler"))
     assert scheduler.queue.place_of(uid) == "unschedulable"
-    sandbox.registry.bind("default", "other", {"target": {"name": "n0"}})
+    bind(sandbox.registry, "default", "other", {"target": {"name": "n0"}})
     await until(lambda: len(extender.raw) == 3)
     assert extender.pods_filtered() == ["a", "a", "a"]
 
@@ -508,7 +509,7 @@ async def test_preempt_is_asked_with_uids_and_may_say_no(
 
 def bind_for_real(sandbox: Sandbox, args: dict[str, Any]) -> dict[str, str]:
     binding = {"metadata": {"uid": args["PodUID"]}, "target": {"name": args["Node"]}}
-    sandbox.registry.bind(args["PodNamespace"], args["PodName"], binding)
+    bind(sandbox.registry, args["PodNamespace"], args["PodName"], binding)
     return {"Error": ""}
 
 
@@ -618,7 +619,7 @@ async def test_an_extender_may_bind_a_waiting_pod_by_itself(
     scheduler = await sandbox.schedule_with(extender.config("filter"))
     add_pod(sandbox, pod("a"))
     await until(lambda: condition_of(sandbox, "a"))
-    sandbox.registry.bind("default", "a", {"target": {"name": "n0"}})
+    bind(sandbox.registry, "default", "a", {"target": {"name": "n0"}})
     assert pod_of(sandbox, "a")["metadata"]["uid"] not in scheduler.queue
 
 

@@ -1,20 +1,62 @@
-"""The Eviction subresource: a deletion that asks the pod's disruption budget first.
+"""What is posted to a pod: a binding, and an eviction.
 
-There is no disruption controller here: a budget's status says what it was written to say, and an
-eviction counts it down. Texts and order of the checks are the API server's own.
-Source: kubernetes 1.36 registry/core/pod/storage/eviction.go.
+An eviction is a deletion that asks the pod's disruption budget first. There is no disruption
+controller here: a budget's status says what it was written to say, and an eviction counts it down.
+Texts and the order of the checks are the API server's own.
+Source: kubernetes 1.36 registry/core/pod/storage/{storage,eviction}.go.
 """
 
 from __future__ import annotations
 
-from app.sandbox.apiserver.rules.registry import Registry, with_condition
+from app.sandbox.apiserver.rules.pod_rules import with_condition
+from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage import failures
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, POD, Key, Object
 from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.selectors import matches_labels
+from app.sandbox.apiserver.storage.store import Stored
 
 _UNGUARDED = ("Pending", "Succeeded", "Failed")  # phases in which a pod is nobody's capacity
+
+
+def bind(registry: Registry, namespace: str, name: str, binding: Object) -> Stored:
+    """Assign a pod to a node, once. The node need not exist, as upstream.
+
+    Raises: Refused: 400, 404, 409 (other uid, going, already assigned, gated).
+    """
+    metadata = binding.get("metadata") or {}
+    if metadata.get("name", name) != name:
+        raise failures.bad_request("name in URL does not match name in Binding object")
+    target = binding.get("target") or {}
+    if not target.get("name") or target.get("kind", "Node") not in ("", "Node"):
+        raise Refused(500, "", "target.name: Required value")
+    before = registry.read(POD, (namespace, name))
+    pod, own = before.body, before.body["metadata"]
+    if metadata.get("uid") and metadata["uid"] != own["uid"]:
+        raise failures.wrong_uid(POD, namespace, name, metadata["uid"], own["uid"])
+    if why := _why_not_bindable(name, pod):
+        raise failures.conflict(POD, name, why, subresource="binding")
+    labels = (own.get("labels") or {}) | (metadata.get("labels") or {})
+    annotations = (own.get("annotations") or {}) | (metadata.get("annotations") or {})
+    status = {k: v for k, v in pod["status"].items() if k != "nominatedNodeName"}
+    status = with_condition(status, {"type": "PodScheduled", "status": "True"}, now=registry.now())
+    bound = pod | {
+        "metadata": own | {"labels": labels, "annotations": annotations},
+        "spec": pod["spec"] | {"nodeName": target["name"]},
+        "status": status,
+    }
+    return registry.store.put(POD, (namespace, name), bound)
+
+
+def _why_not_bindable(name: str, pod: Object) -> str:
+    if pod["metadata"].get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if node := pod["spec"].get("nodeName"):
+        return f'pod {name} is already assigned to node "{node}"'
+    if pod["spec"].get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
 
 
 def evict(registry: Registry, key: Key, eviction: Object) -> None:
