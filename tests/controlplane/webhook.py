@@ -96,7 +96,7 @@ def installed(
         CorralProcess(plane.kubeconfig("corral"), folder, **settings) as corral,
         ExitStack() as removals,
     ):
-        for configuration in _configurations(f"https://127.0.0.1:{port}"):
+        for configuration in configurations(f"https://127.0.0.1:{port}"):
             if configuration["kind"] == VALIDATING and not validates:
                 continue
             path = path_of(configuration["kind"])
@@ -113,7 +113,7 @@ def path_of(kind: str) -> str:
     return collection(kind, None, "admissionregistration.k8s.io/v1")
 
 
-def _configurations(url: str) -> Iterator[Object]:
+def configurations(url: str) -> Iterator[Object]:
     """Those that are shipped; only where Corral is, and whom to trust there, is replaced."""
     for document in yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")):
         for each in document.get("webhooks", []):

@@ -1,20 +1,22 @@
 """The part of the Job controller that gang workloads lean on.
 
 It creates a job's pods, replaces failed ones and counts. No back-off limit, no pod failure
-policy, no ttl: a job here ends when enough pods have succeeded.
+policy, no ttl: a job here ends when enough pods have succeeded. Pods pass the admission webhooks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from app.sandbox.apiserver.http.writing import Writer
 from app.sandbox.apiserver.rules.job_rules import labels_of
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import JOB, POD, Key, Object, key_of
 from app.sandbox.apiserver.storage.patch import MERGE
-from app.sandbox.apiserver.storage.store import Change
+from app.sandbox.apiserver.storage.store import Change, Stored
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -25,9 +27,11 @@ _FINISHED = ("Succeeded", "Failed")
 class JobController:
     """Acts at once on every change of a job or of a pod that a job controls."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, writer: Writer) -> None:
         self._registry = registry
+        self._writer = writer
         self._pods_of: dict[str, dict[Key, Object]] = {}  # job uid -> its pods
+        self._creating: dict[str, list[Object]] = {}  # job uid -> pods that webhooks look at
         self._due: list[Key] = []
         self._is_working = False
 
@@ -107,12 +111,13 @@ class JobController:
         wanted = parallelism
         if completions is not None:
             wanted = min(parallelism, completions - len(succeeded))
-        missing = max(wanted - len(active), 0)
+        creating = list(self._creating.get(job["metadata"]["uid"], ()))
+        missing = max(wanted - len(active) - len(creating), 0)
         if spec.get("completionMode") != "Indexed":
             for _ in range(missing):
                 self._create(job, None)
             return
-        taken = {_index_of(pod) for pod in [*active, *succeeded]}
+        taken = {_index_of(pod) for pod in [*active, *succeeded, *creating]}
         free = [index for index in range(completions or 0) if index not in taken]
         for index in free[:missing]:
             self._create(job, index)
@@ -144,9 +149,22 @@ class JobController:
             },
             "spec": {"restartPolicy": "Never"} | template["spec"],
         }
-        # Counted at once: the store tells of it only after the change that led to it.
-        created = self._registry.create(POD, job["metadata"]["namespace"], body).body
-        self._pods_of[uid][key_of(created)] = created
+        self._creating.setdefault(uid, []).append(body)
+        done = partial(self._created, key_of(job), uid, body)
+        self._writer.create_soon(POD, job["metadata"]["namespace"], body, done)
+
+    def _created(self, job: Key, uid: str, body: Object, stored: Stored | None) -> None:
+        """Count the pod at once: the store tells of it only after the change that led to it."""
+        self._creating[uid].remove(body)
+        if stored is None:
+            return  # refused; tried again when the job or one of its pods changes
+        pod = stored.body
+        owner = self._registry.store.get(JOB, job)
+        if owner is None or owner.body["metadata"]["uid"] != uid:
+            self._delete(key_of(pod))  # the job went while a webhook thought
+            return
+        self._pods_of.setdefault(uid, {})[key_of(pod)] = pod
+        self._reconcile_soon(job)
 
     def _report(self, key: Key, job: Object, status: Object, *, is_complete: bool) -> None:
         present = job.get("status") or {}

@@ -12,9 +12,11 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
+from app.sandbox.apiserver.admission.webhooks import Webhooks
 from app.sandbox.apiserver.http.api import Api
 from app.sandbox.apiserver.http.faults import Faults
 from app.sandbox.apiserver.http.server import Server
+from app.sandbox.apiserver.http.writing import Writer
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.kinds import DEFINITION, Object
 from app.sandbox.apiserver.storage.store import LOG_LENGTH, Store
@@ -74,8 +76,11 @@ class Sandbox:
         self.faults = Faults(self.store)
         self._seed = seed
         self._server = Server(port=port)
+        self._webhooks = Webhooks(self.registry)
+        self._writer = Writer(self.registry, self._webhooks)
         self._api = Api(
             self.registry,
+            self._writer,
             self.faults,
             token=self.token if asks_token else "",
             abort=self._server.abort,
@@ -90,7 +95,7 @@ class Sandbox:
 
     async def __aenter__(self) -> Self:
         await self._server.start(self._api.app)
-        self._ends.append(JobController(self.registry).start())
+        self._ends.append(JobController(self.registry, self._writer).start())
         if self._run_pods:
             later = asyncio.get_running_loop().call_soon
             self._ends.append(run_bound_pods(self.registry, later))
@@ -111,6 +116,8 @@ class Sandbox:
             for end in self._ends:
                 end()
             await self._server.stop()
+            await self._writer.close()
+            await self._webhooks.close()
 
     def write_kubeconfig(self, path: Path) -> None:
         kubeconfig.write(path, url=self.url, token=self.token)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import orjson
@@ -25,9 +26,10 @@ from app.sandbox.apiserver.http.event_versions import EVENTS_V1, core_from_v1, v
 from app.sandbox.apiserver.http.faults import Faults
 from app.sandbox.apiserver.http.listing import ListRequest, list_body, page_of
 from app.sandbox.apiserver.http.watching import LONGEST, Watch, WatchRequest
+from app.sandbox.apiserver.http.writing import Writer
 from app.sandbox.apiserver.rules import custom_resources
 from app.sandbox.apiserver.rules.pod_actions import bind, evict
-from app.sandbox.apiserver.rules.registry import Registry
+from app.sandbox.apiserver.rules.registry import Registry, Write
 from app.sandbox.apiserver.storage import failures
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import DEFINITION, POD, Object
@@ -43,8 +45,11 @@ Abort = Callable[[Any], None]  # closes the connection of this client address
 class Api:
     """Serves one registry. `app` is the ASGI application; an empty token lets everybody in."""
 
-    def __init__(self, registry: Registry, faults: Faults, *, token: str, abort: Abort) -> None:
+    def __init__(
+        self, registry: Registry, writer: Writer, faults: Faults, *, token: str, abort: Abort
+    ) -> None:
         self._registry = registry
+        self._writer = writer
         self._faults = faults
         self._token = token
         self._abort = abort
@@ -82,8 +87,6 @@ class Api:
         if not verb:
             text = "the server does not allow this method on the requested resource"
             raise Refused(405, "MethodNotAllowed", text)
-        if "dryRun" in request.query_params:
-            raise failures.bad_request("the sandbox has no dry run")
         verdict = self._faults.judge(verb, address.resource)
         if verdict.seconds:
             await asyncio.sleep(verdict.seconds)
@@ -97,31 +100,42 @@ class Api:
             return self._watch(request, address)
         if verb == "list":
             return self._list(request, address)
-        answer = self._write_or_get(verb, address, request, await _body_of(request))
+        answer = await self._write_or_get(verb, address, request, await _body_of(request))
         return _Dropped(self._abort) if verdict.drops_answer else answer
 
-    def _write_or_get(self, verb: str, address: Address, request: Request, body: Any) -> Response:
-        registry, kind, key = self._registry, address.kind, address.key
+    async def _write_or_get(
+        self, verb: str, address: Address, request: Request, body: Any
+    ) -> Response:
+        is_dry_run = _is_dry_run(verb, request, address)
         if verb == "get":
-            return _one(address, registry.read(kind, key))
+            return _one(address, self._registry.read(address.kind, address.key))
         if verb == "delete":
-            return self._delete(address, body)
+            return self._delete(address, body, is_dry_run=is_dry_run)
         if verb == "deletecollection":
             return self._delete_all(request, address)
         if verb == "patch":
             content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-            return _one(address, registry.patch(kind, key, body, content_type, address.subresource))
+            plan = partial(self._registry.patching, change=body, content_type=content_type)
+            return await self._update(address, plan, is_dry_run=is_dry_run)
         if not isinstance(body, dict):
             raise failures.bad_request("the body of the request is not a JSON object")
         if address.is_events_v1:
             body = core_from_v1(body)
         if verb == "create" and address.name:
             return self._subresource(address, body)
-        if verb == "create":
-            return _one(address, registry.create(kind, address.namespace, body), code=201)
-        if kind.may_create_by_put and registry.store.get(kind, key) is None:
-            return _one(address, registry.create(kind, address.namespace, body), code=201)
-        return _one(address, registry.replace(kind, key, body, address.subresource))
+        kind, key = address.kind, address.key
+        creates = kind.may_create_by_put and self._registry.store.get(kind, key) is None
+        if verb == "create" or creates:
+            created = self._writer.create(kind, address.namespace, body, is_dry_run=is_dry_run)
+            return _one(address, await created, code=201)
+        plan = partial(self._registry.replacement, body=body)
+        return await self._update(address, plan, is_dry_run=is_dry_run)
+
+    async def _update(
+        self, address: Address, plan: Callable[..., Write], *, is_dry_run: bool
+    ) -> Response:
+        of_this = partial(plan, address.kind, address.key, subresource=address.subresource)
+        return _one(address, await self._writer.update(of_this, is_dry_run=is_dry_run))
 
     def _subresource(self, address: Address, body: Object) -> Response:
         if address.subresource == "binding":
@@ -130,9 +144,11 @@ class Api:
             evict(self._registry, address.key, body)
         return _json(_SUCCESS | {"code": 201}, code=201)
 
-    def _delete(self, address: Address, body: Any) -> Response:
+    def _delete(self, address: Address, body: Any, *, is_dry_run: bool) -> Response:
         preconditions = body.get("preconditions") if isinstance(body, dict) else None
-        last = self._registry.delete(address.kind, address.key, preconditions)
+        last = self._registry.delete(
+            address.kind, address.key, preconditions, is_dry_run=is_dry_run
+        )
         if address.kind is POD or last.body["metadata"].get("deletionTimestamp"):
             return _one(address, last)
         details = {
@@ -241,6 +257,16 @@ class _Dropped(Response):
         self._abort(scope["client"])
         while (await receive())["type"] != "http.disconnect":
             pass
+
+
+def _is_dry_run(verb: str, request: Request, address: Address) -> bool:
+    """Raises: Refused (400) where there is no dry run: for bindings, evictions, collections."""
+    asked = request.query_params.getlist("dryRun")
+    if any(each != "All" for each in asked):
+        raise failures.bad_request(f"Invalid value: {asked}: dryRun is All or absent")
+    if asked and (verb == "deletecollection" or address.subresource in address.kind.actions):
+        raise failures.bad_request("the sandbox has no dry run of this")
+    return bool(asked)
 
 
 async def _body_of(request: Request) -> Any:

@@ -17,16 +17,24 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from app.sandbox.apiserver.rules import custom_resources, job_rules, metadata, pod_rules
+from app.sandbox.apiserver.rules import (
+    custom_resources,
+    job_rules,
+    metadata,
+    pod_rules,
+    webhook_rules,
+)
 from app.sandbox.apiserver.storage import failures, json_patch, patch
 from app.sandbox.apiserver.storage.kinds import (
     BUILT_IN,
     DEFINITION,
     EVENT,
     JOB,
+    MUTATING,
     NAMESPACE,
     POD,
     PRIORITY_CLASS,
+    VALIDATING,
     Key,
     Kind,
     Object,
@@ -39,6 +47,7 @@ _SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_CONFIGURATIONS = (MUTATING, VALIDATING)
 _NAME_LABEL = "kubernetes.io/metadata.name"  # of namespaces; selectors of webhooks lean on it
 
 
@@ -121,6 +130,8 @@ class Registry:
             return job_rules.with_defaults(body)
         if kind is DEFINITION:
             return custom_resources.with_defaults(body)
+        if kind in _CONFIGURATIONS:
+            return webhook_rules.with_defaults(kind, body)
         return body
 
     def creation(self, kind: Kind, draft: Object) -> Write:
@@ -141,6 +152,8 @@ class Registry:
         elif kind is DEFINITION:
             custom_resources.check(body)
             body["status"] = custom_resources.accepted(body, now=self.now())
+        elif kind in _CONFIGURATIONS:
+            webhook_rules.check(kind, body)
         return Write(kind, key_of(body), None, body)
 
     # --- a change of a stored one ----------------------------------------------------------
@@ -198,6 +211,9 @@ class Registry:
             after = custom_resources.with_defaults(after)
             custom_resources.check(after, old)
             after["status"] = custom_resources.accepted(after, now=self.now())
+        elif kind in _CONFIGURATIONS:
+            after = webhook_rules.with_defaults(kind, after)
+            webhook_rules.check(kind, after)
         if kind.has_generation and not subresource and _has_new_generation(kind, after, old):
             generation = old["metadata"].get("generation", 1) + 1
             after["metadata"] = after["metadata"] | {"generation": generation}
@@ -319,7 +335,7 @@ def _with_status_of(source: Object, body: Object) -> Object:
 
 def _has_new_generation(kind: Kind, after: Object, before: Object) -> bool:
     if not kind.is_custom:
-        return after.get("spec") != before.get("spec")
+        return any(after.get(field) != before.get(field) for field in ("spec", "webhooks"))
     # A status with a subresource is the same in both by now.
     return _without(after, "metadata") != _without(before, "metadata")
 

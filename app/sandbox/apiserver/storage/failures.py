@@ -139,6 +139,11 @@ def expired(message: str) -> Refused:
     return Refused(GONE, "Expired", message)
 
 
+def internal_error(why: str) -> Refused:
+    message = f"Internal error occurred: {why}"
+    return Refused(500, "InternalError", message, details={"causes": [{"message": why}]})
+
+
 def bad_request(message: str) -> Refused:
     return Refused(400, "BadRequest", message)
 

@@ -20,8 +20,8 @@ class Kind:
     is_custom: defined by a CRD: no strategic merge, and list items carry kind and apiVersion.
     has_status: status is written through the /status subresource only.
     actions: the subresources that are only posted to.
-    has_generation: metadata.generation counts changes of spec; of a custom resource, changes of
-        everything but metadata and a status with a subresource.
+    has_generation: metadata.generation counts changes of spec (or `webhooks`); of a custom
+        resource, changes of everything but metadata and a status with a subresource.
     must_name_version: a PUT without metadata.resourceVersion is refused.
     may_create_by_put: a PUT of an object that is not there creates it.
     """
@@ -115,6 +115,22 @@ DEFINITION = Kind(
     must_name_version=True,
     short_names=("crd", "crds"),
 )
+MUTATING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    is_namespaced=False,
+    has_generation=True,
+)
+VALIDATING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    is_namespaced=False,
+    has_generation=True,
+)
 
 BUILT_IN = (
     POD,
@@ -126,6 +142,8 @@ BUILT_IN = (
     PRIORITY_CLASS,
     DISRUPTION_BUDGET,
     DEFINITION,
+    MUTATING,
+    VALIDATING,
 )
 
 
