@@ -16,6 +16,7 @@ from app.sandbox.apiserver.admission.attributes import Attributes
 from app.sandbox.apiserver.storage.kinds import Kind, Object
 
 _API_VERSION, _KIND = "admission.k8s.io/v1", "AdmissionReview"
+_INVALID = "received invalid webhook response"
 _USER = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
 
@@ -53,6 +54,7 @@ def request_body(uid: str, kind: Kind, attributes: Attributes) -> bytes:
         "dryRun": attributes.is_dry_run,
         "options": {"apiVersion": "meta.k8s.io/v1", "kind": _OPTIONS[attributes.operation]},
     }
+    request = {field: value for field, value in request.items() if value != ""}
     return orjson.dumps({"apiVersion": _API_VERSION, "kind": _KIND, "request": request})
 
 
@@ -76,13 +78,14 @@ def answer_of(raw: bytes, uid: str, *, is_mutating: bool) -> Answer:
         raise InvalidAnswer(f"couldn't decode the response: {error}") from error
     response = review.get("response") if isinstance(review, dict) else None
     if not isinstance(response, dict):
-        raise InvalidAnswer("webhook response was absent")
+        raise InvalidAnswer(f"{_INVALID}: webhook response was absent")
     if (review.get("apiVersion"), review.get("kind")) != (_API_VERSION, _KIND):
         said = f"{review.get('apiVersion')}, Kind={review.get('kind')}"
         expected = f"{_API_VERSION}, Kind={_KIND}"
-        raise InvalidAnswer(f"expected webhook response of {expected}, got {said}")
+        raise InvalidAnswer(f"{_INVALID}: expected webhook response of {expected}, got {said}")
     if response.get("uid") != uid:
-        raise InvalidAnswer(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
+        other = response.get("uid", "")
+        raise InvalidAnswer(f'{_INVALID}: expected response.uid="{uid}", got "{other}"')
     patch = _patch(response, is_mutating=is_mutating)
     return Answer(response.get("allowed") is True, patch, response.get("status") or {})
 
@@ -90,10 +93,10 @@ def answer_of(raw: bytes, uid: str, *, is_mutating: bool) -> Answer:
 def _patch(response: Object, *, is_mutating: bool) -> list[Any]:
     encoded, type_ = response.get("patch"), response.get("patchType")
     if not is_mutating and (encoded or type_):
-        raise InvalidAnswer("validating webhook may not return response.patch")
+        raise InvalidAnswer(f"{_INVALID}: validating webhook may not return response.patch")
     if bool(encoded) != bool(type_):
         has, lacks = ("patch", "patchType") if encoded else ("patchType", "patch")
-        raise InvalidAnswer(f"webhook returned response.{has} but not response.{lacks}")
+        raise InvalidAnswer(f"{_INVALID}: webhook returned response.{has} but not response.{lacks}")
     if not encoded:
         return []
     if type_ != "JSONPatch":

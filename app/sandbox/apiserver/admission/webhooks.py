@@ -137,9 +137,12 @@ class Webhooks:
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
             ) as answer:
+                raw = await answer.read()
                 if answer.status != 200:
-                    raise _CallFailed(f'failed to call webhook: Post "{url}": {answer.status}')
-                return await answer.read()
+                    text = raw[:200].decode("utf-8", "replace")
+                    why = f'an error on the server ("{text}") has prevented the request from'
+                    raise _CallFailed(f"failed to call webhook: {why} succeeding")
+                return raw
         except TimeoutError as error:
             why = "context deadline exceeded"
             raise _CallFailed(f'failed to call webhook: Post "{url}": {why}') from error

@@ -32,12 +32,19 @@ from app.sandbox.apiserver.rules.pod_actions import bind, evict
 from app.sandbox.apiserver.rules.registry import Registry, Write
 from app.sandbox.apiserver.storage import failures
 from app.sandbox.apiserver.storage.failures import Refused
-from app.sandbox.apiserver.storage.kinds import DEFINITION, POD, Object
+from app.sandbox.apiserver.storage.kinds import DEFINITION, EVENT, POD, Object
 from app.sandbox.apiserver.storage.selectors import predicate
 from app.sandbox.apiserver.storage.store import Change, Stored
 
 _PUBLIC = frozenset({"/version", "/readyz", "/livez", "/healthz"})
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_OPTIONS = {
+    "create": "CreateOptions",
+    "update": "UpdateOptions",
+    "patch": "PatchOptions",
+    "delete": "DeleteOptions",
+    "deletecollection": "DeleteOptions",
+}
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 Abort = Callable[[Any], None]  # closes the connection of this client address
 
@@ -106,9 +113,9 @@ class Api:
     async def _write_or_get(
         self, verb: str, address: Address, request: Request, body: Any
     ) -> Response:
-        is_dry_run = _is_dry_run(verb, request, address)
         if verb == "get":
             return _one(address, self._registry.read(address.kind, address.key))
+        is_dry_run = _is_dry_run(verb, request, address)
         if verb == "delete":
             return self._delete(address, body, is_dry_run=is_dry_run)
         if verb == "deletecollection":
@@ -120,7 +127,7 @@ class Api:
         if not isinstance(body, dict):
             raise failures.bad_request("the body of the request is not a JSON object")
         if address.is_events_v1:
-            body = core_from_v1(body)
+            body = core_from_v1(body) | {"apiVersion": EVENT.api_version}
         if verb == "create" and address.name:
             return self._subresource(address, body)
         kind, key = address.kind, address.key
@@ -149,7 +156,7 @@ class Api:
         last = self._registry.delete(
             address.kind, address.key, preconditions, is_dry_run=is_dry_run
         )
-        if address.kind is POD or last.body["metadata"].get("deletionTimestamp"):
+        if address.kind in (POD, DEFINITION) or last.body["metadata"].get("deletionTimestamp"):
             return _one(address, last)
         details = {
             "name": address.name,
@@ -260,10 +267,14 @@ class _Dropped(Response):
 
 
 def _is_dry_run(verb: str, request: Request, address: Address) -> bool:
-    """Raises: Refused (400) where there is no dry run: for bindings, evictions, collections."""
+    """Whether nothing is to be stored.
+
+    Raises: Refused: 422 for another word than All; 400 for bindings, evictions and collections.
+    """
     asked = request.query_params.getlist("dryRun")
     if any(each != "All" for each in asked):
-        raise failures.bad_request(f"Invalid value: {asked}: dryRun is All or absent")
+        why = f'Unsupported value: {orjson.dumps(asked).decode()}: supported values: "All"'
+        raise failures.invalid_options(_OPTIONS[verb], "dryRun", why)
     if asked and (verb == "deletecollection" or address.subresource in address.kind.actions):
         raise failures.bad_request("the sandbox has no dry run of this")
     return bool(asked)

@@ -54,15 +54,14 @@ def _entries(kind: Kind) -> list[Object]:
         "namespaced": kind.is_namespaced,
         "kind": kind.name,
         "verbs": _VERBS,
-        "shortNames": list(kind.short_names),
     }
     below = [
         entry
         | {
             "name": f"{kind.plural}/{name}",
             "verbs": ["create"] if name in kind.actions else ["get", "patch", "update"],
-            "shortNames": [],
+            "singularName": "",
         }
         for name in kind.subresources
     ]
-    return [entry, *below]
+    return [entry | {"shortNames": list(kind.short_names)}, *below]

@@ -51,7 +51,7 @@ class Writer:
         if kind not in _EXEMPT:
             changed = await self._webhooks.mutate(attributes)
             if changed is not draft:
-                draft = registry.draft(kind, namespace, changed)
+                draft = registry.draft(kind, namespace, {"kind": kind.name} | changed)
         write = registry.creation(kind, draft)
         if kind not in _EXEMPT:
             await self._webhooks.validate(replace(attributes, name=write.key[1], after=write.after))

@@ -144,8 +144,8 @@ def _version_causes(spec: Object) -> _Causes:
         if not version.get("name"):
             causes.append((f"{field}.name", "FieldValueRequired", "Required value"))
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            why = "Required value: schemas are required"
-            causes.append((f"{field}.schema.openAPIV3Schema", "FieldValueRequired", why))
+            schema = f"{field}.schema.openAPIV3Schema"
+            causes.append((schema, "FieldValueRequired", "Required value"))
     if len(_storage_versions(spec)) != 1:
         why = "Invalid value: must have exactly one version marked as storage version"
         causes.append(("spec.versions", "FieldValueInvalid", why))

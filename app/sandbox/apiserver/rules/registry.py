@@ -118,6 +118,7 @@ class Registry:
 
         Raises: Refused: 400, 403, 404 (no such namespace).
         """
+        _check_type(kind, body)
         own = metadata.of_request(kind, namespace, body.get("metadata") or {})
         body = _without_type(body) | {"metadata": own}
         if kind.is_namespaced and self.store.get(NAMESPACE, ("", namespace)) is None:
@@ -160,6 +161,7 @@ class Registry:
 
     def replacement(self, kind: Kind, key: Key, body: Object, subresource: str = "") -> Write:
         """Raises: Refused: 400, 404, 409 (version or uid moved on), 422."""
+        _check_type(kind, body)
         before = self.read(kind, key)
         asked, own = body.get("metadata") or {}, before.body["metadata"]
         if asked.get("name", key[1]) != key[1]:
@@ -306,16 +308,31 @@ class Registry:
         return pod | {"spec": settled}
 
 
+def _check_type(kind: Kind, body: Object) -> None:
+    """Raises: Refused (400) for a body of another version; a custom object must name its kind."""
+    version = body.get("apiVersion", kind.api_version)
+    if version != kind.api_version:
+        raise failures.bad_request(
+            f"the API version in the data ({version}) does not match the expected API version"
+            f" ({kind.api_version})"
+        )
+    if kind.is_custom and not body.get("kind"):
+        why = f"the object provided is unrecognized (must be of type {kind.name})"
+        raise failures.bad_request(f"{why}: Object 'Kind' is missing")
+
+
 def _patched(kind: Kind, body: Object, change: Any, content_type: str) -> Object:
     """The whole object after the patch, type and rules not yet looked at."""
     formats = (json_patch.JSON_PATCH, patch.MERGE, *(() if kind.is_custom else (patch.STRATEGIC,)))
     if content_type not in formats:
         raise patch.unsupported_format(formats)
     if content_type == json_patch.JSON_PATCH:
+        if not isinstance(change, list):
+            raise failures.bad_request("error decoding patch: a JSON patch is a list of operations")
         try:
             after = json_patch.apply(body, change)
         except json_patch.InvalidPatch as error:
-            raise patch.inapplicable(str(error)) from error
+            raise patch.inapplicable() from error
     elif not isinstance(change, dict):
         raise failures.bad_request("a patch is a JSON object")
     elif content_type == patch.MERGE:

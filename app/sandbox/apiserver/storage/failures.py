@@ -135,6 +135,12 @@ def invalid(kind: Kind, name: str, causes: list[tuple[str, str, str]]) -> Refuse
     )
 
 
+def invalid_options(options: str, field: str, why: str) -> Refused:
+    """Parameters of the request that make no sense; options: `CreateOptions`, …"""
+    text = f'{options}.meta.k8s.io "" is invalid: {field}: {why}'
+    return Refused(INVALID, "Invalid", text, details={"group": "meta.k8s.io", "kind": options})
+
+
 def expired(message: str) -> Refused:
     return Refused(GONE, "Expired", message)
 

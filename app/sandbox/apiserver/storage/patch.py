@@ -43,10 +43,10 @@ def unsupported_format(accepted: Iterable[str]) -> Refused:
     )
 
 
-def inapplicable(why: str) -> Refused:
+def inapplicable() -> Refused:
     """A JSON patch that does not apply to the object it was sent for."""
     text = "the server rejected our request due to an error in our request"
-    return Refused(422, "Invalid", text, details={"causes": [{"message": why}]})
+    return Refused(422, "Invalid", text)
 
 
 def merge(body: Any, change: Any) -> Any:

@@ -124,7 +124,7 @@ async def test_a_missing_crd_is_404_and_an_installed_one_is_served(client: Clien
     assert (missing.status, missing.body) == (404, "404 page not found\n")
     async with Sandbox(has_topology_crd=True) as other, client_of(other) as its_client:
         levels = [{"nodeLabel": "rack"}]
-        body = {"metadata": {"name": "default"}, "spec": {"levels": levels}}
+        body = {"kind": "Topology", "metadata": {"name": "default"}, "spec": {"levels": levels}}
         assert (await its_client.create(TOPOLOGIES, body)).status == 201
         listed = await its_client.get(TOPOLOGIES)
         assert listed.body["items"][0]["kind"] == "Topology"

@@ -99,7 +99,7 @@ async def test_a_definition_is_established_at_once_and_says_what_it_accepted(
         ),
         pytest.param(
             {"spec": {"versions": [version("v1", storage=True, schema=None)]}},
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
             id="no_schema",
         ),
         pytest.param(
@@ -144,7 +144,7 @@ async def test_discovery_shows_a_defined_kind_and_forgets_it(client: Client) -> 
 async def test_a_cluster_scoped_kind_is_served_without_a_namespace(client: Client) -> None:
     await defined(client, scope="Cluster", plural="oceans", kind="Ocean")
     path = f"/apis/{GROUP}/v1/oceans"
-    created = await client.create(path, {"metadata": {"name": "blue"}})
+    created = await client.create(path, {"kind": "Ocean", "metadata": {"name": "blue"}})
     assert created.status == 201
     assert "namespace" not in created.body["metadata"]
     assert (await client.get(f"{path}/blue")).body["kind"] == "Ocean"
@@ -177,6 +177,30 @@ async def test_a_later_version_is_served_once_the_definition_names_it(client: Cl
     assert [each["apiVersion"] for each in listed.body["items"]] == [f"{GROUP}/v2"]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(
+            fleet("a") | {"apiVersion": f"{GROUP}/v2"},
+            f"the API version in the data ({GROUP}/v2) does not match the expected API version"
+            f" ({GROUP}/v1)",
+            id="another_version",
+        ),
+        pytest.param(
+            {"metadata": {"name": "a"}},
+            "the object provided is unrecognized (must be of type Fleet): Object 'Kind' is missing",
+            id="no_kind",
+        ),
+    ],
+)
+async def test_a_custom_object_says_what_it_is(
+    client: Client, body: dict[str, Any], said: str
+) -> None:
+    await defined(client)
+    answer = await client.create(FLEETS, body)
+    assert (answer.status, answer.reason, answer.message) == (400, "BadRequest", said)
+
+
 async def test_custom_objects_are_listed_in_pages_with_their_kind(client: Client) -> None:
     await defined(client)
     for name in "abc":
@@ -205,7 +229,8 @@ async def test_a_kind_that_is_called_like_a_built_in_one_is_not_taken_for_it(
 ) -> None:
     await defined(client, plural="pods", kind="Pod", has_status=False)
     path = f"/apis/{GROUP}/v1/namespaces/default/pods"
-    created = await client.create(path, {"metadata": {"name": "a"}, "spec": {"peas": 5}})
+    body = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"peas": 5}}
+    created = await client.create(path, body)
     assert (created.status, created.body["spec"]) == (201, {"peas": 5})
     assert (await client.create(f"{path}/a/binding", {"target": {"name": "n"}})).status == 404
     refused = await client.get(f"{path}?fieldSelector=spec.nodeName=x")
