@@ -104,6 +104,8 @@ class World:
         return self._take(self.engine.tick(self.now))
 
     def filter(self, pod: PodRecord, nodes: Iterable[str] | None = None) -> FilterAnswer:
+        """What kube-scheduler is answered; it asks about no pod with a gate (SchedulingGates)."""
+        assert not pod.gates, f"kube-scheduler does not ask about {pod.name}: {pod.gates}"
         names = Names(self.engine.books.nodes if nodes is None else nodes)
         answer, effects = self.engine.filter(pod, names, self.now)
         self._take(effects)
@@ -132,8 +134,13 @@ class World:
                 self.put(ungated(self.pods[effect.uid], effect))
 
     def schedule(self, *pods: PodRecord) -> dict[str, str]:
-        """Take these pods through /filter and /bind as kube-scheduler would; name -> node."""
-        for each in pods:
+        """Take these pods through /filter and /bind as kube-scheduler would; name -> node.
+
+        A pod that the API server has with a gate, or not at all, is not tried.
+        """
+        for each in [self.pods[each.uid] for each in pods if each.uid in self.pods]:
+            if each.gates:
+                continue
             answer = self.filter(each)
             if isinstance(answer, Pinned):
                 self.confirm(self.bind(each, answer.node))

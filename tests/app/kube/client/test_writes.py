@@ -146,6 +146,7 @@ async def test_a_long_event_is_cut_to_what_the_api_takes(server, transport):
     client = Client(transport)
     for about in (About(name="n" * 253), About(name="n" * 199 + "-tail")):
         await client.record_event(about, "R" * 200, "\u00e9" * 1000, is_warning=True, at=NOON)
+    assert len(server.asked) == 2
     for asked in server.asked:
         name = asked.body["metadata"]["name"]
         assert len(name) <= 253

@@ -151,11 +151,20 @@ def test_story_3_workers_that_are_all_deleted_have_their_places_held_once():
     assert world.held == {}
 
 
-def test_story_3_a_worker_that_comes_before_its_driver_waits_and_is_told_for_whom():
+def test_story_3_a_worker_that_comes_before_its_driver_is_told_for_whom_it_waits():
+    world = World(four_racks(), [worker("w0")])
+    world.tick()
+    waits = "gang default/g waits until the pod that declares its members is there"
+    assert sentence(world, "uid-w0") == waits
+    world.put(driver(workers=1))
+    assert len(go(world)) == 2
+
+
+def test_story_3_a_gated_worker_that_comes_before_its_driver_stays_behind_the_gate():
     world = World(four_racks(), [worker("w0", gates=GATED)])
     world.tick()
     assert world.ungated == []
-    assert "Job" not in sentence(world, "uid-w0")
+    assert go(world) == {}
     world.put(driver(workers=1, gates=GATED))
     assert len(go(world)) == 2
 

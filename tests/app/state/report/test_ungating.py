@@ -7,7 +7,7 @@ import pytest
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.effects import Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
-from tests.app.state.world import World, four_racks, members, racks, ungated
+from tests.app.state.world import Names, World, four_racks, members, racks, ungated
 from tests.records import (
     BLOCK,
     RACK,
@@ -21,6 +21,13 @@ from tests.records import (
 
 GATE = "corral.dev/gang"
 OURS = (GATE,)
+
+
+def ungates_of(world, pods):
+    """The patches that take the gates off; as many as there are pods."""
+    found = world.told(Ungate)
+    assert len(found) == pods
+    return found
 
 
 def nodes_of(world, name):
@@ -57,7 +64,7 @@ def test_pods_are_narrowed_to_the_nodes_of_their_domain_with_the_planned_ones_fi
 
 def test_every_pod_keeps_its_own_node_when_the_domain_is_larger_than_the_limit():
     world = World(four_racks(), members("g", 4, gates=OURS), narrow_nodes=2)
-    for effect in world.told(Ungate):
+    for effect in ungates_of(world, pods=4):
         assert len(effect.nodes) == 2
         assert world.held[effect.uid] in effect.nodes
 
@@ -78,7 +85,7 @@ def test_a_pod_with_affinity_of_its_own_is_narrowed_by_the_labels_of_its_domain(
     only = Shape(terms=(Term((Requirement("kubernetes.io/hostname", "Exists", ()),)),))
     world = World(four_racks(), members("g", 2, gates=OURS, shape=only))
     (rack,) = {on[1] for on in world.held.values()}
-    for effect in world.told(Ungate):
+    for effect in ungates_of(world, pods=2):
         assert effect.nodes == ()
         assert dict(effect.selector) == {BLOCK: f"b{int(rack) // 2}", RACK: f"r{rack}"}
 
@@ -142,7 +149,7 @@ def test_members_left_with_other_nodes_than_planned_lose_the_plan():
     world = World(four_racks(), members("g", 2, gates=OURS))
     planned = set(world.held.values())
     elsewhere = next(n for n in world.engine.books.nodes if n[1] != next(iter(planned))[1])
-    for effect in world.told(Ungate):
+    for effect in ungates_of(world, pods=2):
         patch = Ungate(
             "default", effect.name, effect.uid, GATE, (elsewhere,), (), effect.annotations
         )
@@ -166,11 +173,21 @@ def test_a_replacement_that_comes_gated_is_ungated_into_the_domain_of_the_others
     assert {on[:2] for on in placed.values()} == {world.pods["uid-g0"].node[:2]}
 
 
-def test_a_gated_member_that_is_asked_for_all_the_same_is_told_to_wait():
+def test_whoever_asks_about_a_gated_member_though_kube_scheduler_never_does_is_told_to_wait():
     world = World(four_racks())
     first, _ = members("g", 2, gates=OURS)
     world.put(first)
-    assert isinstance(world.filter(first), Rejected)
+    answer, effects = world.engine.filter(first, Names(world.engine.books.nodes), world.now)
+    assert isinstance(answer, Rejected)
+    assert effects == []
+
+
+def test_the_scheduler_of_these_tests_tries_no_pod_with_a_gate():
+    world = World(four_racks(), members("g", 2, gates=("example.com/quota",)))
+    gated = list(world.pods.values())
+    assert world.schedule(*gated) == {}
+    with pytest.raises(AssertionError, match="does not ask about g0"):
+        world.filter(gated[0])
 
 
 def test_after_a_restart_ungated_members_keep_their_nodes_and_gated_ones_follow():
