@@ -46,20 +46,16 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides the synthetic cluster")] = 0,
 ) -> None:
     """Place a dozen gangs in a cluster of 1,523 nodes, without any cluster."""
-    import uvloop
-
     from app.cli.logs import log_to_stderr
+    from app.cli.until_signal import run_until_signal
     from app.sandbox.cluster.snapshot import InvalidSnapshot
 
     log_to_stderr("warning")
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
-            runner.run(_show(once=once, recorded=snapshot, load=load, seed=seed))
-        except (InvalidSnapshot, OSError) as error:
-            typer.echo(f"corral: --snapshot: {error}", err=True)
-            raise typer.Exit(2) from error
-        except KeyboardInterrupt:
-            typer.echo("")
+    try:
+        run_until_signal(_show(once=once, recorded=snapshot, load=load, seed=seed))
+    except (InvalidSnapshot, OSError) as error:
+        typer.echo(f"corral: --snapshot: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 async def _show(*, once: bool, recorded: Path | None, load: float, seed: int) -> None:

@@ -35,12 +35,9 @@ def sandbox(
         Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration instead")
     ] = None,
 ) -> None:
-    """Run a cluster in one process until Ctrl-C: an API server and a scheduler, no containers."""
-    import asyncio
-
-    import uvloop
-
+    """Run an API server and a scheduler in one process until Ctrl-C, no containers."""
     from app.cli.serve import USAGE_ERROR
+    from app.cli.until_signal import run_until_signal
     from app.sandbox.cluster.run import InvalidOptions, RunOptions, run
     from app.sandbox.cluster.snapshot import InvalidSnapshot
     from app.sandbox.scheduler.facts.scheduler_config import InvalidConfig
@@ -56,11 +53,8 @@ def sandbox(
         extender=extender,
         scheduler_config=scheduler_config,
     )
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        try:
-            runner.run(run(options, say=typer.echo))
-        except (InvalidOptions, InvalidSnapshot, InvalidConfig, OSError) as error:
-            typer.echo(f"corral: {error}", err=True)
-            raise typer.Exit(USAGE_ERROR) from error
-        except KeyboardInterrupt:
-            typer.echo("")
+    try:
+        run_until_signal(run(options, say=typer.echo))
+    except (InvalidOptions, InvalidSnapshot, InvalidConfig, OSError) as error:
+        typer.echo(f"corral: {error}", err=True)
+        raise typer.Exit(USAGE_ERROR) from error
