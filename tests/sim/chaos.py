@@ -18,7 +18,7 @@ from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
 from tests.sim.kinds import MAINTENANCE, POOL, Workload
-from tests.sim.node_filters import counts
+from tests.sim.node_filters import counts, is_open
 from tests.sim.workloads import Workloads
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Chaos:
             if found.node == node.name and counts(found)
         )
         free = dict(node.allocatable).get(GPU, 0) - taken
-        if free > 0 and node.is_ready and not node.is_unschedulable:
+        if free > 0 and is_open(node):
             self.hits.hit("F12 foreign")
             self.workloads.add_foreign(node.name, self.rng.randint(1, free))
 

@@ -27,7 +27,7 @@ from tests.sim.corral import Corral
 from tests.sim.faults import Hits
 from tests.sim.isolation import Isolation, Subject
 from tests.sim.life import Life
-from tests.sim.node_filters import counts, totals_by_node
+from tests.sim.node_filters import counts, is_open, totals_by_node
 from tests.sim.shadow import check_books, shadow, state_of
 from tests.sim.told import (
     amounts_of,
@@ -357,8 +357,7 @@ class Checks:
             node: NodeRecord | None = nodes.get(booking.node)
             require(node is not None, f"I1: {uid} is planned on {booking.node}, which is gone")
             assert node is not None
-            is_open = node.is_ready and not node.is_unschedulable
-            require(is_open, f"I1: {uid} is planned on {node.name}, which is closed")
+            require(is_open(node), f"I1: {uid} is planned on {node.name}, which is closed")
             has = dict(node.allocatable)
             for resource, amount in amounts_of(engine, booking.request):
                 asked = taken[node.name][resource]

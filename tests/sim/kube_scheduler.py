@@ -23,7 +23,7 @@ from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
-from tests.sim.node_filters import Totals, lacks, may_be_on
+from tests.sim.node_filters import lacks, may_be_on, totals_by_node
 from tests.sim.queue import Queue, Queued
 from tests.sim.watch import Stream
 
@@ -197,11 +197,9 @@ class KubeScheduler:
         if self._lacks_volume(pod):
             self._hits.hit("F10 unasked")
             return []
-        taken: dict[str, Totals] = {}
-        for other in self._bound.values():
-            _add(taken, other.node, other)
-        for other, node in self._assumed.values():
-            _add(taken, node, other)
+        bound = [(other.node, other.request) for other in self._bound.values()]
+        assumed = [(node, other.request) for other, node in self._assumed.values()]
+        taken = totals_by_node([*bound, *assumed])
         nodes: dict[str, Any] = self.streams[0].mirror
         names = [
             name
@@ -296,12 +294,6 @@ def in_words(answer: FilterAnswer) -> str:
     text = str(getattr(answer, "node", "") or getattr(answer, "sentence", ""))
     without = getattr(answer, "without", None)
     return f"{type(answer).__name__} {text}" + (f" without {len(without)}" if without else "")
-
-
-def _add(taken: dict[str, Totals], node: str, pod: PodRecord) -> None:
-    totals = taken.setdefault(node, {})
-    for resource, amount in pod.request:
-        totals[resource] = totals.get(resource, 0) + amount
 
 
 def _left_of(names: Sequence[str], answer: FilterAnswer) -> tuple[list[str], str]:

@@ -1,4 +1,4 @@
-"""kube-scheduler's own filters over its own cache: may this pod be on this node?
+"""kube-scheduler's own filters: may this pod be on this node? All of the simulator asks here.
 
 Written apart from `app.state.eligibility`, so that a bug there is seen here. Only what the world's
 pods use: readiness, cordons, selectors, In terms over names and labels, hard taints, resources.
@@ -13,9 +13,14 @@ from app.kube.core.objects import Amounts, NodeRecord, PodRecord, Shape, Term
 Totals = dict[str, int]
 
 
+def is_open(node: NodeRecord) -> bool:
+    """Whether new pods may come to the node at all."""
+    return node.is_ready and not node.is_unschedulable
+
+
 def may_be_on(node: NodeRecord, shape: Shape) -> bool:
     """Whether everything but resources allows it."""
-    if not node.is_ready or node.is_unschedulable:
+    if not is_open(node):
         return False
     if any(node.labels.get(key) != value for key, value in shape.selector):
         return False

@@ -14,11 +14,17 @@ import numpy as np
 from app.dialects import corral as own
 from app.dialects.spec import ANYWHERE, Claim, GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
-from app.state.cache.books import is_open
 from app.state.plan.planner import OPTIONS
 from tests.records import BLOCK, RACK
 from tests.sim.api import ApiServer
-from tests.sim.node_filters import Totals, counts, lacks, may_be_on, totals_by_node
+from tests.sim.node_filters import (
+    Totals,
+    counts,
+    is_open,
+    lacks,
+    may_be_on,
+    totals_by_node,
+)
 from tests.sim.told import claim_of, domain
 from topology.errors import InvalidRequest
 from topology.model import tree as trees

@@ -42,6 +42,7 @@ _FIELDS: dict[str, frozenset[str]] = {
 }
 _SET = re.compile(r"(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL = re.compile(r"(?P<key>[^\s!=,()]+)\s*(?P<op>==|=|!=)\s*(?P<value>[^\s!=,()]*)")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _EXISTS = re.compile(r"(?P<op>!?)\s*(?P<key>[^\s!=,()]+)")
 
 
@@ -71,19 +72,37 @@ def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    return all(_expression_holds(each, labels) for each in selector.get("matchExpressions") or [])
+    expressions = selector.get("matchExpressions") or []
+    return all(requirement_holds(each, labels.get(each["key"])) for each in expressions)
 
 
-def _expression_holds(wanted: Object, labels: Mapping[str, str]) -> bool:
-    key, values = wanted["key"], wanted.get("values") or []
+def requirement_holds(wanted: Object, value: str | None) -> bool:
+    """Whether a value suits one expression of a selector; None: the key is not there.
+
+    Source: apimachinery labels.Requirement.Matches; node affinity alone may use Gt and Lt.
+    """
+    values = wanted.get("values") or []
     match wanted["operator"]:
         case "In":
-            return labels.get(key) in values
+            return value in values
         case "NotIn":
-            return key not in labels or labels[key] not in values
+            return value not in values
         case "Exists":
-            return key in labels
-    return key not in labels  # DoesNotExist
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" as operator if value is not None and len(values) == 1:
+            own, bound = _int64(value), _int64(values[0])
+            if own is None or bound is None:
+                return False
+            return own > bound if operator == "Gt" else own < bound
+    return False
+
+
+def _int64(text: str) -> int | None:
+    """The number as Go's strconv.ParseInt(text, 10, 64) reads it; None for anything else."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _split(selector: str) -> list[str]:
@@ -96,10 +115,8 @@ def _label_requirement(part: str) -> _Requirement:
     if match := _SET.fullmatch(part):
         key = match["key"]
         values = {value.strip() for value in match["values"].split(",")}
-        if match["op"] == "in":
-            return lambda labels: labels.get(key) in values
-        # As upstream: an object without the label is not in any set of values.
-        return lambda labels: key not in labels or labels[key] not in values
+        wanted = {"operator": "In" if match["op"] == "in" else "NotIn", "values": values}
+        return lambda labels: requirement_holds(wanted, labels.get(key))
     if match := _EQUAL.fullmatch(part):
         key, value = match["key"], match["value"]
         if match["op"] == "!=":

@@ -22,8 +22,9 @@ from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
 from app.sandbox.scheduler.cycle.filters import Verdict, filter_nodes, nodes_to_find
 from app.sandbox.scheduler.cycle.preemption import preempt
 from app.sandbox.scheduler.cycle.scores import in_tree_scores
+from app.sandbox.scheduler.facts.node_match import pinned_names
 from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
-from app.sandbox.scheduler.facts.pod_facts import PodFacts, pinned_names
+from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 NO_NODES = "no nodes available to schedule pods"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.sandbox.scheduler.facts.node_match import tolerates
+from app.sandbox.scheduler.facts.node_match import tolerates, tolerates_cordon
 from app.sandbox.scheduler.facts.node_table import PODS, Columns, Counts, Mask, NodeTable
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
@@ -30,7 +30,6 @@ _SIMPLE = (
     ("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
 )
 _OK, _FIT = 0, len(_SIMPLE) + 1
-_UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def filter_nodes(
     """
     stage = np.zeros(len(candidates), np.intp)
     simple = (
-        table.is_open[candidates] | tolerates(facts.tolerations, [_UNSCHEDULABLE_TAINT]),
+        table.is_open[candidates] | tolerates_cordon(facts.tolerations),
         _named(table, facts, candidates),
         table.taint_mask(lambda taints: tolerates(facts.tolerations, taints))[candidates],
         table.label_mask(facts)[candidates],

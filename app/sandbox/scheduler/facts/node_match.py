@@ -1,14 +1,26 @@
-"""Whether a pod's labels-and-taints rules accept a node: selector, required affinity, tolerations.
+"""Whether a node's labels, name and taints suit a pod: the one place in the sandbox that says so.
 
-Source: component-helpers scheduling/corev1 (nodeaffinity, ToleratesTaint).
+    nodeSelector ─┐
+    affinity ─────┼─▶ matches_node        tolerations ─▶ tolerates, tolerates_cordon
+    matchFields ──┴─▶ pinned_names (the nodes PreFilter looks at)
+
+As kube-scheduler 1.36 judges: component-helpers scheduling/corev1 (nodeaffinity) and core/v1
+toleration.go. Tolerations with Gt and Lt count as if the feature gate
+TaintTolerationComparisonOperators was on: where it is off, no pod may have them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from app.sandbox.apiserver.storage.kinds import Object
+from app.sandbox.apiserver.storage.selectors import requirement_holds
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
+
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")  # PreferNoSchedule only scores
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)  # stricter than Go's own numbers
 
 
 def matches_node(facts: PodFacts, node: Object) -> bool:
@@ -21,41 +33,49 @@ def matches_node(facts: PodFacts, node: Object) -> bool:
     return any(_term_holds(term, labels, node["metadata"]["name"]) for term in facts.terms)
 
 
+def pinned_names(facts: PodFacts) -> frozenset[str] | None:
+    """The nodes PreFilter narrows to by matchFields metadata.name; None for all nodes.
+
+    Terms are OR-ed, fields within a term AND-ed; one term without names opens all nodes.
+    Source: nodeaffinity/node_affinity.go, PreFilter.
+    """
+    if not facts.terms:
+        return None
+    names: set[str] = set()
+    for term in facts.terms:
+        of_term: set[str] | None = None
+        for wanted in term.get("matchFields") or []:
+            if wanted.get("key") == "metadata.name" and wanted.get("operator") == "In":
+                values = set(wanted.get("values") or [])
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names |= of_term
+    return frozenset(names)
+
+
+def tolerates(tolerations: Iterable[Object], taints: Iterable[Object]) -> bool:
+    """Whether every taint that keeps pods from a node is tolerated."""
+    return all(
+        any(_covers(toleration, taint) for toleration in tolerations)
+        for taint in taints
+        if taint.get("effect") in _KEEPS_AWAY
+    )
+
+
+def tolerates_cordon(tolerations: Iterable[Object]) -> bool:
+    """Whether a node that is marked unschedulable is no obstacle."""
+    return tolerates(tolerations, [_CORDON])
+
+
 def _term_holds(term: Object, labels: Mapping[str, str], name: str) -> bool:
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False  # an empty term matches nothing
-    return all(_holds(wanted, labels.get(wanted["key"])) for wanted in expressions) and all(
-        wanted["key"] == "metadata.name" and _holds(wanted, name) for wanted in fields
-    )
-
-
-def _holds(wanted: Object, value: str | None) -> bool:
-    operator, values = wanted["operator"], wanted.get("values") or []
-    match operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            try:
-                own, bound = int(value or ""), int(values[0])
-            except (ValueError, IndexError):
-                return False
-            return own > bound if operator == "Gt" else own < bound
-    return False
-
-
-def tolerates(tolerations: Iterable[Object], taints: Iterable[Object]) -> bool:
-    """Whether every taint that keeps pods from a node (not PreferNoSchedule) is tolerated."""
+    if not all(requirement_holds(wanted, labels.get(wanted["key"])) for wanted in expressions):
+        return False
     return all(
-        any(_covers(toleration, taint) for toleration in tolerations)
-        for taint in taints
-        if taint.get("effect") in ("NoSchedule", "NoExecute")
+        wanted["key"] == "metadata.name" and requirement_holds(wanted, name) for wanted in fields
     )
 
 
@@ -64,7 +84,12 @@ def _covers(toleration: Object, taint: Object) -> bool:
         return False
     if toleration.get("key") and toleration["key"] != taint.get("key"):
         return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+    asked, given = toleration.get("value", ""), taint.get("value", "")
+    match toleration.get("operator") or "Equal":
+        case "Exists":
+            return True
+        case "Equal":
+            return bool(asked == given)
+        case "Gt" | "Lt" as operator if _DECIMAL.fullmatch(asked) and _DECIMAL.fullmatch(given):
+            return int(given) > int(asked) if operator == "Gt" else int(given) < int(asked)
+    return False

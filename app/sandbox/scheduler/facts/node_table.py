@@ -17,8 +17,8 @@ import numpy.typing as npt
 from app.sandbox.apiserver.rules.quantity import amount
 from app.sandbox.apiserver.storage.kinds import Object
 from app.sandbox.apiserver.storage.store import Stored
-from app.sandbox.scheduler.facts.node_match import matches_node
-from app.sandbox.scheduler.facts.pod_facts import PodFacts, pinned_names
+from app.sandbox.scheduler.facts.node_match import matches_node, pinned_names
+from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 Counts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -117,24 +117,3 @@ def _requests(owner: Object) -> Iterable[tuple[str, int]]:
 def _add(total: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
     for name, wanted in more:
         total[name] = total.get(name, 0) + wanted
-
-
-def pinned_names(facts: PodFacts) -> frozenset[str] | None:
-    """The nodes PreFilter narrows to by matchFields metadata.name; None for all nodes.
-
-    Terms are OR-ed, fields within a term AND-ed; one term without names opens all nodes.
-    Source: nodeaffinity/node_affinity.go, PreFilter.
-    """
-    if not facts.terms:
-        return None
-    names: set[str] = set()
-    for term in facts.terms:
-        of_term: set[str] | None = None
-        for wanted in term.get("matchFields") or []:
-            if wanted.get("key") == "metadata.name" and wanted.get("operator") == "In":
-                values = set(wanted.get("values") or [])
-                of_term = values if of_term is None else of_term & values
-        if of_term is None:
-            return None
-        names |= of_term
-    return frozenset(names)

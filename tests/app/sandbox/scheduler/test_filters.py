@@ -9,8 +9,9 @@ import pytest
 
 from app.sandbox.apiserver.storage.store import Stored
 from app.sandbox.scheduler.cycle.filters import Outcome, filter_nodes, nodes_to_find
+from app.sandbox.scheduler.facts.node_match import pinned_names
 from app.sandbox.scheduler.facts.node_table import NodeTable
-from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of, pinned_names, pod_requests
+from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of, pod_requests
 from tests.app.sandbox.objects import narrowed_to, node, pod
 
 
@@ -115,6 +116,63 @@ def test_a_tolerated_taint_and_a_soft_one_keep_nothing_away() -> None:
     taints = [{"key": "k", "effect": "NoSchedule"}, {"key": "s", "effect": "PreferNoSchedule"}]
     tolerations = [{"key": "k", "operator": "Exists"}]
     assert judge(table_of(node("n", taints=taints)), facts(tolerations=tolerations)).feasible.size
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "fits"),
+    [
+        pytest.param("In", ["31", "32"], True, id="in"),
+        pytest.param("NotIn", ["32"], False, id="not_in"),
+        pytest.param("Exists", [], True, id="exists"),
+        pytest.param("DoesNotExist", [], False, id="does_not_exist"),
+        pytest.param("Gt", ["31"], True, id="above"),
+        pytest.param("Gt", ["32"], False, id="not_above_itself"),
+        pytest.param("Lt", ["33"], True, id="below"),
+        pytest.param("Lt", ["+33"], True, id="a_sign_as_go_reads_it"),
+        pytest.param("Lt", [" 33"], False, id="a_blank_is_no_number"),
+        pytest.param("Lt", ["3_3"], False, id="an_underscore_is_no_number"),
+        pytest.param("Lt", ["٣٣"], False, id="digits_of_another_script"),
+        pytest.param("Lt", ["9223372036854775808"], False, id="more_than_an_int64"),
+        pytest.param("Gt", [], False, id="nothing_to_compare_with"),
+        pytest.param("Near", ["32"], False, id="no_such_operator"),
+    ],
+)
+def test_an_expression_of_node_affinity(operator: str, values: list[str], fits: bool) -> None:
+    wanted = {"key": "cores", "operator": operator, "values": values}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    table = table_of(node("n", labels={"cores": "32"}))
+    assert bool(judge(table, facts(affinity=affinity)).feasible.size) == fits
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        pytest.param({"operator": "Exists"}, True, id="any_taint"),
+        pytest.param(
+            {"key": "sla", "operator": "Exists", "effect": "NoExecute"}, False, id="effect"
+        ),
+        pytest.param({"key": "sla", "value": "950"}, True, id="equal_is_the_default"),
+        pytest.param({"key": "sla", "operator": "Equal", "value": "951"}, False, id="not_equal"),
+        pytest.param({"key": "sla", "operator": "Gt", "value": "900"}, True, id="above"),
+        pytest.param({"key": "sla", "operator": "Gt", "value": "950"}, False, id="not_above"),
+        pytest.param({"key": "sla", "operator": "Lt", "value": "951"}, True, id="below"),
+        pytest.param({"key": "sla", "operator": "Lt", "value": "0951"}, False, id="no_octal"),
+        pytest.param({"key": "sla", "operator": "Lt", "value": "much"}, False, id="no_number"),
+        pytest.param({"key": "other", "operator": "Gt", "value": "900"}, False, id="another_key"),
+        pytest.param({"key": "sla", "operator": "Near", "value": "950"}, False, id="no_such"),
+    ],
+)
+def test_a_toleration_of_a_taint_with_a_value(toleration: dict[str, str], fits: bool) -> None:
+    table = table_of(node("n", taints=[{"key": "sla", "value": "950", "effect": "NoSchedule"}]))
+    assert bool(judge(table, facts(tolerations=[toleration])).feasible.size) == fits
+
+
+def test_a_cordoned_node_takes_who_tolerates_the_taint_of_cordons() -> None:
+    table = table_of(node("n", is_closed=True))
+    tolerated = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+    assert not judge(table, facts()).feasible.size
+    assert judge(table, facts(tolerations=[tolerated])).feasible.size
 
 
 def test_removing_a_pod_restores_the_sums() -> None:
