@@ -144,9 +144,7 @@ def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> st
         name = "a synthetic cluster"
     else:
         snapshot = read(recorded)
-        # A recorded GPU may be counted twice, whole and in thousandths; whole ones are enough here.
-        ignored = frozenset({"alibabacloud.com/gpu-milli"})
-        options = LoadOptions(overlay=with_levels(snapshot), load=load, ignored_resources=ignored)
+        options = LoadOptions(overlay=with_levels(snapshot), load=load)
         loaded = sandbox.load(snapshot, options)
         name = str(snapshot.get("name", recorded.name))
     return f"{name}: {loaded.nodes:,} nodes, {loaded.pods_bound:,} pods running"

@@ -13,6 +13,7 @@ from app.sandbox.cluster.sandbox import Sandbox
 from app.sandbox.cluster.synthetic import ClusterPlan, synthetic_snapshot
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig, SchedulerConfig
 
+_PROFILES = ("default-scheduler", "corral")  # the schedulers pods may name, if no file says
 _HTTP_TIMEOUT = 30.0  # seconds; longer than an extender holds the bindings of a gang
 
 
@@ -29,9 +30,7 @@ class RunOptions:
     load: how full it is at the start, 0..1; None keeps the snapshot's own pods.
     api_listen: 127.0.0.1:PORT; port 0 takes a free one.
     extender: the base URL of one extender with all verbs but preempt; scheduler_config: a
-        KubeSchedulerConfiguration file that may name several. profiles: the scheduler names
-        pods may ask for, if no file says.
-    asks_token: kubectl sends no token over plain HTTP, so it is off by default on loopback.
+        KubeSchedulerConfiguration file that may name several.
     """
 
     snapshot: Path | None = None
@@ -43,10 +42,6 @@ class RunOptions:
     kubeconfig: Path | None = None
     extender: str = ""
     scheduler_config: Path | None = None
-    profiles: tuple[str, ...] = ("default-scheduler", "corral")
-    has_topology_crd: bool = True
-    run_pods: bool = True
-    asks_token: bool = False
 
 
 async def run(
@@ -60,9 +55,9 @@ async def run(
     cluster = _cluster(options)
     async with Sandbox(
         seed=options.seed,
-        has_topology_crd=options.has_topology_crd,
-        run_pods=options.run_pods,
-        asks_token=options.asks_token,
+        has_topology_crd=True,
+        run_pods=True,
+        asks_token=False,  # kubectl sends no token over plain HTTP
         port=_port(options.api_listen),
     ) as sandbox:
         if cluster is not None:
@@ -81,7 +76,7 @@ def _scheduler_config(options: RunOptions) -> SchedulerConfig:
         if options.extender:
             raise InvalidOptions("--extender and --scheduler-config both name extenders")
         return SchedulerConfig.read(options.scheduler_config)
-    profiles: dict[str, int | None] = dict.fromkeys(options.profiles, 100)
+    profiles: dict[str, int | None] = dict.fromkeys(_PROFILES, 100)
     if not options.extender:
         return SchedulerConfig(profiles=profiles)
     extender = ExtenderConfig(

@@ -11,7 +11,6 @@ import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +25,12 @@ from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of
 
 SCHEMA = "cluster-snapshot/v1"
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
-_PODS_PER_NODE = 110  # the kubelet's default, for nodes whose record does not say
+_PODS_PER_NODE = "110"  # the kubelet's default, for nodes whose record does not say
+# The second of the two names under which the recorded cluster counts its GPUs: counting both
+# would count them twice.
+_COUNTED_TWICE = "alibabacloud.com/gpu-milli"
 
 Shares = npt.NDArray[np.float64]
-PodPhase = Literal["Running", "recorded"]
 
 
 class InvalidSnapshot(ValueError):
@@ -43,17 +44,10 @@ class LoadOptions:
     load: None keeps the pods that name a node and creates the others unbound; a fraction 0..1
         binds the first pods of the list until the fullest resource is used that far; the rest
         is left out.
-    phase: what placed pods are said to be; "recorded" keeps the snapshot's word unless finished.
-    pods_per_node: for nodes without allocatable.pods.
-    ignored_resources: left out of nodes and pods. By default the second of the two names under
-        which the recorded cluster counts its GPUs: counting both would count them twice.
     """
 
     overlay: Mapping[str, Sequence[str]] | None = None
     load: float | None = None
-    phase: PodPhase = "Running"
-    pods_per_node: int = _PODS_PER_NODE
-    ignored_resources: frozenset[str] = frozenset({"alibabacloud.com/gpu-milli"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ def load(registry: Registry, snapshot: Object, options: LoadOptions) -> Loaded:
         raise InvalidSnapshot(f"schema {snapshot.get('schema')!r} is not {SCHEMA!r}")
     for body in snapshot["nodes"]:
         registry.adopt(NODE, _node(body, options))
-    pods = [_pod(body, options) for body in snapshot.get("pods", [])]
+    pods = [_pod(body) for body in snapshot.get("pods", [])]
     for namespace in {pod["metadata"]["namespace"] for pod in pods}:
         if registry.store.get(NAMESPACE, ("", namespace)) is None:
             registry.create(NAMESPACE, "", {"metadata": {"name": namespace}})
@@ -103,7 +97,7 @@ def load(registry: Registry, snapshot: Object, options: LoadOptions) -> Loaded:
     bound = 0
     for pod in pods:
         node = pod["spec"].get("nodeName", "")
-        registry.adopt(POD, pod | {"status": _status(pod, node, options)})
+        registry.adopt(POD, pod | {"status": _status(pod, node)})
         bound += bool(node)
     return Loaded(len(snapshot["nodes"]), bound, len(pods) - bound)
 
@@ -115,8 +109,7 @@ def _node(body: Object, options: LoadOptions) -> Object:
         block, rack = options.overlay[name][:2]
         labels |= {BLOCK: block, RACK: rack}
     status = body.get("status") or {}
-    allocatable = {"pods": str(options.pods_per_node)} | (status.get("allocatable") or {})
-    allocatable = _without(allocatable, options.ignored_resources)
+    allocatable = {"pods": _PODS_PER_NODE} | _counted_once(status.get("allocatable") or {})
     ready = [{"type": "Ready", "status": "True"}]
     status = {"conditions": ready} | status
     status |= {"allocatable": allocatable, "capacity": status.get("capacity") or allocatable}
@@ -127,36 +120,31 @@ def _node(body: Object, options: LoadOptions) -> Object:
     }
 
 
-def _pod(body: Object, options: LoadOptions) -> Object:
+def _pod(body: Object) -> Object:
     metadata = {"namespace": "default"} | body["metadata"]
     spec = {"schedulerName": "default-scheduler", "priority": 0} | body["spec"]
     for field in ("containers", "initContainers"):
         if field in spec:
-            spec[field] = [_container(each, options) for each in spec[field]]
+            spec[field] = [_container(each) for each in spec[field]]
     return body | {"metadata": metadata, "spec": spec}
 
 
-def _container(container: Object, options: LoadOptions) -> Object:
+def _container(container: Object) -> Object:
     resources = container.get("resources") or {}
-    kept = {
-        part: _without(amounts, options.ignored_resources) for part, amounts in resources.items()
-    }
+    kept = {part: _counted_once(amounts) for part, amounts in resources.items()}
     return container | {"resources": kept}
 
 
-def _without(amounts: Object, ignored: frozenset[str]) -> Object:
-    return {name: text for name, text in amounts.items() if name not in ignored}
+def _counted_once(amounts: Object) -> Object:
+    return {name: text for name, text in amounts.items() if name != _COUNTED_TWICE}
 
 
-def _status(pod: Object, node: str, options: LoadOptions) -> Object:
-    status = dict(pod.get("status") or {})
-    recorded = status.get("phase", "Pending")
+def _status(pod: Object, node: str) -> Object:
+    """A pod with a node runs, whatever became of it when the cluster was recorded."""
     if not node:
         return {"phase": "Pending"}
-    if options.phase == "Running" or recorded in ("Succeeded", "Failed", "Pending"):
-        recorded = "Running"
     condition = {"type": "PodScheduled", "status": "True"}
-    return status | {"phase": recorded, "conditions": [condition]}
+    return (pod.get("status") or {}) | {"phase": "Running", "conditions": [condition]}
 
 
 def _placed(nodes: list[Stored], pods: list[Object], load_wanted: float) -> list[Object]:

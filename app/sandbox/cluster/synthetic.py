@@ -2,68 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 from app.sandbox.apiserver.storage.kinds import Object
 from app.sandbox.cluster.snapshot import BLOCK, RACK, SCHEMA
 
-ZONE = "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeShape:
-    """What one machine offers. Units: cores, GiB, devices."""
-
-    name: str
-    cpu: int
-    memory: int
-    gpus: int = 0
-    weight: int = 1  # how many racks of this shape among all
-    pods: int = 110
-
-
-GPU_NODE = NodeShape("gpu8", cpu=96, memory=768, gpus=8)
-CPU_NODE = NodeShape("cpu", cpu=64, memory=256)
+NODES_PER_RACK, RACKS_PER_BLOCK = 16, 8
+# What every machine offers.
+GPUS, _CORES, _GIBIBYTES, _PODS = 8, 96, 768, 110
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """nodes_per_rack, racks_per_block, blocks_per_zone: sizes; the last of each may be smaller.
-
-    Racks hold one shape; the shapes take turns by weight. load: the share of each node that
-    single pods use on average, 0..1.
-    """
+    """load: the share of each node that single pods use on average, 0..1."""
 
     nodes: int
-    nodes_per_rack: int = 16
-    racks_per_block: int = 8
-    blocks_per_zone: int = 0  # 0: no zones
-    shapes: Sequence[NodeShape] = (GPU_NODE,)
     load: float = 0.0
     seed: int = 0
 
 
 def synthetic_snapshot(plan: ClusterPlan) -> Object:
-    """A `cluster-snapshot/v1`: nodes with level labels, and pods that name their node.
+    """A `cluster-snapshot/v1`: equal nodes with level labels, and pods that name their node.
 
-    The same plan gives the same snapshot. Raises: ValueError for a plan without sense.
+    The last rack and the last block may be smaller. The same plan gives the same snapshot.
     """
-    if plan.nodes < 0 or plan.nodes_per_rack < 1 or plan.racks_per_block < 1:
-        raise ValueError(f"no cluster of {plan.nodes} nodes in racks of {plan.nodes_per_rack}")
-    if not 0.0 <= plan.load <= 1.0:
-        raise ValueError(f"load {plan.load} is not between 0 and 1")
     rng = Random(f"{plan.seed}/cluster")
-    turns = [shape for shape in plan.shapes for _ in range(shape.weight)]
-    nodes: list[Object] = []
-    pods: list[Object] = []
-    for place in range(plan.nodes):
-        shape = turns[place // plan.nodes_per_rack % len(turns)]
-        node = _node(plan, place, shape)
-        nodes.append(node)
-        pods += _pods(node["metadata"]["name"], shape, plan.load, rng)
+    nodes = [_node(place) for place in range(plan.nodes)]
+    pods = [pod for node in nodes for pod in _pods(node["metadata"]["name"], plan.load, rng)]
     return {
         "schema": SCHEMA,
         "name": f"synthetic-{plan.nodes}",
@@ -73,25 +40,21 @@ def synthetic_snapshot(plan: ClusterPlan) -> Object:
     }
 
 
-def _node(plan: ClusterPlan, place: int, shape: NodeShape) -> Object:
-    rack = place // plan.nodes_per_rack
-    block = rack // plan.racks_per_block
+def _node(place: int) -> Object:
+    rack = place // NODES_PER_RACK
+    block = rack // RACKS_PER_BLOCK
     name = f"node-{place:05d}"
     labels = {
         "kubernetes.io/hostname": name,
         BLOCK: f"block-{block:03d}",
-        RACK: f"block-{block:03d}-rack-{rack % plan.racks_per_block:02d}",
-        "node.kubernetes.io/instance-type": shape.name,
+        RACK: f"block-{block:03d}-rack-{rack % RACKS_PER_BLOCK:02d}",
     }
-    if plan.blocks_per_zone:
-        labels[ZONE] = f"zone-{block // plan.blocks_per_zone:02d}"
     allocatable = {
-        "cpu": str(shape.cpu),
-        "memory": f"{shape.memory}Gi",
-        "pods": str(shape.pods),
+        "cpu": str(_CORES),
+        "memory": f"{_GIBIBYTES}Gi",
+        "pods": str(_PODS),
+        GPU: str(GPUS),
     }
-    if shape.gpus:
-        allocatable[GPU] = str(shape.gpus)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -103,13 +66,15 @@ def _node(plan: ClusterPlan, place: int, shape: NodeShape) -> Object:
     }
 
 
-def _pods(node: str, shape: NodeShape, load: float, rng: Random) -> list[Object]:
-    """Single pods of one unit each: a GPU with its share of the node, or an eighth of a node."""
-    units = shape.gpus or 8
-    used = sum(rng.random() < load for _ in range(units))
-    requests = {"cpu": f"{shape.cpu * 1000 // units}m", "memory": f"{shape.memory // units}Gi"}
-    if shape.gpus:
-        requests[GPU] = "1"
+def _pods(node: str, load: float, rng: Random) -> list[Object]:
+    """Single pods of one GPU each, with its share of the node."""
+    used = sum(rng.random() < load for _ in range(GPUS))
+    requests = {
+        "cpu": f"{_CORES * 1000 // GPUS}m",
+        "memory": f"{_GIBIBYTES // GPUS}Gi",
+        GPU: "1",
+    }
+    resources = {"requests": requests, "limits": requests}
     return [
         {
             "apiVersion": "v1",
@@ -117,13 +82,7 @@ def _pods(node: str, shape: NodeShape, load: float, rng: Random) -> list[Object]
             "metadata": {"name": f"load-{node}-{unit}", "namespace": "load"},
             "spec": {
                 "nodeName": node,
-                "containers": [
-                    {
-                        "name": "main",
-                        "image": "load",
-                        "resources": {"requests": requests, "limits": requests},
-                    }
-                ],
+                "containers": [{"name": "main", "image": "load", "resources": resources}],
             },
             "status": {"phase": "Running"},
         }

@@ -25,7 +25,7 @@ from app.sandbox.apiserver.storage.kinds import NODE, POD
 from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change
 from app.sandbox.scheduler.cluster_events import ClusterEvent, Happening, node_events
-from app.sandbox.scheduler.cycle.cycle import Cycle, Statistics
+from app.sandbox.scheduler.cycle.cycle import Cycle
 from app.sandbox.scheduler.cycle.diagnosis import SchedulingFailure, event_text
 from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
 from app.sandbox.scheduler.facts.node_table import NodeTable
@@ -64,11 +64,6 @@ class Scheduler:
         self._woken = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self._bindings: set[asyncio.Task[None]] = set()
-
-    @property
-    def statistics(self) -> Statistics:
-        assert self._cycle is not None
-        return self._cycle.statistics
 
     @property
     def pods_binding(self) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -27,15 +26,6 @@ from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 NO_NODES = "no nodes available to schedule pods"
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What tests and the demo ask about: how many cycles, how many calls."""
-
-    cycles: int = 0
-    extender_filters: int = 0
-    extender_prioritizes: int = 0
 
 
 class Cycle:
@@ -55,7 +45,6 @@ class Cycle:
         self._percentages = percentages
         self._rng = rng
         self._next_start = 0
-        self.statistics = Statistics()
 
     async def find_node(self, facts: PodFacts, nominated: Iterable[PodFacts]) -> str:
         """The node this pod goes to.
@@ -63,7 +52,6 @@ class Cycle:
         nominated: pods that wait for their nominated node; the important ones hold it.
         Raises: SchedulingFailure.
         """
-        self.statistics.cycles += 1
         table = self._table
         if not len(table):
             raise SchedulingFailure(NO_NODES, is_rejection=True)
@@ -143,7 +131,6 @@ class Cycle:
                 break
             if not extender.is_interested(facts):
                 continue
-            self.statistics.extender_filters += bool(extender.config.filter_verb)
             try:
                 result = await extender.filter(facts, [nodes[name] for name in names])
             except ExtenderError as error:
@@ -168,9 +155,6 @@ class Cycle:
         totals: list[int] = in_tree_scores(self._table, facts, columns).tolist()
         nodes = [self._table.nodes[column] for column in columns.tolist()]
         asked = [each for each in self._extenders if each.is_interested(facts)]
-        self.statistics.extender_prioritizes += sum(
-            bool(each.config.prioritize_verb) for each in asked
-        )
         answers: list[dict[str, int] | BaseException] = await asyncio.gather(
             *(each.prioritize(facts, nodes) for each in asked), return_exceptions=True
         )
