@@ -5,44 +5,45 @@
         extender port ──────┘  └── ticks                           ▲
              └──────────────────── /bind ──────────────────────────┘
 
-Everything runs in one event loop; between two awaits nothing else happens, so there are no locks.
+    build(settings) ─▶ Parts    ports are taken, credentials read, objects made; nothing runs yet
+    run(parts, stop)            everything runs, until `stop` is set or a part fails
+
+`serve` does both until SIGTERM, `started` for as long as a block lasts. Everything runs in one
+event loop; between two awaits nothing else happens, so there are no locks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import time
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import fields
-from types import TracebackType
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields, replace
 
 import structlog
-from fastapi import FastAPI
+from fastapi import APIRouter
 
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
-from app.admission.tls import Certificate, certificate_of
-from app.collector import Collector
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects.presets import level_keys
-from app.dialects.registry import DIALECTS
+from app.dialects.registry import DIALECTS, Dialects
+from app.driver import Driver, fault_counter
 from app.errors import CorralError, SettingsError
-from app.extender.guard import Bounds
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
-from app.extender.server import Server, listen, server_of, url_of
 from app.journal_file import JournalFile
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
-from app.kube.watch.events import Event, Kind
+from app.kube.watch.events import Kind
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
+from app.parts import Parts, run, unready
+from app.ports import Listeners, Routes, listen_all, ports_of
 from app.settings import Settings
-from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
+from app.state.effects import Bind, BindOutcome, Effect
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
@@ -53,312 +54,204 @@ from topology.model.levels import levels_of
 log = structlog.get_logger(__name__)
 
 ANSWER_MARGIN_SECONDS = 0.5  # a held /bind outlives the engine's own deadline by this
-SILENT_SECONDS = 150.0  # the API server sends a bookmark a minute; two missing is no accident
 OTHER_CONNECTIONS = 64  # to the API server, beside bindings and patches: watches, wakes, events
-CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
-SHUTTING_DOWN = "Corral is shutting down"
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+Feed = Callable[[Iterable[Effect]], None]
 
 
-class Corral:
-    """One running Corral: `async with Corral(settings) as corral`, or `await corral.run()`."""
+async def serve(settings: Settings) -> None:
+    """Run one Corral until SIGTERM or SIGINT, then stop it cleanly; a second signal ends at once.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.metrics = Metrics(DIALECTS.kinds)
-        self.engine = Engine(engine_settings(settings), self._fault)
-        self._journal: JournalFile | None = None
-        self.extender_url = ""
-        self.api_url = ""
-        self.admission_url = ""
-        self._certificate: Certificate | None = None
-        self._is_draining = False
-        self._ended = asyncio.Event()
-        self._failure: BaseException | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._collector = Collector()
-        self._warnings: tuple[str, ...] = ()
+    Raises: SettingsError; what ended a part.
+    """
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
 
-    async def __aenter__(self) -> Corral:
-        self._listen()
-        try:
-            self._keep_journal()
-            self._transport = await self._connected()
-        except BaseException:
-            for listener in self._listeners:
-                listener.close()
-            if self._journal is not None:
-                self._journal.close()
-            raise
-        self._wire()
-        for name, work in self._works():
-            task = asyncio.create_task(work, name=name)
-            task.add_done_callback(self._task_ended)
-            self._tasks.append(task)
-        log.info(
-            "listening",
-            extender=self.extender_url,
-            api=self.api_url,
-            admission=self.admission_url,
+    def stop_once() -> None:
+        stop.set()
+        for signum in STOP_SIGNALS:
+            loop.remove_signal_handler(signum)
+
+    for signum in STOP_SIGNALS:
+        loop.add_signal_handler(signum, stop_once)
+    await run(await build(settings), stop)
+
+
+@asynccontextmanager
+async def started(settings: Settings) -> AsyncIterator[Parts]:
+    """One Corral that runs beside the block, in the same event loop.
+
+    Raises: SettingsError; when the block is left, what ended a part.
+    """
+    parts = await build(settings)
+    stop = asyncio.Event()
+    running = asyncio.create_task(run(parts, stop))
+    try:
+        yield parts
+    finally:
+        stop.set()
+        await running
+
+
+# -- what is taken of the world outside ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """Ports, a file and a way to the API server; `closing` gives them back."""
+
+    listeners: Listeners
+    journal: JournalFile | None
+    transport: Transport
+    closing: AsyncExitStack
+
+
+async def build(settings: Settings) -> Parts:
+    """One Corral, ready to `run`: its ports taken, its credentials read, its objects wired.
+
+    Raises: SettingsError, and nothing stays open.
+    """
+    metrics = Metrics(DIALECTS.kinds)
+    engine = Engine(engine_settings(settings), fault_counter(metrics))
+    async with AsyncExitStack() as closing:
+        outside = _Outside(
+            listen_all(settings, metrics, closing),
+            _journal(settings, closing),
+            await _connected(settings, closing),
+            closing,
         )
-        return self
+        parts = _wired(settings, metrics, engine, outside)
+        return replace(parts, closing=closing.pop_all())
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
-    async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then stop cleanly; a second signal ends us at once.
+def _journal(settings: Settings, closing: AsyncExitStack) -> JournalFile | None:
+    """Where every input of the engine is written down, if that is asked for."""
+    if settings.journal is None:
+        return None
+    journal = JournalFile(settings.journal, settings.journal_bytes)
+    closing.callback(journal.close)
+    return journal
 
-        Raises: SettingsError; whatever ended a part of us that never ends by itself.
-        """
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGTERM, signal.SIGINT)
-        for signum in signals:
-            loop.add_signal_handler(signum, self._ended.set)
-        async with self:
-            await self._ended.wait()
-            for signum in signals:
-                loop.remove_signal_handler(signum)
-        if self._failure is not None:
-            raise self._failure
 
-    async def stop(self) -> None:
-        """Stop accepting, let bindings under way finish, refuse the rest, close everything.
+async def _connected(settings: Settings, closing: AsyncExitStack) -> Transport:
+    """A way to the API server. Nothing is sent yet: the watches find out whether it answers."""
+    connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
+    if settings.kubeconfig is None:
+        transport = await Transport.in_cluster(connections=connections)
+    else:
+        transport = await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
+    closing.push_async_callback(transport.close)
+    return transport
 
-        Takes at most `bind_seconds` plus CLOSE_SECONDS.
-        """
-        self._is_draining = True
-        for server in self._servers:
-            server.should_exit = True
-        self.feed(self.engine.drain(time.monotonic()))
-        await self._writers.finish_binds()
-        self._desk.refuse_all(SHUTTING_DOWN)
-        await asyncio.wait(self._tasks[: len(self._servers)], timeout=CLOSE_SECONDS)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._transport.close()
-        if self._journal is not None:
-            self._journal.close()
-        self._collector.restore()
 
-    def feed(self, effects: Iterable[Effect]) -> None:
-        """Have effects carried out."""
-        self._writers.feed(effects)
+# -- what is made of it ----------------------------------------------------------------------------
 
-    def unready(self) -> str:
-        """Why kube-scheduler should not rely on us now; "" if it may."""
-        if self._is_draining:
-            return SHUTTING_DOWN
-        if not self.engine.is_synced:
-            return "the cluster has not been read yet"
-        for watch in self._reflectors:
-            if watch.seconds_since_last_byte > SILENT_SECONDS:
-                return f"the watch of {watch.kind} objects is silent"
-        return ""
 
-    def _wire(self) -> None:
-        settings, metrics = self.settings, self.metrics
-        self._desk = BindDesk(
-            self.engine,
-            self.feed,
-            answer_seconds=settings.gang_bind_seconds
-            + settings.bind_seconds
-            + ANSWER_MARGIN_SECONDS,
-        )
-        metrics.held_binds.set_function(lambda: len(self._desk))
-        self.lease = _lease(settings, self._transport)
-        self._writers = Writers(
-            Client(self._transport, keep=self.engine.dialects.keeps),
-            settings,
-            metrics,
-            Receivers(self._bind_finished, self._ungate_finished, self._desk.refuse),
-            is_leading=self._is_leading,
-        )
-        self._audits = AuditController(
-            self.engine.differences,
-            lambda: self._step("heal", self.engine.heal),
-            self._audited,
-            seconds=settings.audit_seconds,
-        )
-        self._reflectors = [
-            Reflector(self._transport, resource, self._apply, on_problem=self._watch_problem)
-            for resource in self.engine.dialects.resources()
-        ]
-        self._servers = [self._server(app) for app in self._applications()]
-        if self._certificate is not None:
-            self._servers.append(self._admission_server(self._certificate))
+def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outside) -> Parts:
+    """Every object with the others that it needs."""
 
-    def _is_leading(self) -> bool:
-        return self.lease is None or self.lease.is_ours
+    def feed(effects: Iterable[Effect]) -> None:
+        writers.feed(effects)  # made last: it tells the driver and the desk of outcomes
 
-    def _listen(self) -> None:
-        """Take the ports; raises SettingsError before anything else has begun."""
-        settings = self.settings
-        self._listeners = [listen("extender_listen", settings.extender_listen)]
-        self.extender_url = url_of(self._listeners[0])
-        try:
-            if settings.api_listen is not None:
-                self._listeners.append(listen("api_listen", settings.api_listen))
-                self.api_url = url_of(self._listeners[-1])
-            if settings.admission_listen is not None:
-                certificates = self.metrics.certificates
-                self._certificate = certificate_of(
-                    settings.admission_cert,
-                    settings.admission_key,
-                    lambda outcome: certificates[outcome].inc(),
-                )
-                self._listeners.append(listen("admission_listen", settings.admission_listen))
-                self.admission_url = url_of(self._listeners[-1], "https")
-        except SettingsError:
-            for listener in self._listeners:
-                listener.close()
-            raise
+    if outside.journal is not None:
+        engine = _recorded(engine, outside.journal, metrics)
+    driver = Driver(engine, feed, metrics, tick_seconds=settings.tick_seconds)
+    outside.closing.callback(driver.close)
+    desk = _desk(settings, metrics, engine, feed)
+    lease = _lease(settings, outside.transport)
+    receivers = _receivers(driver, desk)
+    client = Client(outside.transport, keep=engine.dialects.keeps)
+    writers = Writers(
+        client, settings, metrics, receivers, is_leading=lambda: lease is None or lease.is_ours
+    )
+    reflectors = _reflectors(outside.transport, engine.dialects, driver, metrics)
+    routes = Routes(
+        _verbs(settings, metrics, engine, feed, desk),
+        health(lambda: unready(engine, reflectors), lambda: _exposition(engine, metrics)),
+        _webhook(settings, metrics, engine.dialects),
+    )
+    return Parts(
+        metrics,
+        engine,
+        driver,
+        desk,
+        writers,
+        _audits(settings, metrics, engine, driver),
+        reflectors,
+        lease,
+        ports_of(settings, metrics, outside.listeners, routes),
+        outside.closing,
+    )
 
-    def _keep_journal(self) -> None:
-        """Have every input of the engine written down, if that is asked for."""
-        settings = self.settings
-        if settings.journal is not None:
-            journal = self._journal = JournalFile(settings.journal, settings.journal_bytes)
-            self.engine = Recorder(self.engine, journal.write)
-            self.metrics.journal_bytes.set_function(lambda: journal.size)
 
-    def _applications(self) -> list[FastAPI]:
-        """What is served to kube-scheduler and to people, in the order of their listeners."""
-        settings = self.settings
-        limits = Limits(
-            filter_body_bytes=settings.filter_body_bytes,
-            preempt_body_bytes=settings.preempt_body_bytes,
-            bind_body_bytes=settings.bind_body_bytes,
-            full_nodes=settings.full_nodes,
-        )
-        port = Port(self.engine, self.feed, self._desk, self.metrics, limits)
-        applications = [_application("Corral for kube-scheduler"), _application("Corral")]
-        applications[0].include_router(verbs(port))
-        for app in applications:
-            app.include_router(health(self.unready, self._exposition))
-        return applications[: 1 + bool(self.api_url)]
+def _recorded(engine: Engine, journal: JournalFile, metrics: Metrics) -> Engine:
+    metrics.journal_bytes.set_function(lambda: journal.size)
+    return Recorder(engine, journal.write)
 
-    def _server(self, app: FastAPI) -> Server:
-        settings = self.settings
-        return server_of(
-            app,
-            self._bounds(max(settings.filter_body_bytes, settings.preempt_body_bytes)),
-            keep_alive_seconds=settings.keep_alive_seconds,
-            finish_seconds=settings.bind_seconds + CLOSE_SECONDS,
-        )
 
-    def _admission_server(self, certificate: Certificate) -> Server:
-        """The webhook's port: nothing but its two routes, since all pods may reach it."""
-        settings = self.settings
-        desk = Desk(
-            scope_of(settings), self.engine.dialects, self.metrics, settings.admission_body_bytes
-        )
-        app = _application("Corral for kube-apiserver")
-        app.include_router(webhook(desk))
-        return server_of(
-            app,
-            self._bounds(settings.admission_body_bytes),
-            keep_alive_seconds=settings.keep_alive_seconds,
-            finish_seconds=CLOSE_SECONDS,
-            tls=certificate.context,
-        )
+def _desk(settings: Settings, metrics: Metrics, engine: Engine, feed: Feed) -> BindDesk:
+    seconds = settings.gang_bind_seconds + settings.bind_seconds + ANSWER_MARGIN_SECONDS
+    desk = BindDesk(engine, feed, answer_seconds=seconds)
+    metrics.held_binds.set_function(lambda: len(desk))
+    return desk
 
-    def _bounds(self, most_body_bytes: int) -> Bounds:
-        broken = self.metrics.broken_requests
-        return Bounds(
-            receive_seconds=self.settings.receive_seconds,
-            most_body_bytes=most_body_bytes,
-            max_connections=self.settings.max_connections,
-            on_breach=lambda reason: broken[reason].inc(),
-        )
 
-    def _works(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        """Everything that runs until we stop; the servers come first."""
-        return [
-            *(
-                (f"port {url_of(listener)}", server.serve(sockets=[listener]))
-                for server, listener in zip(self._servers, self._listeners, strict=True)
-            ),
-            *self._writers.works(),
-            ("tick", self._tick()),
-            ("audit", self._audits.run()),
-            *((f"watch {watch.kind}", watch.run()) for watch in self._reflectors),
-            *((("lease", self.lease.run()),) if self.lease else ()),
-        ]
+def _receivers(driver: Driver, desk: BindDesk) -> Receivers:
+    """Who is told what became of effects."""
 
-    def _exposition(self) -> bytes:
-        self.metrics.show_gangs(self.engine.gangs_by_phase())
-        return self.metrics.exposition()
+    def bind_finished(bind: Bind, outcome: BindOutcome) -> None:
+        desk.finished(bind, outcome)
+        driver.bind_finished(bind, outcome)
 
-    async def _connected(self) -> Transport:
-        settings = self.settings
-        connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
-        if settings.kubeconfig is None:
-            return await Transport.in_cluster(connections=connections)
-        return await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
+    return Receivers(bind_finished, driver.ungate_finished, desk.refuse)
 
-    def _apply(self, event: Event) -> None:
-        self._step("apply", lambda now: self.engine.apply(event, now))
 
-    def _step(self, name: str, step: Callable[[float], list[Effect]]) -> None:
-        """One input of the engine and what follows from it."""
-        # One object that trips over a bug of ours must not stop everybody's scheduling.
-        try:
-            self.feed(step(time.monotonic()))
-        except Exception:
-            self.metrics.engine_errors[name].inc()
-            log.exception("engine", step=name)
+def _reflectors(
+    transport: Transport, dialects: Dialects, driver: Driver, metrics: Metrics
+) -> tuple[Reflector, ...]:
+    """One watch per kind of object."""
 
-    def _fault(self, what: str, error: Exception) -> None:
-        self.metrics.engine_errors["part"].inc()
-        log.error("engine", part=what, exc_info=error)
+    def problem(kind: Kind, error: CorralError) -> None:
+        metrics.watch_problems[kind].inc()
+        log.warning("watch", kind=kind, problem=str(error))
 
-    def _watch_problem(self, kind: Kind, problem: CorralError) -> None:
-        self.metrics.watch_problems[kind].inc()
-        log.warning("watch", kind=kind, problem=str(problem))
+    return tuple(
+        Reflector(transport, resource, driver.apply, on_problem=problem)
+        for resource in dialects.resources()
+    )
 
-    def _bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
-        self._desk.finished(bind, outcome)
-        self._step("outcome", lambda now: self.engine.bind_finished(bind.uid, outcome, now))
 
-    def _ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
-        self._step("outcome", lambda now: self.engine.ungate_finished(ungate.uid, outcome, now))
+def _audits(
+    settings: Settings, metrics: Metrics, engine: Engine, driver: Driver
+) -> AuditController:
+    def audited(found: int, seconds: float) -> None:
+        metrics.audit_differences.inc(found)
+        metrics.audit_seconds.set(seconds)
 
-    def _audited(self, found: int, seconds: float) -> None:
-        self.metrics.audit_differences.inc(found)
-        self.metrics.audit_seconds.set(seconds)
+    return AuditController(engine.differences, driver.heal, audited, seconds=settings.audit_seconds)
 
-    async def _tick(self) -> None:
-        pause = self.settings.tick_seconds
-        while True:
-            due = time.monotonic() + pause
-            await asyncio.sleep(pause)
-            self.metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
-            self._step("tick", self.engine.tick)
-            if self.engine.is_synced and self._collector.settle():
-                log.info("synced")
-            self._tell_warnings()
 
-    def _tell_warnings(self) -> None:
-        """Log what is wrong with the topologies whenever that changes."""
-        warnings = self.engine.warnings()
-        if warnings != self._warnings:
-            self._warnings = warnings
-            for warning in warnings:
-                log.warning("topology", problem=warning)
+def _verbs(
+    settings: Settings, metrics: Metrics, engine: Engine, feed: Feed, desk: BindDesk
+) -> APIRouter:
+    limits = Limits(
+        filter_body_bytes=settings.filter_body_bytes,
+        preempt_body_bytes=settings.preempt_body_bytes,
+        bind_body_bytes=settings.bind_body_bytes,
+        full_nodes=settings.full_nodes,
+    )
+    return verbs(Port(engine, feed, desk, metrics, limits))
 
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        if self._is_draining:
-            return
-        error = None if task.cancelled() else task.exception()
-        self._failure = error or RuntimeError(f"{task.get_name()} ended by itself")
-        log.error("part ended", part=task.get_name(), problem=repr(error))
-        self._ended.set()
+
+def _webhook(settings: Settings, metrics: Metrics, dialects: Dialects) -> APIRouter:
+    desk = Desk(scope_of(settings), dialects, metrics, settings.admission_body_bytes)
+    return webhook(desk)
+
+
+def _exposition(engine: Engine, metrics: Metrics) -> bytes:
+    metrics.show_gangs(engine.gangs_by_phase())
+    return metrics.exposition()
 
 
 def engine_settings(settings: Settings) -> EngineSettings:
@@ -382,10 +275,3 @@ def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
         return None
     namespace, _, name = settings.neighbour_lease.partition("/")
     return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
-
-
-def _application(title: str) -> FastAPI:
-    # A redirect to another slash would turn Go's POST into a GET.
-    return FastAPI(
-        title=title, redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None
-    )

@@ -22,7 +22,7 @@ from app.cli.showcase import BLOCK, GPU, PLANNED, RACK, SHOWPIECES, Showpiece, w
 if TYPE_CHECKING:
     import aiohttp
 
-    from app.main import Corral
+    from app.parts import Parts
     from app.sandbox import Sandbox
 
 SYNTHETIC_NODES = 1523  # as many as the recorded cluster has
@@ -80,7 +80,7 @@ class Stage:
 
     title: str
     sandbox: Sandbox
-    corral: Corral
+    corral: Parts
     api: aiohttp.ClientSession
     kubeconfig: Path
 
@@ -92,7 +92,7 @@ async def _stage(
     """The cluster, Corral and the scheduler, each with the others' addresses."""
     import aiohttp
 
-    from app.main import Corral
+    from app.main import started
     from app.sandbox import ExtenderConfig, Sandbox
     from app.settings import Address, Settings
 
@@ -111,7 +111,7 @@ async def _stage(
         headers = {"Authorization": f"Bearer {sandbox.token}"}
         async with (
             aiohttp.ClientSession(sandbox.url, headers=headers) as api,
-            Corral(settings) as corral,
+            started(settings) as corral,
         ):
             async with asyncio.timeout(READY_SECONDS):
                 while corral.unready():  # noqa: ASYNC110  # readiness is asked, as by a probe

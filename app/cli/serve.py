@@ -69,17 +69,14 @@ def run(settings: Settings) -> None:
 
     import uvloop
 
+    from app import main
     from app.cli.logs import log_to_stderr
-    from app.main import Corral
 
     log_to_stderr(settings.log_level)
     raise_file_limit(settings.max_connections)
 
-    async def until_stopped() -> None:
-        await Corral(settings).run()
-
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(until_stopped())
+        runner.run(main.serve(settings))
 
 
 def raise_file_limit(connections: int) -> None:

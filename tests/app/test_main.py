@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import httpx
 import pytest
 
 from app.errors import SettingsError
-from app.main import Corral, engine_settings
+from app.main import build, engine_settings, started
+from app.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings
@@ -51,10 +53,15 @@ def member(rank: int, of: int = 2, gpus: int = 8, gang: str = "train") -> dict[s
 class Plane:
     """A cluster with RACKS racks of two nodes of 8 GPUs, and a Corral beside it."""
 
-    corral: Corral
+    corral: Parts
     api: httpx.AsyncClient
     port: httpx.AsyncClient
     sandbox: Sandbox
+    life: AsyncExitStack
+
+    async def stop(self) -> None:
+        """Stop Corral as SIGTERM would; everything else stays up."""
+        await self.life.aclose()
 
     async def create(self, thing: dict[str, Any]) -> dict[str, Any]:
         kind = f"{thing['kind'].lower()}s"
@@ -101,15 +108,17 @@ def settings_for(kubeconfig: Path, **knobs: Any) -> Settings:
 
 @asynccontextmanager
 async def running(folder: Path, **knobs: Any) -> AsyncIterator[Plane]:
-    async with Sandbox() as sandbox:
+    async with Sandbox() as sandbox, AsyncExitStack() as life:
         sandbox.write_kubeconfig(folder / "kubeconfig")
+        corral = await life.enter_async_context(
+            started(settings_for(folder / "kubeconfig", **knobs))
+        )
         headers = {"Authorization": f"Bearer {sandbox.token}"}
         async with (
             httpx.AsyncClient(base_url=sandbox.url, headers=headers) as api,
-            Corral(settings_for(folder / "kubeconfig", **knobs)) as corral,
             httpx.AsyncClient(base_url=corral.extender_url, timeout=30) as port,
         ):
-            plane = Plane(corral, api, port, sandbox)
+            plane = Plane(corral, api, port, sandbox, life)
             for node in grid(racks=RACKS, nodes=2, gpus=8):
                 await plane.create(node)
             await until(lambda: len(corral.engine.books.nodes) == len(NODES))
@@ -202,7 +211,7 @@ async def test_stopping_answers_a_held_bind_and_takes_no_longer_than_agreed(tmp_
         held.append(asyncio.create_task(plane.bind(first, node)))
         await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
         began = time.monotonic()
-        await plane.corral.stop()
+        await plane.stop()
         assert time.monotonic() - began < 3
         assert "stopping" in await held[0]
         with pytest.raises(httpx.TransportError):
@@ -217,7 +226,7 @@ async def test_stopping_lets_a_binding_under_way_finish(tmp_path):
         plane.sandbox.faults.delay(0.5, resource="pods/binding")
         held = asyncio.create_task(plane.bind(web, NODES[0]))
         await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
-        await plane.corral.stop()
+        await plane.stop()
         assert await held == ""
         assert (await plane.pod("web"))["spec"]["nodeName"] == NODES[0]
 
@@ -230,7 +239,7 @@ async def test_stopping_does_not_wait_for_an_api_server_that_is_stuck(tmp_path):
         held = asyncio.create_task(plane.bind(web, NODES[0]))
         await until(lambda: plane.corral.metrics.registry.get_sample_value("corral_held_binds"))
         began = time.monotonic()
-        await plane.corral.stop()
+        await plane.stop()
         assert await held != ""
         assert time.monotonic() - began < 3
         plane.sandbox.faults.clear()
@@ -252,30 +261,6 @@ async def test_a_busy_api_server_is_asked_again(tmp_path):
         plane.sandbox.faults.fail_next(
             1, resource="pods/binding", status=429, reason="TooManyRequests"
         )
-        assert await plane.bind(web, NODES[0]) == ""
-
-
-class Tripping:
-    """An engine with a bug in what the watch and the clock call."""
-
-    is_synced = True
-
-    def apply(self, *_):
-        raise RuntimeError("bug")
-
-    tick = apply
-
-
-@pytest.mark.slow
-async def test_a_bug_that_one_object_trips_does_not_stop_the_others(tmp_path):
-    async with running(tmp_path) as plane:
-        sound = plane.corral.engine
-        errors = plane.corral.metrics.registry.get_sample_value
-        plane.corral.engine = Tripping()
-        web = await plane.create(pod("web", requests={"cpu": "1"}))
-        for where in ("apply", "tick"):
-            await until(lambda where=where: errors("corral_engine_errors_total", {"input": where}))
-        plane.corral.engine = sound
         assert await plane.bind(web, NODES[0]) == ""
 
 
@@ -336,7 +321,7 @@ async def test_a_second_start_sees_what_the_first_one_did(tmp_path):
         nodes = [await plane.pinned(each) for each in (first, second)]
         binds = [plane.bind(*each) for each in zip((first, second), nodes, strict=True)]
         assert await asyncio.gather(*binds) == ["", ""]
-        async with Corral(settings_for(tmp_path / "kubeconfig")) as again:
+        async with started(settings_for(tmp_path / "kubeconfig")) as again:
             await until(lambda: not again.unready())
             await until(lambda: again.engine.gangs_by_phase()[Phase.RUNNING.value])
 
@@ -382,7 +367,7 @@ async def test_without_an_api_server_we_are_alive_but_not_ready(tmp_path):
     async with Sandbox() as sandbox:
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
     async with (
-        Corral(settings_for(tmp_path / "kubeconfig")) as corral,
+        started(settings_for(tmp_path / "kubeconfig")) as corral,
         httpx.AsyncClient(base_url=corral.extender_url) as port,
     ):
         assert (await port.get("/healthz")).status_code == 200
@@ -392,13 +377,28 @@ async def test_without_an_api_server_we_are_alive_but_not_ready(tmp_path):
 
 
 async def test_a_kubeconfig_that_is_not_there_frees_the_port_again(tmp_path):
-    settings = settings_for(tmp_path / "absent")
-    corral = Corral(settings)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = Address(*probe.getsockname())
     with pytest.raises(SettingsError, match="absent"):
-        await corral.__aenter__()
-    host, port = corral.extender_url.removeprefix("http://").split(":")
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(host, int(port))
+        await build(settings_for(tmp_path / "absent", extender_listen=address))
+    socket.create_server((address.host, address.port)).close()
+
+
+@pytest.mark.slow
+async def test_a_part_that_ends_by_itself_ends_the_others_and_is_named(tmp_path):
+    class Ending:
+        async def run(self) -> None:
+            return
+
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        parts = await build(settings_for(tmp_path / "kubeconfig"))
+        with pytest.raises(RuntimeError, match="audit ended by itself"):
+            await run(replace(parts, audits=Ending()), asyncio.Event())
+        async with httpx.AsyncClient(base_url=parts.extender_url) as port:
+            with pytest.raises(httpx.ConnectError):
+                await port.get("/healthz")
+    assert parts.unready() == SHUTTING_DOWN
 
 
 def test_a_preset_becomes_its_labels():

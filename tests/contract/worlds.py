@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.main import Corral
+from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
 from app.settings import Address, Settings
@@ -90,7 +90,7 @@ class _World:
         self._loop = asyncio.get_running_loop()
         async with Sandbox() as sandbox:
             sandbox.write_kubeconfig(self._kubeconfig)
-            async with Corral(self._settings) as corral:
+            async with started(self._settings) as corral:
                 await sandbox.schedule_with(config=_asking(corral.extender_url), speed=self._speed)
                 self._address = sandbox.url, sandbox.token
                 self._started.set()

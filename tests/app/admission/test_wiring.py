@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from app.errors import SettingsError
-from app.main import Corral
+from app.main import started
+from app.parts import Parts
 from app.sandbox import Sandbox
 from app.settings import Address, Settings, load
 from tests.app.admission.certificates import HOST, pair
@@ -24,7 +25,7 @@ ANY_PORT = Address(HOST, 0)
 
 
 @asynccontextmanager
-async def running(folder: Path, **knobs: Any) -> AsyncIterator[Corral]:
+async def running(folder: Path, **knobs: Any) -> AsyncIterator[Parts]:
     """A Corral with a webhook, beside an empty cluster."""
     certificate, key = pair("first").write(folder)
     async with Sandbox() as sandbox:
@@ -37,7 +38,7 @@ async def running(folder: Path, **knobs: Any) -> AsyncIterator[Corral]:
             "admission_cert": certificate,
             "admission_key": key,
         }
-        async with Corral(Settings(**{**settings, **knobs})) as corral:
+        async with started(Settings(**{**settings, **knobs})) as corral:
             yield corral
 
 

@@ -1,0 +1,105 @@
+"""Gives the engine its inputs, each with the time, and has carried out what follows from it.
+
+    watches ──Event──▶ ┐                              ┌──▶ writers
+    writers ─outcome─▶ ├─ Driver ──(input, now)──▶ Engine
+    the clock ──tick─▶ ┘
+
+A bug of ours that one input trips over is counted and logged, and the next input goes on: it must
+not stop everybody's scheduling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from app.collector import Collector
+from app.kube.watch.events import Event
+from app.metrics import Metrics
+from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
+from app.state.engine import Engine
+from app.state.isolation import OnFault
+
+log = structlog.get_logger(__name__)
+
+
+class Driver:
+    """Drives one engine; only the verbs ask it without the driver, since they owe an answer."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        feed: Callable[[Iterable[Effect]], None],
+        metrics: Metrics,
+        *,
+        tick_seconds: float,
+    ) -> None:
+        self._engine = engine
+        self._feed = feed
+        self._metrics = metrics
+        self._tick_seconds = tick_seconds
+        self._collector = Collector()
+        self._warnings: tuple[str, ...] = ()
+
+    def apply(self, event: Event) -> None:
+        """The API server says something."""
+        self._step("apply", lambda now: self._engine.apply(event, now))
+
+    def bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
+        """A Bind has been carried out, or not."""
+        self._step("outcome", lambda now: self._engine.bind_finished(bind.uid, outcome, now))
+
+    def ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
+        """An Ungate has been carried out, or not."""
+        self._step("outcome", lambda now: self._engine.ungate_finished(ungate.uid, outcome, now))
+
+    def heal(self) -> None:
+        """The books differ from the records."""
+        self._step("heal", self._engine.heal)
+
+    def drain(self) -> None:
+        """Corral stops: what is held is refused, and nothing new begins."""
+        self._step("drain", self._engine.drain)
+
+    def close(self) -> None:
+        """Leave this process as it was found."""
+        self._collector.restore()
+
+    async def tick(self) -> None:
+        """Tell the engine the time, every `tick_seconds`, until cancelled."""
+        while True:
+            due = time.monotonic() + self._tick_seconds
+            await asyncio.sleep(self._tick_seconds)
+            self._metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
+            self._step("tick", self._engine.tick)
+            if self._engine.is_synced and self._collector.settle():
+                log.info("synced")
+            self._log_warnings()
+
+    def _step(self, name: str, step: Callable[[float], list[Effect]]) -> None:
+        try:
+            self._feed(step(time.monotonic()))
+        except Exception:
+            self._metrics.engine_errors[name].inc()
+            log.exception("engine", step=name)
+
+    def _log_warnings(self) -> None:
+        """Log what is wrong with the topologies whenever that changes."""
+        warnings = self._engine.warnings()
+        if warnings != self._warnings:
+            self._warnings = warnings
+            for warning in warnings:
+                log.warning("topology", problem=warning)
+
+
+def fault_counter(metrics: Metrics) -> OnFault:
+    """Counts and logs what the engine itself has kept from spreading."""
+
+    def count(part: str, error: Exception) -> None:
+        metrics.engine_errors["part"].inc()
+        log.error("engine", part=part, exc_info=error)
+
+    return count

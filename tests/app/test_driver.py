@@ -1,0 +1,70 @@
+"""The engine's inputs: what one of them trips over costs no other one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from app.driver import Driver, fault_counter
+from app.kube.watch.events import Applied
+from app.metrics import Metrics
+from app.state.effects import Effect
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
+from tests.app.polling import until
+from tests.records import RACK, node
+
+TICK_SECONDS = 0.001
+
+
+class Tripping(Engine):
+    """An engine with a bug in what some watch events, the clock and the end call."""
+
+    def apply(self, event, now):
+        if isinstance(event, Applied) and event.record.name == "bad":
+            raise RuntimeError("bug")
+        return super().apply(event, now)
+
+    def tick(self, now):
+        raise RuntimeError("bug")
+
+    drain = tick
+
+
+def driven(engine: Engine) -> tuple[Driver, list[Effect], Callable[[str], float | None]]:
+    """A driver of this engine, what it has had carried out, and the errors it has counted."""
+    metrics, fed = Metrics(), []
+    sample = metrics.registry.get_sample_value
+    driver = Driver(engine, fed.extend, metrics, tick_seconds=TICK_SECONDS)
+    return driver, fed, lambda name: sample("corral_engine_errors_total", {"input": name})
+
+
+def test_an_object_that_trips_a_bug_is_counted_and_the_next_one_is_learnt():
+    engine = Tripping(EngineSettings(levels=(RACK,)))
+    driver, fed, errors = driven(engine)
+    driver.apply(Applied(node("b1/r1/bad", gpus=8)))
+    driver.apply(Applied(node("b1/r1/good", gpus=8)))
+    assert errors("apply") == 1
+    assert list(engine.books.nodes) == ["good"]
+    assert fed == []
+
+
+async def test_time_goes_on_after_a_tick_that_fails():
+    driver, _, errors = driven(Tripping(EngineSettings(levels=(RACK,))))
+    ticking = asyncio.create_task(driver.tick())
+    await until(lambda: (errors("tick") or 0) >= 3)
+    ticking.cancel()
+    await asyncio.wait([ticking])
+
+
+def test_an_engine_that_cannot_be_drained_is_counted():
+    driver, _, errors = driven(Tripping(EngineSettings(levels=(RACK,))))
+    driver.drain()
+    assert errors("drain") == 1
+
+
+def test_what_the_engine_kept_from_spreading_is_counted():
+    metrics = Metrics()
+    fault_counter(metrics)("search for gang default/bad", RuntimeError("bug"))
+    sample = metrics.registry.get_sample_value
+    assert sample("corral_engine_errors_total", {"input": "part"}) == 1
