@@ -18,7 +18,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import structlog
 from fastapi import APIRouter
@@ -42,7 +42,7 @@ from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.parts import Parts, run, unready
 from app.ports import Listeners, Routes, listen_all, ports_of
-from app.settings import Settings
+from app.settings import EngineOptions, Settings
 from app.state.effects import Bind, BindOutcome, Effect
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
@@ -265,8 +265,8 @@ def engine_settings(settings: Settings) -> EngineSettings:
             levels_of(levels)
     except (ValueError, InvalidTopology) as error:
         raise SettingsError(f"levels: {error}") from error
-    shared = Settings.model_fields.keys() & {field.name for field in fields(EngineSettings)}
-    return EngineSettings(**{name: getattr(settings, name) for name in shared} | {"levels": levels})
+    options = settings.model_dump(include=set(EngineOptions.model_fields))
+    return EngineSettings(**options | {"levels": levels})
 
 
 def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:

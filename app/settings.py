@@ -1,8 +1,12 @@
-"""Every knob: what it means, its unit, its default, and why that default.
+"""Every setting: what it means, its unit, its default, and why that default.
+
+    EngineOptions ─▶ Settings           all that an operator may set; those of the engine first
+          └────────▶ EngineSettings     (app/state/settings.py) what the engine runs with
+
+Both are subclasses, so a default or a bound of the engine stands here once.
 
 Precedence: flag of the command line > environment `CORRAL_<NAME>` > settings file > default.
-A value that cannot be meant ends the program with one sentence: setting, value, and where it
-came from.
+An invalid value ends the program with one sentence: the setting, its value and its source.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
@@ -52,7 +56,9 @@ def address_from_text(value: object) -> object:
 
 
 def names_from_text(value: object) -> object:
-    """A comma-separated list as a tuple; empty parts are dropped, so "" is no name at all."""
+    """A list, or its text with commas, as a tuple; empty parts are dropped, so "" is no name."""
+    if isinstance(value, list):
+        return tuple(value)
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -64,17 +70,57 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1024, le=1024 * MIB)]
 
 
-class Settings(BaseSettings):
-    """The knobs, validated. `load` builds it; made directly it knows no file."""
+class EngineOptions(BaseModel):
+    """What an operator may set of the engine. It reads no environment and no file.
+
+    Units: seconds, unless the name says otherwise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # The cluster
+    scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
+    levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
+    kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
+
+    # Gangs
+    hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
+    gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
+    refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
+    rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
+    # Pause after a lost plan, doubled each time in a row (thrice for one held in vain) up to the
+    # most.
+    retry_seconds: Seconds = 1.0
+    retry_seconds_most: Seconds = 60.0
+    # Nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.
+    # Each costs the API server 1 % of the pod's patch, which is twice as dear at 128; 0: all nodes.
+    narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
+    gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
+    starvation_seconds: Seconds = 300.0  # a gang blocked for so long earmarks a domain
+    earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no domain is kept free
+    # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
+    percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
+    preferred_affinity: bool = True  # preferred node affinity decides before capacity does
+
+    # Repair, and pods that are one too many
+    # A lost member's node is held this long for its replacement; 0: it is not.
+    owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
+    node_failure_seconds: Seconds = 30.0  # a node not ready for so long has failed, not blinked
+    replace_failed_nodes: bool = True  # hold another node before the replacement pod exists
+    replace_on_pod_termination: bool = True  # as soon as a pod on a node that is not ready ends
+    fail_fast: bool = False  # evict a gang whose lost member has no other node
+    delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
+
+
+class Settings(EngineOptions, BaseSettings):
+    """Every setting, validated. `load` builds it; made directly it reads no settings file."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
 
     # The cluster
     kubeconfig: Path | None = None  # none: the pod's own service account
-    scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
-    levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
+    # namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads.
     neighbour_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""
-    # ^ namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads
     pod_name: str = Field(default_factory=socket.gethostname)  # holders are named after it
 
     # Ports
@@ -87,37 +133,11 @@ class Settings(BaseSettings):
     admission_key: Path | None = None
     admission_namespaces_excluded: Names = ("kube-system",)  # beside deploy/webhook.yaml's
     admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
-    kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
 
-    # Gangs
+    # Time
     tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
-    hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
-    gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
     bind_seconds: Seconds = 8.0  # one binding with its retries; httpTimeout 30 is what bounds both
-    refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
-    rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
-    retry_seconds: Seconds = 1.0  # pause after a lost plan, doubled each time in a row,
-    # thrice for one that was held in vain …
-    retry_seconds_most: Seconds = 60.0  # … up to this
-    narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
-    # ^ nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.
-    # Each costs the API server 1 % of the pod's patch, which is twice as dear at 128; 0: all nodes
-    gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
-    starvation_seconds: Seconds = 300.0  # a gang blocked for so long earmarks a domain
-    earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no domain is kept free
     audit_seconds: Seconds = 60.0  # between two checks of the books; each takes 2 µs a pod
-    percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
-    # ^ as in kube-scheduler's profile, to recognise a sample; 0: its adaptive rule
-    preferred_affinity: bool = True  # preferred node affinity decides before capacity does
-
-    # Repair, and pods that are one too many
-    owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
-    # ^ a lost member's node is held this long for its replacement; 0: it is not
-    node_failure_seconds: Seconds = 30.0  # a node not ready for so long has failed, not blinked
-    replace_failed_nodes: bool = True  # hold another node before the replacement pod exists
-    replace_on_pod_termination: bool = True  # as soon as a pod on a node that is not ready ends
-    fail_fast: bool = False  # evict a gang whose lost member has no other node
-    delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
 
     # Writes to the API server
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = 64  # 2,000 binds/s on two cores
@@ -138,8 +158,8 @@ class Settings(BaseSettings):
 
     # What happened
     journal: Path | None = None  # every input of the engine, for `corral replay`; none: none kept
+    # It ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB.
     journal_bytes: Annotated[int, Field(ge=MIB, le=1024 * 1024 * MIB)] = 1024 * MIB
-    # ^ it ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 

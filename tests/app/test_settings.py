@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
+from pydantic import ValidationError
 
 from app.errors import SettingsError
 from app.main import engine_settings
@@ -38,13 +37,20 @@ def test_defaults_fit_kube_schedulers_timeouts():
     assert settings.keep_alive_seconds > 90  # how long Go's client keeps an idle connection
 
 
-def test_every_knob_of_the_engine_is_a_setting_with_the_same_default():
-    derived = {"kinds"}  # what the program can watch, not what an operator chooses
-    knobs = {field.name for field in fields(EngineSettings)} - derived
-    assert knobs <= Settings.model_fields.keys()
-    settled, default = engine_settings(load({})), EngineSettings()
-    assert [getattr(settled, knob) for knob in knobs] == [getattr(default, knob) for knob in knobs]
-    assert engine_settings(load({"narrow_nodes": 7})).narrow_nodes == 7
+def test_the_engine_runs_with_what_the_operator_has_set():
+    settled = engine_settings(load({"narrow_nodes": 7, "owed_seconds": "0"}))
+    assert settled == EngineSettings(narrow_nodes=7, owed_seconds=0.0)
+
+
+def test_the_engine_alone_reads_no_environment(monkeypatch):
+    monkeypatch.setenv("CORRAL_HOLD_SECONDS", "2")
+    assert EngineSettings().hold_seconds == Settings.model_fields["hold_seconds"].default
+    assert Settings().hold_seconds == 2
+
+
+def test_a_setting_the_engine_does_not_have_is_refused():
+    with pytest.raises(ValidationError, match="speed"):
+        EngineSettings(speed=9)
 
 
 def test_a_flag_wins_over_environment_file_and_default(monkeypatch, settings_file):

@@ -14,7 +14,6 @@ One thread, one heap, one `Random(seed)`: the same seed is the same history, byt
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import traceback
 from collections.abc import Callable, Mapping
@@ -167,8 +166,7 @@ class World:
         self.chaos = Chaos(
             self, self.clock, self.api, self.rng, self.history, self.hits, self.workloads
         )
-        settings = dataclasses.replace(
-            EngineSettings(),
+        settings = EngineSettings(
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
             kinds=KINDS_READ,

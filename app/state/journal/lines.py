@@ -13,10 +13,10 @@ Floats are written so that they read back exactly.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
 
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
@@ -147,14 +147,21 @@ def settings_of(first: bytes) -> EngineSettings:
     if type(version) is not int or version != VERSION:  # True is an int, and is 1
         raise DecodeError(f"journal line 1: version {version!r} is not known, only {VERSION}")
     settings = said.get("settings")
-    known = {field.name for field in fields(EngineSettings)}
+    known = EngineSettings.model_fields.keys()
     unknown = sorted(settings.keys() - known) if isinstance(settings, dict) else ()
     if unknown:
         raise DecodeError(f"journal line 1: settings {', '.join(unknown)} are not known")
     try:
-        return msgspec.convert(settings, EngineSettings)
-    except msgspec.ValidationError as error:
-        raise DecodeError(f"journal line 1: settings: {error}") from error
+        return EngineSettings.model_validate_json(ENCODER.encode(settings), strict=True)
+    except ValidationError as error:
+        (wrong, *_) = error.errors()
+        where = ".".join(str(part) for part in ("settings", *wrong["loc"]))
+        raise DecodeError(f"journal line 1: {where}: {wrong['msg']}") from error
+
+
+def first_line(settings: EngineSettings) -> bytes:
+    """Line 1: what `settings_of` reads."""
+    return ENCODER.encode({"journal": VERSION, "settings": settings.model_dump(mode="json")})
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], number: int, raw: bytes | msgspec.Raw) -> _T:

@@ -18,7 +18,7 @@ from app.kube.watch.events import Event
 from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
 from app.state.engine import Engine
 from app.state.filter_result import Candidates, FilterAnswer
-from app.state.journal.lines import ENCODER, VERSION, In, Out, heard, out_of, settings_of
+from app.state.journal.lines import ENCODER, In, Out, first_line, heard, out_of
 
 _T = TypeVar("_T")
 
@@ -29,8 +29,6 @@ class Recorder(Engine):
     `engine` is fresh: what it was told before is in no journal. All that is only read is read from
     it. `write` takes one line with its end; it must not raise, since a full disk is no reason to
     stop scheduling, and after a line it could not keep it keeps no more.
-
-    Raises: DecodeError for settings that do not read back (JSON has no infinity).
     """
 
     def __init__(self, engine: Engine, write: Callable[[bytes], None]) -> None:
@@ -40,9 +38,7 @@ class Recorder(Engine):
         self._lines_written = 0
         self._names = b""  # the last that were written in full
         self._names_line = 0
-        first = ENCODER.encode({"journal": VERSION, "settings": engine.settings})
-        settings_of(first)
-        self._write_line(first)
+        self._write_line(first_line(engine.settings))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

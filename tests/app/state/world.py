@@ -5,7 +5,6 @@ After every step the books are audited; a test that breaks an invariant fails at
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -58,7 +57,7 @@ class World:
         **settings: object,
     ) -> None:
         chosen = {"levels": (BLOCK, RACK), "kinds": LISTED, **settings}
-        self.settings = dataclasses.replace(EngineSettings(), **chosen)
+        self.settings = EngineSettings(**chosen)
         self.engine = self.built()
         self.now = 1000.0
         self.pods = {pod.uid: pod for pod in pods}

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import Template, WorkloadRecord
@@ -19,6 +20,7 @@ from app.kube.watch.events import Applied, Deleted, Listed
 from app.state.effects import Bind, BindFailed, Bound, Delete, Evict, Ungated, UngateFailed
 from app.state.engine import Engine
 from app.state.filter_result import Pinned
+from app.state.journal.lines import settings_of
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
 from app.state.settings import EngineSettings
@@ -508,13 +510,15 @@ def test_names_of_a_line_that_has_no_list_are_an_error(names):
         pytest.param(b'{"journal":3}', "line 1: version 3 is not known, only 2", id="newer"),
         pytest.param(b'{"journal":"2"}', "line 1: version '2' is not known", id="text"),
         pytest.param(b'{"journal":true}', "line 1: version True is not known", id="true"),
-        pytest.param(b'{"journal":2}', "line 1: settings: Expected `object`", id="no_settings"),
+        pytest.param(
+            b'{"journal":2}', "line 1: settings: Input should be an object", id="no_settings"
+        ),
         pytest.param(
             b'{"journal":2,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
         ),
         pytest.param(
             b'{"journal":2,"settings":{"hold_seconds":"x"}}',
-            "line 1: settings: Expected `float`, got `str`.*hold_seconds",
+            "line 1: settings.hold_seconds: Input should be a valid number",
             id="a_setting_of_another_type",
         ),
     ],
@@ -529,9 +533,22 @@ def test_a_journal_of_no_lines_at_all_is_none():
         sentences([])
 
 
-def test_settings_that_json_has_no_number_for_are_refused_when_recording_begins():
-    with pytest.raises(DecodeError, match="hold_seconds"):
-        recorded(EngineSettings(hold_seconds=float("inf")))
+@given(st.floats(min_value=0.0, max_value=86_400, exclude_min=True))
+def test_settings_read_back_exactly(seconds):
+    chosen = EngineSettings(hold_seconds=seconds, levels=(BLOCK, RACK))
+    _, (first,) = recorded(chosen)
+    assert settings_of(first) == chosen
+
+
+def test_settings_of_before_one_was_added_have_its_default():
+    assert settings_of(b'{"journal":2,"settings":{"narrow_nodes":7}}') == EngineSettings(
+        narrow_nodes=7
+    )
+
+
+def test_numbers_that_json_has_not_are_no_settings():
+    with pytest.raises(ValidationError, match="hold_seconds"):
+        EngineSettings(hold_seconds=float("inf"))
 
 
 def test_a_recorder_reads_what_its_engine_knows():

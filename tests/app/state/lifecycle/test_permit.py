@@ -368,7 +368,7 @@ def test_a_gang_is_planned_again_when_the_member_nobody_asked_for_is_replaced():
 
 def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more():
     first, second = members("g", 2)
-    world = World(four_racks(), [first], hold_seconds=20.0, rewake_seconds=1e6)
+    world = World(four_racks(), [first], hold_seconds=20.0, rewake_seconds=86_400.0)
     world.filter(first)
     world.put(second)
     world.tick()
