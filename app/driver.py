@@ -21,22 +21,29 @@ from app.kube.watch.events import Event
 from app.metrics import Metrics
 from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
 from app.state.engine import Engine
+from app.state.inputs import Inputs
 from app.state.isolation import OnFault
 
 log = structlog.get_logger(__name__)
 
 
 class Driver:
-    """Drives one engine; only the verbs ask it without the driver, since they owe an answer."""
+    """Drives one engine; only the verbs ask it without the driver, since they owe an answer.
+
+    inputs: the engine, or the recorder before it.
+    engine: read only, for what the operator should know.
+    """
 
     def __init__(
         self,
+        inputs: Inputs,
         engine: Engine,
         feed: Callable[[Iterable[Effect]], None],
         metrics: Metrics,
         *,
         tick_seconds: float,
     ) -> None:
+        self._inputs = inputs
         self._engine = engine
         self._feed = feed
         self._metrics = metrics
@@ -46,23 +53,23 @@ class Driver:
 
     def apply(self, event: Event) -> None:
         """The API server says something."""
-        self._step("apply", lambda now: self._engine.apply(event, now))
+        self._step("apply", lambda now: self._inputs.apply(event, now))
 
     def bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
         """A Bind has been carried out, or not."""
-        self._step("outcome", lambda now: self._engine.bind_finished(bind.uid, outcome, now))
+        self._step("outcome", lambda now: self._inputs.bind_finished(bind.uid, outcome, now))
 
     def ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
         """An Ungate has been carried out, or not."""
-        self._step("outcome", lambda now: self._engine.ungate_finished(ungate.uid, outcome, now))
+        self._step("outcome", lambda now: self._inputs.ungate_finished(ungate.uid, outcome, now))
 
     def heal(self) -> None:
         """The books differ from the records."""
-        self._step("heal", self._engine.heal)
+        self._step("heal", self._inputs.heal)
 
     def drain(self) -> None:
         """Corral stops: what is held is refused, and nothing new begins."""
-        self._step("drain", self._engine.drain)
+        self._step("drain", self._inputs.drain)
 
     def close(self) -> None:
         """Leave this process as it was found."""
@@ -74,7 +81,7 @@ class Driver:
             due = time.monotonic() + self._tick_seconds
             await asyncio.sleep(self._tick_seconds)
             self._metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
-            self._step("tick", self._engine.tick)
+            self._step("tick", self._inputs.tick)
             if self._engine.is_synced and self._collector.settle():
                 log.info("synced")
             self._log_warnings()

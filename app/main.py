@@ -45,6 +45,7 @@ from app.ports import Listeners, Routes, listen_all, ports_of
 from app.settings import EngineOptions, Settings
 from app.state.effects import Bind, BindOutcome, Effect
 from app.state.engine import Engine
+from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
@@ -154,11 +155,10 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     def feed(effects: Iterable[Effect]) -> None:
         writers.feed(effects)  # made last: it tells the driver and the desk of outcomes
 
-    if outside.journal is not None:
-        engine = _recorded(engine, outside.journal, metrics)
-    driver = Driver(engine, feed, metrics, tick_seconds=settings.tick_seconds)
+    inputs = _recorded(engine, outside.journal, metrics)
+    driver = Driver(inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds)
     outside.closing.callback(driver.close)
-    desk = _desk(settings, metrics, engine, feed)
+    desk = _desk(settings, metrics, inputs, feed)
     lease = _lease(settings, outside.transport)
     receivers = _receivers(driver, desk)
     client = Client(outside.transport, keep=engine.dialects.keeps)
@@ -166,8 +166,9 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         client, settings, metrics, receivers, is_leading=lambda: lease is None or lease.is_ours
     )
     reflectors = _reflectors(outside.transport, engine.dialects, driver, metrics)
+    port = Port(inputs, engine.dialects.keeps, feed, desk, metrics, _limits(settings))
     routes = Routes(
-        _verbs(settings, metrics, engine, feed, desk),
+        verbs(port),
         health(lambda: unready(engine, reflectors), lambda: _exposition(engine, metrics)),
         _webhook(settings, metrics, engine.dialects),
     )
@@ -185,14 +186,17 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     )
 
 
-def _recorded(engine: Engine, journal: JournalFile, metrics: Metrics) -> Engine:
+def _recorded(engine: Engine, journal: JournalFile | None, metrics: Metrics) -> Inputs:
+    """What takes the engine's inputs: a recorder if there is a journal, else the engine itself."""
+    if journal is None:
+        return engine
     metrics.journal_bytes.set_function(lambda: journal.size)
-    return Recorder(engine, journal.write)
+    return Recorder(engine, engine.settings, journal.write)
 
 
-def _desk(settings: Settings, metrics: Metrics, engine: Engine, feed: Feed) -> BindDesk:
+def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> BindDesk:
     seconds = settings.gang_bind_seconds + settings.bind_seconds + ANSWER_MARGIN_SECONDS
-    desk = BindDesk(engine, feed, answer_seconds=seconds)
+    desk = BindDesk(inputs, feed, answer_seconds=seconds)
     metrics.held_binds.set_function(lambda: len(desk))
     return desk
 
@@ -232,16 +236,13 @@ def _audits(
     return AuditController(engine.differences, driver.heal, audited, seconds=settings.audit_seconds)
 
 
-def _verbs(
-    settings: Settings, metrics: Metrics, engine: Engine, feed: Feed, desk: BindDesk
-) -> APIRouter:
-    limits = Limits(
+def _limits(settings: Settings) -> Limits:
+    return Limits(
         filter_body_bytes=settings.filter_body_bytes,
         preempt_body_bytes=settings.preempt_body_bytes,
         bind_body_bytes=settings.bind_body_bytes,
         full_nodes=settings.full_nodes,
     )
-    return verbs(Port(engine, feed, desk, metrics, limits))
 
 
 def _webhook(settings: Settings, metrics: Metrics, dialects: Dialects) -> APIRouter:

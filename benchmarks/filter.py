@@ -79,7 +79,9 @@ async def _serve(nodes: int, port: Connection) -> None:
     )
     desk = BindDesk(engine, lambda effects: None, answer_seconds=settings.gang_bind_seconds)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(verbs(Port(engine, lambda effects: None, desk, metrics, limits)))
+    app.include_router(
+        verbs(Port(engine, engine.dialects.keeps, lambda effects: None, desk, metrics, limits))
+    )
     app.include_router(bare())
     bounds = Bounds(
         receive_seconds=settings.receive_seconds,

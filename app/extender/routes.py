@@ -20,10 +20,11 @@ from starlette.requests import ClientDisconnect
 from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
+from app.kube.core.decode import Keep
 from app.metrics import Metrics
 from app.state.effects import Effect
-from app.state.engine import Engine
 from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
+from app.state.inputs import Inputs
 from app.verbs.bind import BindDesk
 from app.verbs.filter import filter_nodes
 from app.verbs.preempt import choose_victims
@@ -49,7 +50,8 @@ class Limits:
 class Port:
     """What the routes need of the rest."""
 
-    engine: Engine
+    inputs: Inputs
+    keep: Keep  # which labels and annotations of a pod are read
     feed: Callable[[Iterable[Effect]], None]
     desk: BindDesk
     metrics: Metrics
@@ -68,10 +70,8 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(
-                body, port.engine.dialects.keeps, full_nodes=limits.full_nodes
-            )
-            given = filter_nodes(port.engine, port.feed, pod, nodes, time.monotonic())
+            pod, nodes = models.pod_and_nodes(body, port.keep, full_nodes=limits.full_nodes)
+            given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
 
@@ -82,10 +82,8 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(
-                body, port.engine.dialects.keeps, full_nodes=limits.full_nodes
-            )
-            scores = score_nodes(port.engine, pod, nodes, time.monotonic())
+            pod, nodes = models.pod_and_nodes(body, port.keep, full_nodes=limits.full_nodes)
+            scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 
         return await _answered(

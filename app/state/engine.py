@@ -286,7 +286,12 @@ class Engine:
         return Passed(without)
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
-        """Scores 0..10, in the order of `candidates.names()`: whole domains stay free."""
+        """Scores 0..10, in the order of `candidates.names()`: whole domains stay free.
+
+        All are 0 before the first lists are in.
+        """
+        if not self.is_synced:
+            return [0] * len(candidates.names())
         self.books.refresh()
         named = [name for name in self.books.topologies if name != ALL_NODES]
         topology = self.books.topologies[named[0] if named else ALL_NODES]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app.state.effects import Bind, BindOutcome, Bound, Effect, RejectBind
-from app.state.engine import Engine
+from app.state.inputs import Inputs
 
 DONE = ""  # what kube-scheduler takes for success
 
@@ -37,12 +37,12 @@ class BindDesk:
 
     def __init__(
         self,
-        engine: Engine,
+        inputs: Inputs,
         feed: Callable[[Iterable[Effect]], None],
         *,
         answer_seconds: float,
     ) -> None:
-        self._engine = engine
+        self._inputs = inputs
         self._feed = feed
         self._answer_seconds = answer_seconds
         self._held_by_uid: dict[str, Held] = {}
@@ -60,7 +60,7 @@ class BindDesk:
             held = Held(node, asyncio.get_running_loop().create_future())
             self._held_by_uid[uid] = held
             try:
-                self._feed(self._engine.bind_arrived(namespace, name, uid, node, time.monotonic()))
+                self._feed(self._inputs.bind_arrived(namespace, name, uid, node, time.monotonic()))
             except BaseException:
                 self._answer(uid, "Corral failed to take the binding")
                 raise

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 
 from app.kube.core.objects import PodRecord
 from app.state.effects import Effect
-from app.state.engine import Engine
 from app.state.filter_result import Candidates, FilterAnswer
+from app.state.inputs import Inputs
 
 
 def filter_nodes(
-    engine: Engine,
+    inputs: Inputs,
     feed: Callable[[Iterable[Effect]], None],
     pod: PodRecord,
     candidates: Candidates,
@@ -22,6 +22,6 @@ def filter_nodes(
     Before the first lists are in, a gang's pod fails (kube-scheduler backs off) and a stranger
     passes: a restart of Corral stops nobody who has nothing to do with it.
     """
-    answer, effects = engine.filter(pod, candidates, now)
+    answer, effects = inputs.filter(pod, candidates, now)
     feed(effects)
     return answer

@@ -6,18 +6,13 @@ A planned member never gets here: with one node left kube-scheduler scores nothi
 from __future__ import annotations
 
 from app.kube.core.objects import PodRecord
-from app.state.engine import Engine
 from app.state.filter_result import Candidates
+from app.state.inputs import Inputs
 
 WIDEST_SCORE = 10  # kube-scheduler's MaxExtenderPriority; it does not check, so we do
 
 
-def score_nodes(engine: Engine, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
-    """One score per candidate, in the order of `candidates.names()`.
-
-    All are 0 before the first lists are in.
-    """
-    if not engine.is_synced:
-        return [0] * len(candidates.names())
-    scores = engine.prioritize(pod, candidates, now)
+def score_nodes(inputs: Inputs, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
+    """One score per candidate, in the order of `candidates.names()`."""
+    scores = inputs.prioritize(pod, candidates, now)
     return [min(max(int(score), 0), WIDEST_SCORE) for score in scores]

@@ -35,7 +35,7 @@ def driven(engine: Engine) -> tuple[Driver, list[Effect], Callable[[str], float 
     """A driver of this engine, what it has had carried out, and the errors it has counted."""
     metrics, fed = Metrics(), []
     sample = metrics.registry.get_sample_value
-    driver = Driver(engine, fed.extend, metrics, tick_seconds=TICK_SECONDS)
+    driver = Driver(engine, engine, fed.extend, metrics, tick_seconds=TICK_SECONDS)
     return driver, fed, lambda name: sample("corral_engine_errors_total", {"input": name})
 
 

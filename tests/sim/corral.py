@@ -33,6 +33,7 @@ from app.state.effects import (
 )
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer
+from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from tests.app.state.world import Names
@@ -123,7 +124,7 @@ class Corral:
     def _begin_journal(self) -> None:
         if self._open_journal is not None and self.life is not None:
             write = self._open_journal(self.name, self.incarnation)
-            self.life.engine = Recorder(self.life.engine, write)
+            self.life.recorder = Recorder(self.life.engine, self.settings, write)
 
     def crash(self, why: str) -> None:
         """Die at once; whoever waits for an answer sees a closed connection."""
@@ -137,7 +138,7 @@ class Corral:
         if life is None or life.is_drained:
             return
         life.is_drained = True
-        self._feed(life.engine.drain(self.now), "drain")
+        self._feed(self.taking.drain(self.now), "drain")
         self._clock.after(BIND_SECONDS, self._alive(lambda: self.crash("stopped")))
 
     def pause(self, seconds: float) -> None:
@@ -182,6 +183,12 @@ class Corral:
         return self.life.engine
 
     @property
+    def taking(self) -> Inputs:
+        """What takes the inputs of the engine: the recorder, if a journal is kept."""
+        assert self.life is not None
+        return self.life.recorder or self.life.engine
+
+    @property
     def is_up(self) -> bool:
         """Whether it answers."""
         return self.life is not None and not self.life.is_drained
@@ -192,13 +199,13 @@ class Corral:
         self._clock.after(self.tick_seconds, self._alive(self._tick))
 
     def _tick(self) -> None:
-        self._step(None, "", lambda: self.engine.tick(self.now))
+        self._step(None, "", lambda: self.taking.tick(self.now))
         if self.life is not None:
             self._plan_tick()
 
     def _hear(self, event: Event) -> None:
         incarnation = self.incarnation
-        self._step(event, type(event).__name__, lambda: self.engine.apply(event, self.now))
+        self._step(event, type(event).__name__, lambda: self.taking.apply(event, self.now))
         if self.life is not None and self.incarnation == incarnation:
             self._observer.heard(self, event)
 
@@ -221,9 +228,9 @@ class Corral:
 
     def filter(self, pod: PodRecord, names: Sequence[str]) -> FilterAnswer:
         """Raises: Unavailable."""
-        life = self._up()
+        self._up()
         self._observer.takes(self, pod.uid)
-        answer, effects = life.engine.filter(pod, Names(names), self.now)
+        answer, effects = self.taking.filter(pod, Names(names), self.now)
         self._observer.taken(self, pod.uid, effects)
         self._history.say(f"{self.name}: filter {pod.name} of {len(names)}: {in_words(answer)}")
         self._observer.answered(self, pod, names, answer)
@@ -237,7 +244,7 @@ class Corral:
         if not life.engine.is_synced:
             return [0] * len(names)
         self._observer.takes(self, pod.uid)
-        scores = life.engine.prioritize(pod, Names(names), self.now)
+        scores = self.taking.prioritize(pod, Names(names), self.now)
         self._observer.taken(self, pod.uid, ())
         return scores
 
@@ -275,7 +282,7 @@ class Corral:
         self._clock.after(ANSWER_SECONDS, self._alive(lambda: self._give_up(uid, held)))
         self._observer.takes(self, uid)
         self._observer.arriving(self, uid, node)
-        effects = life.engine.bind_arrived(namespace, name, uid, node, self.now)
+        effects = self.taking.bind_arrived(namespace, name, uid, node, self.now)
         self._observer.arrived(self, uid, node)
         self._observer.taken(self, uid, effects)
         self._feed(effects, "bind")
@@ -364,7 +371,7 @@ class Corral:
             self._step(
                 effect.uid,
                 "ungate finished",
-                lambda: self.engine.ungate_finished(effect.uid, outcome, self.now),
+                lambda: self.taking.ungate_finished(effect.uid, outcome, self.now),
             )
 
         self._alive(finished)()
@@ -392,7 +399,7 @@ class Corral:
         self._step(
             bind.uid,
             "bind finished",
-            lambda: life.engine.bind_finished(bind.uid, outcome, self.now),
+            lambda: self.taking.bind_finished(bind.uid, outcome, self.now),
         )
 
 

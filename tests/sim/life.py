@@ -9,6 +9,7 @@ from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
 from app.state.effects import Requeue
 from app.state.engine import Engine
+from app.state.journal.record import Recorder
 from tests.sim.watch import Stream
 
 
@@ -38,3 +39,4 @@ class Life:
     last_now: float = 0.0
     slept_until: float = 0.0
     is_drained: bool = False
+    recorder: Recorder | None = None  # of the engine's inputs

@@ -9,39 +9,38 @@ There is no I/O here: bytes go where `write` takes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
-from app.state.engine import Engine
 from app.state.filter_result import Candidates, FilterAnswer
+from app.state.inputs import Inputs
 from app.state.journal.lines import ENCODER, In, Out, first_line, heard, out_of
+from app.state.settings import EngineSettings
 
 _T = TypeVar("_T")
 
 
-class Recorder(Engine):
-    """An engine in front of an engine: writes down each input, and what came of it.
+class Recorder:
+    """`Inputs` that are written down, each with what came of it, on their way to an engine.
 
-    `engine` is fresh: what it was told before is in no journal. All that is only read is read from
-    it. `write` takes one line with its end; it must not raise, since a full disk is no reason to
-    stop scheduling, and after a line it could not keep it keeps no more.
+    inner: a fresh engine of these settings; what it was told before is in no journal.
+    write: takes one line with its end. It must not raise, since a full disk is no reason to stop
+        scheduling; after a line that it could not keep, it keeps no more.
     """
 
-    def __init__(self, engine: Engine, write: Callable[[bytes], None]) -> None:
-        # Not Engine.__init__: there is one state, and it is the inner engine's (`__getattr__`).
-        self._engine = engine
+    def __init__(
+        self, inner: Inputs, settings: EngineSettings, write: Callable[[bytes], None]
+    ) -> None:
+        self._inner = inner
         self._write = write
         self._lines_written = 0
         self._names = b""  # the last that were written in full
         self._names_line = 0
-        self._write_line(first_line(engine.settings))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        self._write_line(first_line(settings))
 
     def _write_line(self, line: bytes) -> None:
         self._lines_written += 1
@@ -69,42 +68,42 @@ class Recorder(Engine):
 
     def apply(self, event: Event, now: float) -> list[Effect]:
         args = (heard(event),)
-        return self._recorded(now, "apply", args, lambda: self._engine.apply(event, now))
+        return self._recorded(now, "apply", args, lambda: self._inner.apply(event, now))
 
     def filter(
         self, pod: PodRecord, candidates: Candidates, now: float
     ) -> tuple[FilterAnswer, list[Effect]]:
         args = (pod, self._offered(candidates))
-        give = self._engine.filter
+        give = self._inner.filter
         return self._recorded(now, "filter", args, lambda: give(pod, candidates, now))
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         args = (pod, self._offered(candidates))
-        give = self._engine.prioritize
+        give = self._inner.prioritize
         return self._recorded(now, "prioritize", args, lambda: give(pod, candidates, now))
 
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
         args = (namespace, name, uid, node)
-        give = self._engine.bind_arrived
+        give = self._inner.bind_arrived
         return self._recorded(now, "bind_arrived", args, lambda: give(*args, now))
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         args = (uid, outcome if isinstance(outcome, BindFailed) else None)
-        give = self._engine.bind_finished
+        give = self._inner.bind_finished
         return self._recorded(now, "bind_finished", args, lambda: give(uid, outcome, now))
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
         args = (uid, outcome if isinstance(outcome, UngateFailed) else None)
-        give = self._engine.ungate_finished
+        give = self._inner.ungate_finished
         return self._recorded(now, "ungate_finished", args, lambda: give(uid, outcome, now))
 
     def tick(self, now: float) -> list[Effect]:
-        return self._recorded(now, "tick", (), lambda: self._engine.tick(now))
+        return self._recorded(now, "tick", (), lambda: self._inner.tick(now))
 
     def heal(self, now: float) -> list[Effect]:
-        return self._recorded(now, "heal", (), lambda: self._engine.heal(now))
+        return self._recorded(now, "heal", (), lambda: self._inner.heal(now))
 
     def drain(self, now: float) -> list[Effect]:
-        return self._recorded(now, "drain", (), lambda: self._engine.drain(now))
+        return self._recorded(now, "drain", (), lambda: self._inner.drain(now))

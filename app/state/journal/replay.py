@@ -17,6 +17,7 @@ from app.kube.watch.events import Event
 from app.state.effects import Bound, Ungated
 from app.state.engine import Engine
 from app.state.filter_result import Candidates
+from app.state.inputs import Inputs
 from app.state.journal.lines import (
     ARGS,
     LINE,
@@ -59,7 +60,7 @@ def replay(
     lines: Iterable[bytes],
     *,
     note: Callable[[str], None] | None = None,
-    build: Callable[[EngineSettings], Engine] | None = None,
+    build: Callable[[EngineSettings], Inputs] | None = None,
 ) -> Iterator[Difference]:
     """Play a journal on a fresh engine: every input that comes to something else. None: equal.
 
@@ -97,8 +98,8 @@ def replay(
 class _Player:
     """A fresh engine, and the names that later lines may refer to."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
         self._offered = _Offered(())
         self._offered_line = 0
 
@@ -106,7 +107,7 @@ class _Player:
         """Give the engine one input; what comes of it, also in words."""
         args = self._args(number, step)
         try:
-            given = getattr(self._engine, step.call)(*args, step.now)
+            given = getattr(self._inputs, step.call)(*args, step.now)
         except Exception as error:  # the recorded engine may have failed on it as well
             return Out(raised=type(error).__name__), repr(error)
         return out_of(given), repr(given)

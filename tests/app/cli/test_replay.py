@@ -26,7 +26,9 @@ def journal(tmp_path):
 
         class Recorded(World):
             def built(self):
-                return Recorder(Engine(self.settings), file.write)
+                engine = Engine(self.settings)
+                self.recorder = Recorder(engine, self.settings, file.write)
+                return engine
 
         world = Recorded(four_racks())
         pods = members("g", 3)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
-from app.dialects.registry import DIALECTS, Dialects
+from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
@@ -34,8 +34,6 @@ class ScriptedEngine:
     answer: FilterAnswer | Exception = field(default_factory=Passed)
     effects: list[Effect] = field(default_factory=list)
     scores: list[int] = field(default_factory=list)
-    is_synced: bool = True
-    dialects: Dialects = DIALECTS
     asked: list[PodRecord] = field(default_factory=list)
     arrived: list[tuple[str, str, str, str]] = field(default_factory=list)
 
@@ -108,7 +106,7 @@ async def running_port(
     desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds)
     limits = Limits(filter_body_bytes, preempt_body_bytes, bind_body_bytes, full_nodes)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(verbs(Port(engine, fed.extend, desk, metrics, limits)))
+    app.include_router(verbs(Port(engine, DIALECTS.keeps, fed.extend, desk, metrics, limits)))
     app.include_router(health(lambda: unready, metrics.exposition))
     bounds = Bounds(
         receive_seconds,

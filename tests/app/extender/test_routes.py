@@ -93,12 +93,6 @@ async def test_prioritize_keeps_scores_within_what_kube_scheduler_expects():
     assert [host["Score"] for host in answer.json()] == [0, 10]
 
 
-async def test_prioritize_prefers_nobody_before_the_lists_are_in():
-    async with running_port(ScriptedEngine(scores=[5, 5], is_synced=False)) as port:
-        answer = await post(port.url, "prioritize", args(["n1", "n2"]))
-    assert [host["Score"] for host in answer.json()] == [0, 0]
-
-
 async def test_preempt_echoes_the_victims():
     async with running_port() as port:
         answer = await post(port.url, "preempt", dumped(PREEMPTION))

@@ -22,6 +22,8 @@ from app.state.effects import Bind, Bound, Effect, EmitEvent, RejectBind, Requeu
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer, Pinned
 from app.state.gang.gang import Gang
+from app.state.inputs import Inputs
+from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, group, node, pod
 from topology import invariants
@@ -47,6 +49,8 @@ class Names(Sequence[str]):
 
 class World:
     """Feeds one engine and keeps what it wants written."""
+
+    recorder: Recorder | None = None
 
     def __init__(
         self,
@@ -75,6 +79,11 @@ class World:
         """An engine that knows nothing yet."""
         return Engine(self.settings)
 
+    @property
+    def inputs(self) -> Inputs:
+        """The engine, or the recorder before it."""
+        return self.recorder or self.engine
+
     def _take(self, effects: list[Effect]) -> list[Effect]:
         self.effects.extend(effects)
         self.engine.books.refresh()
@@ -84,7 +93,7 @@ class World:
         return effects
 
     def apply(self, event: Event) -> list[Effect]:
-        return self._take(self.engine.apply(event, self.now))
+        return self._take(self.inputs.apply(event, self.now))
 
     def put(self, *records: PodRecord | NodeRecord | ObjectRecord) -> None:
         for record in records:
@@ -100,26 +109,26 @@ class World:
 
     def tick(self, seconds: float = 0.1) -> list[Effect]:
         self.now += seconds
-        return self._take(self.engine.tick(self.now))
+        return self._take(self.inputs.tick(self.now))
 
     def filter(self, pod: PodRecord, nodes: Iterable[str] | None = None) -> FilterAnswer:
         """What kube-scheduler is answered; it asks about no pod with a gate (SchedulingGates)."""
         assert not pod.gates, f"kube-scheduler does not ask about {pod.name}: {pod.gates}"
         names = Names(self.engine.books.nodes if nodes is None else nodes)
-        answer, effects = self.engine.filter(pod, names, self.now)
+        answer, effects = self.inputs.filter(pod, names, self.now)
         self._take(effects)
         return answer
 
     def bind(self, pod: PodRecord, node: str) -> list[Effect]:
         return self._take(
-            self.engine.bind_arrived(pod.namespace, pod.name, pod.uid, node, self.now)
+            self.inputs.bind_arrived(pod.namespace, pod.name, pod.uid, node, self.now)
         )
 
     def confirm(self, effects: Iterable[Effect]) -> None:
         """The API server does what Bind effects ask, and the watch shows it."""
         for effect in effects:
             if isinstance(effect, Bind) and effect.uid in self.pods:
-                self._take(self.engine.bind_finished(effect.uid, Bound(), self.now))
+                self._take(self.inputs.bind_finished(effect.uid, Bound(), self.now))
                 pod = self.pods[effect.uid]
                 if not pod.node:
                     said = {**pod.annotations, **dict(effect.annotations)}
@@ -129,7 +138,7 @@ class World:
         """The API server takes gates off as Ungate effects ask, and the watch shows it."""
         for effect in effects:
             if isinstance(effect, Ungate) and effect.uid in self.pods:
-                self._take(self.engine.ungate_finished(effect.uid, Ungated(), self.now))
+                self._take(self.inputs.ungate_finished(effect.uid, Ungated(), self.now))
                 self.put(ungated(self.pods[effect.uid], effect))
 
     def schedule(self, *pods: PodRecord) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.kube.watch.events import Listed
+from app.kube.watch.events import Applied, Listed
 from app.state.engine import Engine
 from app.state.filter_result import Failed, Passed, Rejected
 from app.state.settings import EngineSettings
@@ -12,7 +12,7 @@ from app.verbs.filter import filter_nodes
 from app.verbs.preempt import Victims, choose_victims
 from app.verbs.prioritize import score_nodes
 from tests.app.state.world import LISTED
-from tests.records import group, node, pod
+from tests.records import BLOCK, RACK, group, node, pod
 
 NODES = tuple(node(f"b1/r1/n{i}") for i in (1, 2, 3))
 
@@ -64,8 +64,17 @@ def test_a_gang_that_is_not_complete_waits(synced):
     assert isinstance(answer, Rejected)
 
 
-def test_before_the_lists_are_in_no_node_is_preferred(fresh):
-    assert score_nodes(fresh, pod("web"), CANDIDATES, 1.0) == [0, 0, 0]
+def test_before_the_lists_are_in_no_node_is_preferred():
+    engine = Engine(EngineSettings(levels=(BLOCK, RACK), kinds=LISTED))
+    web, used, empty = pod("web", gpus=1), "n1", "n4"
+    engine.apply(Listed("Node", (*NODES, node(f"b1/r2/{empty}"))), 0.0)
+    engine.apply(Applied(pod("running", gpus=4, on=used)), 0.0)
+    assert score_nodes(engine, web, Names((used, empty)), 1.0) == [0, 0]
+    for kind in ("Job", "Topology"):
+        engine.apply(Listed(kind, ()), 1.0)
+    engine.apply(Listed("Pod", (pod("running", gpus=4, on=used),)), 1.0)
+    first, second = score_nodes(engine, web, Names((used, empty)), 1.0)
+    assert first > second
 
 
 def test_scores_are_whole_numbers_up_to_ten(synced):

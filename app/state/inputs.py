@@ -1,0 +1,42 @@
+"""The nine inputs of an engine: all it is told or asked that may change it.
+
+    Engine      takes them
+    Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
+
+Whoever gives inputs has an `Inputs`; whoever reads what an engine knows has the `Engine`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Event
+from app.state.effects import BindOutcome, Effect, UngateOutcome
+from app.state.filter_result import Candidates, FilterAnswer
+
+
+class Inputs(Protocol):
+    """Every method is one atomic step; `now` is monotonic seconds and never goes back."""
+
+    def apply(self, event: Event, now: float) -> list[Effect]: ...
+
+    def filter(
+        self, pod: PodRecord, candidates: Candidates, now: float
+    ) -> tuple[FilterAnswer, list[Effect]]: ...
+
+    def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]: ...
+
+    def bind_arrived(
+        self, namespace: str, name: str, uid: str, node: str, now: float
+    ) -> list[Effect]: ...
+
+    def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]: ...
+
+    def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]: ...
+
+    def tick(self, now: float) -> list[Effect]: ...
+
+    def heal(self, now: float) -> list[Effect]: ...
+
+    def drain(self, now: float) -> list[Effect]: ...
