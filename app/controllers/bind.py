@@ -17,11 +17,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Protocol
 
 import structlog
 
-from app.controllers.pace import jittered
 from app.errors import (
     ApiError,
     Conflict,
@@ -30,6 +30,8 @@ from app.errors import (
     TooManyRequests,
     Unreachable,
 )
+from app.kube.client.backoff import Backoff
+from app.kube.client.work_queue import WorkQueue
 from app.kube.core.objects import PodRecord
 from app.state.effects import Bind, BindFailed, BindOutcome, Bound
 
@@ -64,44 +66,35 @@ class BindController:
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
-        self._concurrency = concurrency
         self._bind_seconds = bind_seconds
         self._retry_seconds = retry_seconds
         self._call_seconds = bind_seconds / 3  # a bind is at most three calls
-        self._queue: asyncio.Queue[Bind] = asyncio.Queue(most_queued)
+        self._rng = Random()
+        # No key: each Bind has its own request waiting for its outcome.
+        self._queue = WorkQueue("bind", self._carry_out, workers=concurrency, most=most_queued)
 
     async def wait_idle(self) -> None:
         """Return once every bind taken so far has its outcome. Needs `run` to be running."""
-        await self._queue.join()
+        await self._queue.wait_idle()
 
     def take(self, bind: Bind) -> None:
         """Queue one bind; its outcome always comes later, never from inside this call."""
-        try:
-            self._queue.put_nowait(bind)
-        except asyncio.QueueFull:
+        if self._queue.put(bind) is not None:
             failed = BindFailed("too many bindings are under way")
             asyncio.get_running_loop().call_soon(self._on_outcome, bind, failed, 0.0)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self._concurrency):
-                workers.create_task(self._work())
+        await self._queue.run()
 
-    async def _work(self) -> None:
-        while True:
-            bind = await self._queue.get()
-            began = time.monotonic()
-            try:
-                outcome = await self._bound_in_time(bind)
-            except Exception as error:
-                log.exception("bind", pod=f"{bind.namespace}/{bind.name}")
-                outcome = BindFailed(f"binding failed: {type(error).__name__}")
-            try:
-                self._on_outcome(bind, outcome, time.monotonic() - began)
-            except Exception:
-                log.exception("bind outcome", pod=f"{bind.namespace}/{bind.name}")
-            self._queue.task_done()
+    async def _carry_out(self, bind: Bind, _tries: int) -> None:
+        began = time.monotonic()
+        try:
+            outcome = await self._bound_in_time(bind)
+        except Exception as error:
+            log.exception("bind", pod=f"{bind.namespace}/{bind.name}")
+            outcome = BindFailed(f"binding failed: {type(error).__name__}")
+        self._on_outcome(bind, outcome, time.monotonic() - began)
 
     async def _bound_in_time(self, bind: Bind) -> BindOutcome:
         try:
@@ -129,7 +122,7 @@ class BindController:
     def _pause(self, failure: ApiError) -> float:
         """Seconds until the second POST: what the server asks for, as far as there is time."""
         asked = min(failure.retry_after or 0.0, self._call_seconds)
-        return asked + jittered(self._retry_seconds)
+        return asked + Backoff(self._rng, self._retry_seconds).pause()
 
     async def _post(self, bind: Bind) -> ApiError | None:
         """POST once; what the API server had against it."""

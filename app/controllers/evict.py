@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
+from random import Random
 from typing import Protocol
 
 import structlog
 
-from app.controllers.pace import TokenBucket, jittered
 from app.errors import ApiError, Conflict, NotFound, TooManyRequests
+from app.kube.client.backoff import Backoff
+from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Delete, Evict
 
 log = structlog.get_logger(__name__)
@@ -61,60 +62,51 @@ class EvictController:
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
-        self._bucket = TokenBucket(per_second, max(1.0, per_second), time.monotonic())
-        self._retry_seconds = retry_seconds
         self._most_tries = most_tries
-        self._most_queued = most_queued
-        self._tries: dict[str, int] = {}  # uid -> how often it was asked for; who is here at all
-        self._queued: deque[Removal] = deque()
-        self._arrived = asyncio.Event()
+        self._taken: set[str] = set()  # uids without an outcome yet
+        rng = Random()
+        self._queue = WorkQueue(
+            "evict",
+            self._remove,
+            workers=1,
+            most=most_queued,
+            key=lambda removal: removal.uid,
+            bucket=TokenBucket(per_second, max(1.0, per_second), time.monotonic()),
+            backoff=lambda: Backoff(rng, retry_seconds, LONGEST_PAUSE),
+        )
 
     def take(self, removal: Removal) -> None:
         """Queue one removal; a pod that is here already is not queued again."""
-        if removal.uid in self._tries:
+        if removal.uid in self._taken:
             return
-        if len(self._tries) >= self._most_queued:
+        if self._queue.put(removal) is not None:
             self._on_outcome(removal, "dropped")
-            return
-        self._tries[removal.uid] = 0
-        self._queue(removal)
+        else:
+            self._taken.add(removal.uid)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
-        async with asyncio.TaskGroup() as pauses:
-            while True:
-                if not self._queued:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-                await asyncio.sleep(self._bucket.reserve(time.monotonic()))
-                removal = self._queued.popleft()
-                outcome = await self._removed(removal)
-                if isinstance(outcome, str):
-                    del self._tries[removal.uid]
-                    self._on_outcome(removal, outcome)
-                else:
-                    pauses.create_task(self._later(removal, outcome))
+        await self._queue.run()
 
-    def _queue(self, removal: Removal) -> None:
-        self._queued.append(removal)
-        self._arrived.set()
+    async def _remove(self, removal: Removal, tries: int) -> float | None:
+        outcome = await self._outcome(removal, tries)
+        if not isinstance(outcome, str):
+            return outcome
+        self._taken.discard(removal.uid)
+        self._on_outcome(removal, outcome)
+        return None
 
-    async def _later(self, removal: Removal, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        self._queue(removal)
-
-    async def _removed(self, removal: Removal) -> str | float:
-        """What became of the pod, or in how many seconds to ask for it again."""
+    async def _outcome(self, removal: Removal, tries: int) -> str | float:
+        """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
-        self._tries[removal.uid] += 1
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 await self._ask(removal)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
         except TooManyRequests as error:
-            if self._tries[removal.uid] < self._most_tries:
-                return self._pause(error, self._tries[removal.uid])
+            if tries < self._most_tries:
+                return min(error.retry_after or 0.0, LONGEST_PAUSE)
             log.warning("remove", pod=where, tries=self._most_tries, problem=repr(error))
             return "failed"
         except (ApiError, TimeoutError) as error:
@@ -129,7 +121,3 @@ class EvictController:
     async def _ask(self, removal: Removal) -> None:
         write = self._client.evict_pod if isinstance(removal, Evict) else self._client.delete_pod
         await write(removal.namespace, removal.name, removal.uid)
-
-    def _pause(self, error: TooManyRequests, tries: int) -> float:
-        own = min(self._retry_seconds * 2.0 ** (tries - 1), LONGEST_PAUSE)
-        return min(error.retry_after or 0.0, LONGEST_PAUSE) + jittered(own)

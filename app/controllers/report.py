@@ -16,8 +16,8 @@ from typing import Protocol
 
 import structlog
 
-from app.controllers.pace import TokenBucket
 from app.errors import ApiError
+from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
 
 log = structlog.get_logger(__name__)
@@ -59,32 +59,36 @@ class ReportController:
         self._repeat_seconds = repeat_seconds
         self._most_remembered = most_remembered
         burst = max(1.0, per_minute / 2)
-        self._bucket = TokenBucket(per_minute / 60, burst, time.monotonic())
         self._said: OrderedDict[Said, float] = OrderedDict()
-        self._queue: asyncio.Queue[EmitEvent] = asyncio.Queue(most_queued)
+        self._queue = WorkQueue(
+            "report",
+            self._report,
+            workers=1,
+            most=most_queued,
+            bucket=TokenBucket(per_minute / 60, burst, time.monotonic()),
+        )
 
     def take(self, report: EmitEvent) -> None:
         """Queue one report unless it was said lately."""
         now = time.monotonic()
-        said = (report.about, report.reason, report.sentence)
+        said = _said(report)
         last = self._said.get(said)
         if last is not None and now - last < self._repeat_seconds:
             return
-        if self._queue.full():
+        if self._queue.put(report) is not None:
             self._on_outcome("dropped")
             return
         self._said[said] = now
         self._said.move_to_end(said)
         if len(self._said) > self._most_remembered:
             self._said.popitem(last=False)
-        self._queue.put_nowait(report)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
-        while True:
-            report = await self._queue.get()
-            await asyncio.sleep(self._bucket.reserve(time.monotonic()))
-            self._on_outcome(await self._write(report))
+        await self._queue.run()
+
+    async def _report(self, report: EmitEvent, _tries: int) -> None:
+        self._on_outcome(await self._write(report))
 
     async def _write(self, report: EmitEvent) -> str:
         about = report.about
@@ -104,3 +108,7 @@ class ReportController:
             log.exception("report", about=f"{about.kind} {about.name}")
             return "failed"
         return "written"
+
+
+def _said(report: EmitEvent) -> Said:
+    return (report.about, report.reason, report.sentence)

@@ -21,6 +21,7 @@ from typing import Protocol
 import structlog
 
 from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.kube.client.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
 log = structlog.get_logger(__name__)
@@ -64,21 +65,19 @@ class UngateController:
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
-        self._concurrency = concurrency
         self._patch_seconds = patch_seconds
-        self._most_queued = most_queued
-        self._queued: OrderedDict[str, Ungate] = OrderedDict()
-        self._waiting: asyncio.Queue[None] = asyncio.Queue()  # one entry per queued pod
+        self._queue = WorkQueue(
+            "ungate",
+            self._ungate,
+            workers=concurrency,
+            most=most_queued,
+            key=lambda ungate: ungate.uid,
+        )
 
     def take(self, ungate: Ungate) -> None:
         """Queue one pod; its outcome always comes later, never from inside this call."""
-        if ungate.uid in self._queued:
-            self._queued[ungate.uid] = ungate
-        elif len(self._queued) >= self._most_queued:
+        if self._queue.put(ungate) is not None:
             self.refuse(ungate, "too many pods wait to be ungated")
-        else:
-            self._queued[ungate.uid] = ungate
-            self._waiting.put_nowait(None)
 
     def refuse(self, ungate: Ungate, sentence: str) -> None:
         """Report a failure without having asked the API server, once the caller is done."""
@@ -87,19 +86,10 @@ class UngateController:
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self._concurrency):
-                workers.create_task(self._work())
+        await self._queue.run()
 
-    async def _work(self) -> None:
-        while True:
-            await self._waiting.get()
-            _, ungate = self._queued.popitem(last=False)
-            outcome = await self._outcome(ungate)
-            try:
-                self._on_outcome(ungate, outcome)
-            except Exception:
-                log.exception("ungate outcome", pod=f"{ungate.namespace}/{ungate.name}")
+    async def _ungate(self, ungate: Ungate, _tries: int) -> None:
+        self._on_outcome(ungate, await self._outcome(ungate))
 
     async def _outcome(self, ungate: Ungate) -> UngateOutcome:
         try:

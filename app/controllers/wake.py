@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
 
-from app.controllers.pace import TokenBucket
 from app.dialects.corral import WAKE
 from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
 log = structlog.get_logger(__name__)
@@ -53,40 +52,29 @@ class WakeController:
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
-        self._bucket = TokenBucket(per_second, burst, time.monotonic())
-        self._most_queued = most_queued
-        self._queued: OrderedDict[str, Requeue] = OrderedDict()
-        self._arrived = asyncio.Event()
+        self._queue = WorkQueue(
+            "wake",
+            self._wake,
+            key=lambda wake: wake.uid,
+            workers=WAKE_WORKERS,
+            most=most_queued,
+            drops="oldest",
+            bucket=TokenBucket(per_second, burst, time.monotonic()),
+        )
         # Any value that differs from the last one wakes; time keeps it so across restarts.
         self._values = itertools.count(time.time_ns() // 1_000_000)
 
     def take(self, wake: Requeue) -> None:
         """Queue one wake; a pod already queued keeps its place."""
-        if wake.uid in self._queued:
-            return
-        if len(self._queued) >= self._most_queued:
-            self._queued.popitem(last=False)
+        if self._queue.put(wake) is not None:
             self._on_outcome("dropped")
-        self._queued[wake.uid] = wake
-        self._arrived.set()
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(WAKE_WORKERS):
-                workers.create_task(self._work())
+        await self._queue.run()
 
-    async def _work(self) -> None:
-        while True:
-            if not self._queued:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            await asyncio.sleep(self._bucket.reserve(time.monotonic()))
-            if not self._queued:
-                continue  # another worker took it meanwhile; one token is lost
-            _, wake = self._queued.popitem(last=False)
-            self._on_outcome(await self._patch(wake))
+    async def _wake(self, wake: Requeue, _tries: int) -> None:
+        self._on_outcome(await self._patch(wake))
 
     async def _patch(self, wake: Requeue) -> str:
         value = {WAKE: str(next(self._values))}

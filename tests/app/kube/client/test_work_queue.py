@@ -1,0 +1,253 @@
+"""The queue of every write: order, bounds, tries and pace; the pace with a clock of numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from app.kube.client.backoff import Backoff
+from app.kube.client.work_queue import TokenBucket, WorkQueue
+from tests.app.polling import until
+
+
+def test_a_burst_is_free_and_then_the_rate_holds():
+    bucket = TokenBucket(per_second=10, burst=3, now=0.0)
+    waits = [bucket.reserve(0.0) for _ in range(6)]
+    assert waits == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+def test_tokens_grow_with_time_up_to_the_burst():
+    bucket = TokenBucket(per_second=10, burst=2, now=0.0)
+    assert [bucket.reserve(0.0) for _ in range(2)] == [0, 0]
+    assert [bucket.reserve(1000.0) for _ in range(3)] == pytest.approx([0, 0, 0.1])
+
+
+@pytest.mark.parametrize("burst", [1, 5])
+def test_over_a_long_time_never_more_than_burst_and_rate(burst):
+    bucket = TokenBucket(per_second=5, burst=burst, now=0.0)
+    now, granted = 0.0, 0
+    while now <= 20:
+        now += bucket.reserve(now)
+        granted += 1
+    assert granted <= burst + 5 * 20 + 1
+    assert granted >= 5 * 20
+
+
+class Worker:
+    """Handles words: notes each try, waits while `gate` is shut, answers as its script says."""
+
+    def __init__(self, **scripts):
+        self.scripts = {word: list(script) for word, script in scripts.items()}
+        self.handled = []
+        self.open = self.most_open = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def handle(self, word, tries):
+        self.handled.append((word, tries))
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            await self.gate.wait()
+        finally:
+            self.open -= 1
+        script = self.scripts.get(word[0])
+        said = script.pop(0) if script else None
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    @property
+    def words(self):
+        return [word for word, _ in self.handled]
+
+
+def queue_of(worker, *, workers=1, most=100, **more):
+    """A queue of words; the first letter of a word is its key."""
+    return WorkQueue(
+        "words",
+        worker.handle,
+        workers=workers,
+        most=most,
+        key=lambda word: word[0],
+        backoff=lambda: Backoff(Random(0), 0.002, 0.004),
+        **more,
+    )
+
+
+@asynccontextmanager
+async def running(queue):
+    task = asyncio.create_task(queue.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def idle(queue):
+    await asyncio.wait_for(queue.wait_idle(), 5)
+
+
+async def test_items_are_handled_in_the_order_they_came():
+    worker = Worker()
+    queue = queue_of(worker)
+    for word in "abc":
+        assert queue.put(word) is None
+    async with running(queue):
+        await idle(queue)
+    assert worker.handled == [("a", 1), ("b", 1), ("c", 1)]
+
+
+async def test_as_many_run_side_by_side_as_there_are_workers():
+    worker = Worker()
+    worker.gate.clear()
+    queue = queue_of(worker, workers=3)
+    async with running(queue):
+        for word in "abcdefgh":
+            queue.put(word)
+        await until(lambda: worker.open == 3)
+        worker.gate.set()
+        await idle(queue)
+    assert worker.most_open == 3
+    assert worker.words == list("abcdefgh")
+
+
+async def test_a_newer_item_takes_the_place_of_one_with_its_key_that_waits():
+    worker = Worker()
+    worker.gate.clear()
+    queue = queue_of(worker)
+    async with running(queue):
+        for word in ("a1", "b1"):
+            queue.put(word)
+        await until(lambda: worker.open)
+        for word in ("a2", "b2", "a3"):  # a1 has left the queue
+            queue.put(word)
+        worker.gate.set()
+        await idle(queue)
+    assert worker.words == ["a1", "b2", "a3"]
+
+
+async def test_without_a_key_equal_items_are_handled_each():
+    worker = Worker()
+    queue = WorkQueue("words", worker.handle, workers=1, most=10)
+    for word in ("a", "a"):
+        queue.put(word)
+    async with running(queue):
+        await idle(queue)
+    assert worker.words == ["a", "a"]
+
+
+async def test_a_full_queue_refuses_the_newest():
+    queue = queue_of(Worker(), most=2)
+    assert [queue.put(word) for word in ("a", "b", "c", "b2")] == [None, None, "c", None]
+    assert len(queue) == 2
+
+
+async def test_a_full_queue_may_drop_its_oldest_instead():
+    worker = Worker()
+    queue = queue_of(worker, most=2, drops="oldest")
+    assert [queue.put(word) for word in "abcd"] == [None, None, "a", "b"]
+    async with running(queue):
+        await idle(queue)
+        queue.put("e")
+        await idle(queue)
+    assert worker.words == ["c", "d", "e"]
+
+
+async def test_what_is_to_be_tried_again_is_and_does_not_hold_up_the_others():
+    worker = Worker(a=[0.0, 0.0, None])
+    queue = queue_of(worker)
+    async with running(queue):
+        for word in "abc":
+            queue.put(word)
+        await idle(queue)
+    assert worker.handled == [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("a", 3)]
+
+
+async def test_the_next_try_comes_no_sooner_than_it_was_asked_for():
+    loop = asyncio.get_running_loop()
+    worker = Worker(a=[0.05, None])
+    queue = queue_of(worker)
+    began = loop.time()
+    async with running(queue):
+        queue.put("a")
+        await idle(queue)
+    assert loop.time() - began >= 0.05
+    assert worker.handled == [("a", 1), ("a", 2)]
+
+
+async def test_an_item_that_pauses_counts_and_a_newer_one_takes_its_place_and_its_tries():
+    worker = Worker(a=[0.05, None])
+    queue = queue_of(worker, most=1)
+    async with running(queue):
+        queue.put("a1")
+        await until(lambda: worker.handled and len(queue) == 1)
+        assert queue.put("b") == "b"
+        assert queue.put("a2") is None
+        await idle(queue)
+    assert worker.handled == [("a1", 1), ("a2", 2)]
+
+
+async def test_a_try_that_failed_gives_way_to_a_newer_item_that_came_meanwhile():
+    worker = Worker(a=[0.0, None])
+    worker.gate.clear()
+    queue = queue_of(worker)
+    async with running(queue):
+        queue.put("a1")
+        await until(lambda: worker.open)
+        queue.put("a2")
+        worker.gate.set()
+        await idle(queue)
+    assert worker.handled == [("a1", 1), ("a2", 1)]
+
+
+async def test_an_item_that_trips_a_bug_does_not_stop_the_next():
+    worker = Worker(a=[RuntimeError("bug")])
+    queue = queue_of(worker)
+    async with running(queue):
+        for word in "ab":
+            queue.put(word)
+        await idle(queue)
+    assert worker.words == ["a", "b"]
+
+
+async def test_every_try_takes_a_token():
+    loop = asyncio.get_running_loop()
+    worker = Worker(a=[0.0, 0.0, None])
+    queue = queue_of(worker, workers=2, bucket=TokenBucket(50.0, 1.0, loop.time()))
+    began = loop.time()
+    async with running(queue):
+        for word in "abc":
+            queue.put(word)
+        await idle(queue)
+    assert len(worker.handled) == 5
+    assert loop.time() - began >= 4 / 50.0 * 0.9
+
+
+async def test_a_queue_that_is_cancelled_leaves_nothing_running():
+    worker = Worker(a=[60.0])
+    queue = queue_of(worker, workers=2)
+    async with running(queue):
+        queue.put("a")
+        await until(lambda: worker.handled and len(queue) == 1)
+        worker.gate.clear()
+        queue.put("b")
+        await until(lambda: worker.open)
+    assert worker.open == 0
+    assert worker.words == ["a", "b"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_it_is_not_idle_while_an_item_pauses():
+    worker = Worker(a=[0.05, None])
+    queue = queue_of(worker)
+    async with running(queue):
+        queue.put("a")
+        await until(lambda: worker.handled and len(queue) == 1)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.wait_idle(), 0.01)
+        await idle(queue)
