@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,6 +53,42 @@ def test_every_import_goes_the_way_data_goes() -> None:
         [sys.executable, "-c", lint], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_every_package_we_import_is_one_we_declare() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    listed = [*project["dependencies"], *(each for extra in extras for each in extra)]
+    declared = {_normal(Requirement(each).name) for each in listed}
+    of_module = packages_distributions()
+    imported = {
+        _normal(of_module.get(module, [module])[0])
+        for folder in ("app", "topology")
+        for path in (ROOT / folder).rglob("*.py")
+        for module in _imported(path.read_text(encoding="utf-8"))
+    }
+    assert imported - declared == set()
+
+
+def test_imports_are_recognised_wherever_they_stand() -> None:
+    code = "import a.b, os\nfrom c.d import e\nfrom . import f\ndef g():\n  import h\n"
+    assert _imported(code) == {"a", "c", "h"}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _imported(code: str) -> set[str]:
+    """The packages that code imports, which are neither ours nor Python's."""
+    modules = set()
+    for place in ast.walk(ast.parse(code)):
+        if isinstance(place, ast.Import):
+            modules |= {alias.name for alias in place.names}
+        elif isinstance(place, ast.ImportFrom) and not place.level:
+            modules.add(place.module or "")
+    packages = {module.partition(".")[0] for module in modules}
+    return packages - sys.stdlib_module_names - {"app", "topology"}
 
 
 def _async_lines(code: str) -> list[int]:
