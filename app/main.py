@@ -139,7 +139,7 @@ async def _connected(settings: Settings, closing: AsyncExitStack) -> Transport:
     """A way to the API server. Nothing is sent yet: the watches find out whether it answers."""
     connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
     if settings.kubeconfig is None:
-        transport = await Transport.in_cluster(connections=connections)
+        transport = await Transport.in_cluster(settings.service_account, connections=connections)
     else:
         transport = await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
     closing.push_async_callback(transport.close)
@@ -181,6 +181,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         _audits(settings, metrics, engine, driver),
         reflectors,
         lease,
+        outside.transport,
         ports_of(settings, metrics, outside.listeners, routes),
         outside.closing,
     )

@@ -18,6 +18,7 @@ from app.controllers.audit import AuditController
 from app.controllers.writers import Writers
 from app.driver import Driver
 from app.kube.client.lease import NeighbourLease
+from app.kube.client.transport import Transport
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.ports import CLOSE_SECONDS, Ports
@@ -44,6 +45,7 @@ class Parts:
     audits: AuditController
     reflectors: Sequence[Reflector]
     lease: NeighbourLease | None
+    transport: Transport
     ports: Ports
     closing: AsyncExitStack
 

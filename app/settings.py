@@ -119,6 +119,7 @@ class Settings(EngineOptions, BaseSettings):
 
     # The cluster
     kubeconfig: Path | None = None  # none: the pod's own service account
+    service_account: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # kubelet's place
     # namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads.
     neighbour_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""
     pod_name: str = Field(default_factory=socket.gethostname)  # holders are named after it

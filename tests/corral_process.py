@@ -52,12 +52,13 @@ class _Serve(Process):
 class CorralProcess:
     """A Corral that can be started, killed, stopped and started again; always the same URL.
 
-    Further keywords are settings, by their names in `app/settings.py`.
+    Without a kubeconfig it is the service account of its pod. Further keywords are settings, by
+    their names in `app/settings.py`.
     """
 
     def __init__(
         self,
-        kubeconfig: Path,
+        kubeconfig: Path | None,
         folder: Path,
         *,
         levels: Sequence[str] = (BLOCK, RACK),
@@ -70,7 +71,7 @@ class CorralProcess:
         file = folder / "corral-settings.yaml"
         file.write_text(yaml.safe_dump({"levels": ",".join(levels), **settings}), encoding="utf-8")
         self._flags = (
-            f"--kubeconfig={kubeconfig}",
+            *((f"--kubeconfig={kubeconfig}",) if kubeconfig is not None else ()),
             f"--extender-listen=127.0.0.1:{port}",
             f"--settings={file}",
         )

@@ -20,7 +20,6 @@ from kubernetes_asyncio.config import load_incluster_config, load_kube_config
 
 from app.errors import SettingsError
 
-SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"  # where kubelet mounts it
 RENEW_SECONDS = 60.0  # client-go re-reads token files as often; mounted tokens live an hour
 LOAD_SECONDS = 30.0  # an exec plugin may talk to a cloud, but not for ever
 
@@ -71,7 +70,7 @@ class Credentials:
 
     @classmethod
     def in_cluster(
-        cls, folder: str | Path = SERVICE_ACCOUNT, *, clock: Callable[[], float] = time.monotonic
+        cls, folder: str | Path, *, clock: Callable[[], float] = time.monotonic
     ) -> Credentials:
         """Use the service account mounted into this pod.
 

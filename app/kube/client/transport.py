@@ -74,12 +74,12 @@ class Transport:
         return cls(await Credentials.from_kubeconfig(path), connections=connections)
 
     @classmethod
-    async def in_cluster(cls, *, connections: int = CONNECTIONS) -> Transport:
-        """Connect with this pod's service account.
+    async def in_cluster(cls, folder: str | Path, *, connections: int = CONNECTIONS) -> Transport:
+        """Connect with this pod's service account; kubelet has mounted it into the folder.
 
         Raises: SettingsError.
         """
-        return cls(Credentials.in_cluster(), connections=connections)
+        return cls(Credentials.in_cluster(folder), connections=connections)
 
     async def close(self) -> None:
         """Close every connection; streams that are open end as Unreachable."""

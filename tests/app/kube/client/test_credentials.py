@@ -139,4 +139,4 @@ async def test_a_pod_uses_its_service_account_and_follows_its_rotation(tmp_path,
 def test_outside_a_pod_there_is_no_service_account(monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(SettingsError, match="service account"):
-        Credentials.in_cluster()
+        Credentials.in_cluster("/absent")
