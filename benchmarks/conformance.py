@@ -5,7 +5,7 @@
     python -m benchmarks.conformance volcano FILE...
 
 Any file in the formats of ../shared/conformance. Each case is equal, or differs on purpose (one
-table each: kueue_deviations.py; LEFT_OUT of kai_cases.py and volcano_cases.py), or is
+table each in tests.parity), or is
 unexplained; one unexplained case is exit status 1.
 """
 
@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import kai_cases, volcano_cases
-from benchmarks.kueue_answers import answers
-from benchmarks.kueue_cases import Case, read
-from benchmarks.kueue_deviations import deviation_of
-from benchmarks.kueue_questions import has_remainder
+from tests.parity.kai import cases as kai_cases
+from tests.parity.kueue.answers import answers
+from tests.parity.kueue.cases import Case, read
+from tests.parity.kueue.deviations import deviation_of
+from tests.parity.kueue.questions import has_remainder
+from tests.parity.volcano import cases as volcano_cases
 from topology import TopologyError
 
 SHOWN_MAX = 5  # unexplained cases printed in full, per file

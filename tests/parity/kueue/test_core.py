@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import conformance
-from benchmarks.kueue_cases import Json, read
-from benchmarks.kueue_deviations import DEVIATIONS
-from benchmarks.kueue_questions import Question, groups_of, has_remainder, workers_of
+from tests.parity.kueue.cases import Json, read
+from tests.parity.kueue.deviations import DEVIATIONS
+from tests.parity.kueue.questions import Question, groups_of, has_remainder, workers_of
 from topology import InvalidRequest, NoFit, PodSet
 
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "kueue"

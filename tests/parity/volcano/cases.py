@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.kueue_cases import UNITS
-from benchmarks.volcano_cluster import Cluster, Job, Json, Pod, Policy, place
+from tests.parity.kueue.cases import UNITS
+from tests.parity.volcano.cluster import Cluster, Job, Json, Pod, Policy, place
 from topology import (
     Capacity,
     ResourceAxis,

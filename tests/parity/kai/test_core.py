@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import conformance
-from benchmarks.kai_cases import LEFT_OUT, Case, difference, read
+from tests.parity.kai.cases import LEFT_OUT, Case, difference, read
 
 FILE = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "kai" / "scenarios.json.gz"
 

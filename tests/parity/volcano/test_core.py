@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import conformance
-from benchmarks.volcano_cases import Case, amount, difference, read
+from tests.parity.volcano.cases import Case, amount, difference, read
 
 FOLDER = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "volcano"
 

@@ -1,7 +1,7 @@
 """Kueue's groups of pod sets as our gangs, and our numbers as Kueue's sentences.
 
 A Question is asked over the cluster of one scenario; what Kueue assumes without saying so is
-listed in `kueue_cases`.
+listed in `cases`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.kueue_cases import Answer, Cluster, Domains, Json
+from tests.parity.kueue.cases import Answer, Cluster, Domains, Json
 from topology import (
     Constraint,
     Gang,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from benchmarks.kueue_cases import Answer, Case, Domains, Json
-from benchmarks.kueue_questions import (
+from tests.parity.kueue.cases import Answer, Case, Domains, Json
+from tests.parity.kueue.questions import (
     UNNAMED,
     Kept,
     Question,

@@ -1,7 +1,7 @@
 """Where we answer Kueue's scenarios differently on purpose: one table, each entry with its reason.
 
 An entry is asked only about cases whose answers differ, so it never hides an equal one. The
-cases of our own samples that fall under each are listed in tests/topology.
+cases of our own samples that fall under each are listed in test_core.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.kueue_answers import count_on_books
-from benchmarks.kueue_cases import BROKE_DOWN, Answer, Case, Json
-from benchmarks.kueue_questions import (
+from tests.parity.kueue.answers import count_on_books
+from tests.parity.kueue.cases import BROKE_DOWN, Answer, Case, Json
+from tests.parity.kueue.questions import (
     Question,
     groups_of,
     has_remainder,
@@ -183,6 +183,6 @@ DEVIATIONS = (
         _several_domains_are_incomplete,
     ),
 )
-"""Beside them, on by default and switched off by `kueue_cases.Cluster`: under a lowest level that
+"""Beside them, on by default and switched off by `cases.Cluster`: under a lowest level that
 is not the hostname we place on nodes, with their taints, labels and fragmentation; Kueue takes
 such a domain for one node (kueue.md 0.4 h)."""

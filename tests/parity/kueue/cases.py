@@ -2,7 +2,7 @@
 
     scenario ─asked─▶ Question ─▶ find / complete ─▶ Placement | NoFit ─answered─▶ Kueue's form
 
-The one place that knows this format; tests and `benchmarks.conformance` share it. It is
+The one place that knows this format. It is
 described in ../shared/conformance/README.md, the meaning of the fields in reference/kueue.md
 sections 1.4, 1.5 and 2. What Kueue itself assumes is said here, so that the same question is
 asked, and nowhere in the core:

@@ -1,0 +1,1 @@
+"""KAI-Scheduler: what its topology plugin decides, as its own tests record it."""
