@@ -1,11 +1,12 @@
-"""Runs recorded cases of other schedulers against our search, and says where we differ.
+"""Runs recorded cases of other schedulers against ours, and says where we differ.
 
     python -m benchmarks.conformance kueue FILE...
     python -m benchmarks.conformance kai FILE...
     python -m benchmarks.conformance volcano FILE...
 
-Any file in the formats of ../shared/conformance. Each case is equal, or differs on purpose (one
-table each in tests.parity), or is
+Any file in the formats of ../shared/conformance. Two figures for each: the placement core's own
+answers, and those of the product, which a user's objects reach through the dialects. Each case is
+equal, or out of every user's reach, or differs on purpose (tables in tests.parity), or is
 unexplained; one unexplained case is exit status 1.
 """
 
@@ -13,125 +14,71 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.parity.kai import cases as kai_cases
-from tests.parity.kueue.answers import answers
-from tests.parity.kueue.cases import Case, read
-from tests.parity.kueue.deviations import deviation_of
-from tests.parity.kueue.questions import has_remainder
-from tests.parity.volcano import cases as volcano_cases
-from topology import TopologyError
+from tests.parity.peers import PEERS
+from tests.parity.tally import Figure, Peer, Tally, tally
 
-SHOWN_MAX = 5  # unexplained cases printed in full, per file
+SHOWN_MAX = 5  # cases named, and unexplained ones printed in full, per entry
 
 
-@dataclass(slots=True)
-class Tally:
-    """How the cases of one file came out."""
-
-    cases: int = 0
-    equal: int = 0
-    cut_short: int = 0
-    """Equal ones that were asked for the pods Kueue places of a size that does not divide."""
-    deviations: dict[str, list[str]] = field(default_factory=dict)
-    """Name in the table -> the cases."""
-    unexplained: list[tuple[str, str]] = field(default_factory=list)
-    """Case, and the difference."""
-
-
-def tally(path: Path) -> Tally:
-    """Every case of one file of Kueue's."""
-    result = Tally()
-    for case in read(path):
-        result.cases += 1
-        _count(result, case)
-    return result
-
-
-def tally_kai(path: Path) -> Tally:
-    """Every case of one file of KAI's."""
-    result = Tally()
-    for case in kai_cases.read(path):
-        result.cases += 1
-        try:
-            wrong = kai_cases.difference(case)
-        except (TopologyError, AssertionError, KeyError) as error:
-            wrong = f"{type(error).__name__}: {error}"
-        _count_one(result, case.name, wrong, kai_cases.LEFT_OUT.get(case.name, ""))
-    return result
-
-
-def tally_volcano(path: Path) -> Tally:
-    """Every case of one file of Volcano's, of either kind."""
-    result = Tally()
-    for case in volcano_cases.read(path):
-        result.cases += 1
-        try:
-            wrong = volcano_cases.difference(case)
-        except (TopologyError, AssertionError, KeyError) as error:
-            wrong = f"{type(error).__name__}: {error}"
-        _count_one(result, case.name, wrong, case.left_out)
-    return result
-
-
-def _count_one(result: Tally, name: str, wrong: str, left_out: str) -> None:
-    if not wrong:
-        result.equal += 1
-    elif left_out:
-        result.deviations.setdefault(left_out, []).append(name)
-    else:
-        result.unexplained.append((name, wrong))
-
-
-TALLIES = {"kueue": tally, "kai": tally_kai, "volcano": tally_volcano}
-
-
-def _count(result: Tally, case: Case) -> None:
-    try:
-        found = answers(case)
-    except (TopologyError, AssertionError) as error:
-        result.unexplained.append((case.name, f"{type(error).__name__}: {error}"))
-        return
-    if found == case.expected:
-        result.equal += 1
-        result.cut_short += has_remainder(case.scenario)
-        return
-    deviation = deviation_of(case, found)
-    if deviation is None:
-        result.unexplained.append((case.name, f"{found}\n    not {case.expected}"))
-    else:
-        result.deviations.setdefault(deviation.name, []).append(case.name)
-
-
-def show(path: Path, result: Tally) -> None:
+def show(path: Path, result: Tally, peer: Peer) -> None:
     """One paragraph to standard output."""
-    listed = Counter({name: len(cases) for name, cases in result.deviations.items()})
-    print(
-        f"{path.name}: {result.cases} cases, {result.equal} equal, "
-        f"{listed.total()} listed deviations, {len(result.unexplained)} unexplained"
-    )
-    if result.cut_short:
-        print(f"  {result.cut_short} of the equal ones ask for the pods Kueue places, not for all")
-    for name, cases in result.deviations.items():
-        print(f"  {name}: {len(cases)} (case {', '.join(cases[:SHOWN_MAX])})")
-    for name, difference in result.unexplained[:SHOWN_MAX]:
-        print(f"  unexplained: case {name}:\n    {difference}")
+    print(f"{path.name}: {result.cases} cases")
+    for name, figure in (("core", result.core), ("product", result.product)):
+        _show_figure(name, figure)
+    for name in _names((*result.core.on_purpose, *result.product.on_purpose)):
+        if name in peer.reasons:
+            print(f"  {name}: {peer.reasons[name]}")
+
+
+def _show_figure(name: str, figure: Figure) -> None:
+    parts = [
+        f"{figure.equal} equal",
+        *([f"{_cases(figure.out_of_reach)} out of reach"] if figure.out_of_reach else []),
+        f"{_cases(figure.on_purpose)} listed deviations",
+        f"{len(figure.unexplained)} unexplained",
+    ]
+    print(f" {name}: {', '.join(parts)}")
+    for note, cases in figure.notes.items():
+        print(f"  of the equal ones, {note}: {len(cases)}")
+    for reason, cases in figure.out_of_reach.items():
+        print(f"  out of reach, {reason}: {_shown(cases)}")
+    for entry, cases in figure.on_purpose.items():
+        print(f"  {entry}: {_shown(cases)}")
+    for case, difference in figure.unexplained[:SHOWN_MAX]:
+        print(f"  unexplained: case {case}:\n    {difference}")
+
+
+def _cases(entries: Mapping[str, Sequence[str]]) -> int:
+    return sum(map(len, entries.values()))
+
+
+def _shown(cases: Sequence[str]) -> str:
+    more = ", …" if len(cases) > SHOWN_MAX else ""
+    return f"{len(cases)} (case {', '.join(cases[:SHOWN_MAX])}{more})"
+
+
+def _names(entries: Sequence[str]) -> list[str]:
+    """The names in entries of which some are several names, each once."""
+    return list(dict.fromkeys(name for entry in entries for name in entry.split(" + ")))
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the files named on the command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scheduler", choices=list(TALLIES), help="whose format")
+    parser.add_argument("scheduler", choices=list(PEERS), help="whose format")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     arguments = parser.parse_args(words)
-    results = [(path, TALLIES[arguments.scheduler](path)) for path in arguments.files]
+    peer = PEERS[arguments.scheduler]
+    results = [(path, tally(peer, path)) for path in arguments.files]
     for path, result in results:
-        show(path, result)
-    return 1 if any(result.unexplained for _, result in results) else 0
+        show(path, result, peer)
+    is_explained = not any(
+        result.core.unexplained or result.product.unexplained for _, result in results
+    )
+    return 0 if is_explained else 1
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     job ─▶ one Gang per member that has a topology of its own ─▶ find ─▶ {task group: pods per node}
 
 The one place that knows this format, which is described in ../shared/conformance/README.md; its
-meaning is in reference/grove-kai.md section 3. What KAI assumes is said here:
+meaning is that of KAI-Scheduler's pkg/scheduler/plugins/topology. What KAI assumes is said here:
 
 * A job without sub-groups is all its tasks or nothing.
 * Equal siblings are chosen among at random: two answers are equal if swapping domains that had

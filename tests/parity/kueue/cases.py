@@ -2,16 +2,15 @@
 
     scenario ─asked─▶ Question ─▶ find / complete ─▶ Placement | NoFit ─answered─▶ Kueue's form
 
-The one place that knows this format. It is
-described in ../shared/conformance/README.md, the meaning of the fields in reference/kueue.md
-sections 1.4, 1.5 and 2. What Kueue itself assumes is said here, so that the same question is
-asked, and nowhere in the core:
+The one place that knows this format, which ../shared/conformance/README.md describes; its fields
+mean what they do in Kueue's pkg/cache/scheduler/tas_cache_test.go. What Kueue itself assumes is
+said here, so that the same question is asked, and nowhere in the core:
 
 * A slice size that does not divide the pods: Kueue drops the remainder without a word. We ask
   for the pods it does place; asked as it is, the request is refused (`has_remainder`).
-* A leader is placed by the selectors of its workers (kueue.md 2.2).
+* A leader is placed by the selectors of its workers.
 * A lowest level that is not the hostname: Kueue takes all nodes of such a domain for one, and
-  ignores their taints, labels and fragmentation (0.4 h). So do we here; the core never does.
+  ignores their taints, labels and fragmentation. So do we here; the core never does.
 * Replacement looks at one lost node, pod set by pod set, and refuses if another one is gone.
 * Growth does not look where the pods that stay are (`Options.kept_bind`).
 """
@@ -65,9 +64,14 @@ def read(path: Path) -> Iterator[Case]:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt") as lines:
         for number, line in enumerate(filter(str.strip, lines), 1):
-            record = json.loads(line)
-            scenario = record.get("scenario", record)
-            yield Case(number, scenario, _expected(record, scenario))
+            yield read_line(number, line)
+
+
+def read_line(number: int, line: str) -> Case:
+    """One line of a file."""
+    record = json.loads(line)
+    scenario = record.get("scenario", record)
+    return Case(number, scenario, _expected(record, scenario))
 
 
 def _expected(record: Json, scenario: Json) -> dict[str, Answer]:
@@ -121,7 +125,7 @@ class Cluster:
             for node in scenario["nodes"]
             if all(level in node["labels"] for level in self.levels)
             and flavor.items() <= node["labels"].items()
-            and (self.has_nodes or _is_open(node))
+            and (self.has_nodes or is_open(node))
         }
         self.leaf_of = {name: self._leaf(node) for name, node in self.nodes.items()}
         self.tree = self._tree()
@@ -155,18 +159,18 @@ class Cluster:
         """Allocatable, of several nodes together where they count as one."""
         offered: dict[str, list[tuple[str, int]]] = {}
         for name, node in self.nodes.items():
-            amounts = [(key, _amount(key, text)) for key, text in node["allocatable"].items()]
+            amounts = [(key, amount(key, text)) for key, text in node["allocatable"].items()]
             offered.setdefault(self.leaf_of[name], []).extend(amounts)
         for leaf, amounts in offered.items():
-            is_open = not self.has_nodes or _is_open(self.nodes[leaf])
-            self.capacity.set_node(self.tree.slot_of[leaf], self.axis.vector(amounts), is_open)
+            takes_pods = not self.has_nodes or is_open(self.nodes[leaf])
+            self.capacity.set_node(self.tree.slot_of[leaf], self.axis.vector(amounts), takes_pods)
 
     def _count_usage(self) -> None:
         """Pods that are not Kueue's, and what Kueue's other workloads use, by leaf."""
         for pod in self.scenario.get("pods") or []:
             if pod["nodeName"] in self.nodes and pod["phase"] not in ("Succeeded", "Failed"):
                 amounts = [
-                    (key, _amount(key, text))
+                    (key, amount(key, text))
                     for container in pod["requests"]
                     for key, text in container.items()
                 ]
@@ -231,18 +235,20 @@ class Cluster:
         return path[-1:] if self.has_nodes else path
 
 
-def _is_open(node: Json) -> bool:
+def is_open(node: Json) -> bool:
+    """Whether the node takes pods."""
     return bool(node["ready"]) and not node.get("unschedulable", False)
 
 
-def _amount(resource: str, text: str) -> int:
+def amount(resource: str, text: str) -> int:
+    """A quantity in millicores or base units."""
     digits = text.rstrip("kKMGTPEim")
     amount = Fraction(digits) * UNITS[text[len(digits) :]]
     return int(amount * 1000 if resource == "cpu" else amount)
 
 
 def _refusal(node: Json, pod_set: Json) -> str:
-    """Untolerated taints, then the node selector, then affinity (kueue.md 1.5 and 2.9)."""
+    """Untolerated taints, then the node selector, then affinity."""
     for taint in node.get("taints") or []:
         if taint["effect"] != "PreferNoSchedule" and not any(
             _tolerates(toleration, taint) for toleration in pod_set.get("tolerations") or []

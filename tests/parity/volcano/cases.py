@@ -3,7 +3,7 @@
     scenario ─▶ Job ─▶ Gang ─▶ find, and again if pods are killed ─▶ node of each pod
 
 The one place that knows these formats, described in ../shared/conformance/README.md; their
-meaning is in reference/volcano.md sections 2 and 3. What Volcano assumes is said here:
+meaning is that of Volcano's pkg/scheduler/plugins/network-topology-aware. What Volcano assumes:
 
 * A tier is a level; hard up to tier k is required k, preferred the narrowest; soft is the latter
   alone. A tier above all others is the whole cluster. An unknown tier name is no constraint.

@@ -10,31 +10,32 @@ from pathlib import Path
 import pytest
 
 from benchmarks import conformance
+from tests.parity.tally import recorded, tally
 from tests.parity.volcano.cases import Case, amount, difference, read
-
-FOLDER = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "volcano"
+from tests.parity.volcano.peer import NO_DIALECT, PEER
 
 
 def path_of(name: str, cases: int) -> Path:
-    if not (FOLDER / name).exists():
-        pytest.skip(f"{cases} cases not run: {name} is not at ../shared/conformance/volcano")
-    return FOLDER / name
+    return recorded("volcano", name, cases)
 
 
 def test_every_unit_scenario_binds_what_volcano_binds() -> None:
-    result = conformance.tally_volcano(path_of("scenarios.json.gz", 64))
-    assert (result.unexplained, result.deviations) == ([], {})
-    assert (result.cases, result.equal) == (64, 64)
+    result = tally(PEER, path_of("scenarios.json.gz", 64))
+    assert (result.core.unexplained, result.core.on_purpose) == ([], {})
+    assert (result.cases, result.core.equal) == (64, 64)
+    assert {reason: len(cases) for reason, cases in result.product.out_of_reach.items()} == {
+        NO_DIALECT: 64
+    }
 
 
 def test_every_end_to_end_case_that_proves_something_is_met() -> None:
-    result = conformance.tally_volcano(path_of("e2e_cases.json.gz", 28))
-    assert result.unexplained == []
+    result = tally(PEER, path_of("e2e_cases.json.gz", 28))
+    assert result.core.unexplained == []
     left_out = sorted(
-        name.split()[1].rstrip(":") for names in result.deviations.values() for name in names
+        name.split()[1].rstrip(":") for names in result.core.on_purpose.values() for name in names
     )
     assert left_out == ["1.3", "2.1", "2.2", "7.2"]
-    assert (result.cases, result.equal) == (28, 24)
+    assert (result.cases, result.core.equal) == (28, 24)
 
 
 def test_pods_in_another_domain_are_a_difference() -> None:
@@ -55,7 +56,7 @@ def test_an_unexplained_scenario_is_exit_status_1(
     path = tmp_path / "unseen.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"scenarios": [changed]}).encode()))
     assert conformance.main(["volcano", str(path)]) == 1
-    assert "1 cases, 0 equal, 0 listed deviations, 1 unexplained" in capsys.readouterr().out
+    assert " core: 0 equal, 0 listed deviations, 1 unexplained" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

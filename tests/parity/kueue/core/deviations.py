@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.parity.kueue.answers import count_on_books
 from tests.parity.kueue.cases import BROKE_DOWN, Answer, Case, Json
-from tests.parity.kueue.questions import (
+from tests.parity.kueue.core.answers import count_on_books
+from tests.parity.kueue.core.questions import (
     Question,
     groups_of,
     has_remainder,
@@ -147,21 +147,19 @@ DEVIATIONS = (
     Deviation(
         "pods without a domain",
         "the slice size does not divide the pods, and fewer are asked for than one slice has: "
-        "Kueue reports success and places none; we refuse, or place a smaller last slice "
-        "(kueue.md 0.4 a)",
+        "Kueue reports success and places none; we refuse, or place a smaller last slice",
         _drops_pods,
     ),
     Deviation(
         "balanced placement that loses pods",
         "Kueue's balanced placement takes pods of a wider domain for whole slices, finds no room "
         "for some further down, and reports success without them; we fall back to the ordinary "
-        "search (kueue.md 0.4 b)",
+        "search",
         _balanced_loses_pods,
     ),
     Deviation(
         "balanced placement that panics",
-        "fewer pods than one slice divide by zero in Kueue; we fall back to the ordinary search "
-        "(kueue.md 0.4 c)",
+        "fewer pods than one slice divide by zero in Kueue; we fall back to the ordinary search",
         _balanced_panics,
     ),
     Deviation(
@@ -173,7 +171,7 @@ DEVIATIONS = (
     Deviation(
         "equal entropy",
         "two domains with equally even children: Kueue adds floats in random order, so the first "
-        "of them changes from run to run; ours is the one whose path is lower (kueue.md 0.4 d)",
+        "of them changes from run to run; ours is the one whose path is lower",
         _entropies_tie,
     ),
     Deviation(
@@ -185,4 +183,4 @@ DEVIATIONS = (
 )
 """Beside them, on by default and switched off by `cases.Cluster`: under a lowest level that
 is not the hostname we place on nodes, with their taints, labels and fragmentation; Kueue takes
-such a domain for one node (kueue.md 0.4 h)."""
+such a domain for one node."""

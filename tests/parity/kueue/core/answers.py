@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tests.parity.kueue.cases import Answer, Case, Domains, Json
-from tests.parity.kueue.questions import (
+from tests.parity.kueue.core.questions import (
     UNNAMED,
     Kept,
     Question,
@@ -141,7 +141,7 @@ def _replaced(scenario: Json) -> dict[str, Answer]:
             continue
         stays = question.stays(domains)
         refusal = _refusal_to_replace(question, pod_set, domains, stays)
-        if refusal:
+        if refusal and not question.asked.get("any_loss"):
             return found | {name: refusal}
         kept = {name_of(pod_set): question.on_slots(stays)}
         asked = pod_set | {"count": sum(pods for _, pods in domains)}

@@ -47,7 +47,7 @@ def groups_of(scenario: Json) -> list[list[Json]]:
 
 
 def workers_of(group: list[Json]) -> Json:
-    """The pod set that decides for its group (kueue.md 2.2)."""
+    """The pod set that decides for its group."""
     if len(group) > 1 and group[1]["count"] > group[0]["count"]:
         return group[1]
     return group[0]
@@ -75,12 +75,16 @@ def has_remainder(scenario: Json) -> bool:
 
 
 class Question:
-    """Groups of one scenario as one gang, over the scenario's cluster."""
+    """Groups of one scenario as one gang, over the scenario's cluster.
+
+    `scenario["asked"]` is no part of the format: what `changes` asks otherwise than Kueue would.
+    """
 
     def __init__(self, scenario: Json, cluster: Cluster | None = None) -> None:
         self.scenario = scenario
         self.cluster = cluster or Cluster(scenario)
         self.gates: dict[str, bool] = scenario["featureGates"]
+        self.asked: Json = scenario.get("asked", {})
         self.masks: dict[object, Mask] = {}
         self.is_replacement = bool((scenario.get("workload") or {}).get("unhealthyNodes"))
         self.kept_pods = 0
@@ -88,7 +92,7 @@ class Question:
             unconstrained=Strategy.LEAST_FREE
             if self.gates["TASProfileMixed"]
             else Strategy.BEST_FIT,
-            tries=0,
+            tries=self.asked.get("tries", 0),
         )
 
     def gang(self, groups: list[list[Json]]) -> Gang:
@@ -97,7 +101,6 @@ class Question:
 
     def _member(self, group: list[Json]) -> Group:
         workers = workers_of(group)
-        shape = self._shape(workers)
         members = []
         for pod_set in group[:2]:
             slices: tuple[Slice, ...] = ()
@@ -117,7 +120,7 @@ class Question:
                     name=name_of(pod_set),
                     pods=pods,
                     request=self.cluster.axis.vector({"pods": 1, **pod_set["requests"]}.items()),
-                    shape=shape,
+                    shape=self._shape(pod_set if self.asked.get("leaders_shape") else workers),
                     slices=slices,
                     partial_last_slice=self.is_replacement or self.kept_pods > 0,
                 )
@@ -159,9 +162,18 @@ class Question:
         """Asks for a place for the pods of one group that are not kept."""
         self.kept_pods = sum(pods for _, pods in kept.get(name_of(workers_of(group)), []))
         gang = self.gang([group])
-        return complete(
-            self.cluster.tree, self.cluster.capacity, gang, self.masks, kept, self.options
-        )
+        tree, capacity, masks = self.cluster.tree, self.cluster.capacity, dict(self.masks)
+        preferred = self._constraint(workers_of(group)).preferred
+        slots = [slot for entries in kept.values() for slot, _ in entries]
+        if self.asked.get("beside") and preferred and slots:
+            for level in range(tree.levels.index(preferred), -1, -1):
+                domain_of = tree.domain_of[level]
+                inside = domain_of == np.bincount(domain_of[slots]).argmax()
+                narrowed = {shape: mask & inside for shape, mask in masks.items()}
+                answer = complete(tree, capacity, gang, narrowed, kept, self.options)
+                if isinstance(answer, Placement):
+                    return answer
+        return complete(tree, capacity, gang, masks, kept, self.options)
 
     def assigned(self, pod_set: Json) -> Domains | None:
         """Where the pods of a pod set are; None if that is not recorded."""
@@ -209,7 +221,7 @@ class Question:
         }
 
     def reason(self, group: list[Json], answer: NoFit) -> str:
-        """The sentence Kueue writes for the same numbers (kueue.md 2.9).
+        """The sentence Kueue writes for the same numbers.
 
         Of several layers it counts what is needed from the pods it drops, too.
         """
@@ -251,7 +263,7 @@ class Question:
         return False
 
     def mistake(self, group: list[Json]) -> str:
-        """The sentence Kueue writes for a request that cannot be meant (kueue.md 1.3)."""
+        """The sentence Kueue writes for a request that cannot be meant."""
         workers = workers_of(group)
         levels, level = self.scenario["levels"], self._level_key(workers)
         if level not in levels:

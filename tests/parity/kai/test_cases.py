@@ -11,22 +11,27 @@ import pytest
 
 from benchmarks import conformance
 from tests.parity.kai.cases import LEFT_OUT, Case, difference, read
+from tests.parity.kai.peer import NO_DIALECT, PEER
+from tests.parity.tally import recorded, tally
 
-FILE = Path(__file__).parents[3] / ".." / "shared" / "conformance" / "kai" / "scenarios.json.gz"
+
+def path() -> Path:
+    return recorded("kai", "scenarios.json.gz", 31)
 
 
 def scenarios() -> list[Case]:
-    if not FILE.exists():
-        pytest.skip("31 cases not run: scenarios.json.gz is not at ../shared/conformance/kai")
-    return list(read(FILE))
+    return list(read(path()))
 
 
 def test_every_scenario_but_the_one_left_out_gets_kais_answer() -> None:
     assert len(scenarios()) == 31
-    result = conformance.tally_kai(FILE)
-    assert result.unexplained == []
-    assert result.deviations == {reason: [name] for name, reason in LEFT_OUT.items()}
-    assert result.equal == 31 - len(LEFT_OUT)
+    result = tally(PEER, path())
+    assert result.core.unexplained == []
+    assert result.core.on_purpose == {reason: [name] for name, reason in LEFT_OUT.items()}
+    assert result.core.equal == 31 - len(LEFT_OUT)
+    assert {reason: len(cases) for reason, cases in result.product.out_of_reach.items()} == {
+        NO_DIALECT: 31
+    }
 
 
 def test_a_place_that_is_no_tie_is_a_difference() -> None:
@@ -48,4 +53,4 @@ def test_an_unexplained_scenario_is_exit_status_1(
     path = tmp_path / "unseen.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"tables": {"t": [changed]}}).encode()))
     assert conformance.main(["kai", str(path)]) == 1
-    assert "1 cases, 0 equal, 0 listed deviations, 1 unexplained" in capsys.readouterr().out
+    assert " core: 0 equal, 0 listed deviations, 1 unexplained" in capsys.readouterr().out

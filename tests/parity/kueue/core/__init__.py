@@ -1,0 +1,1 @@
+"""Kueue's scenarios asked of the placement core: questions, answers, deviations."""

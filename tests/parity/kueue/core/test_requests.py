@@ -1,0 +1,58 @@
+"""What the core makes of requests that Kueue cuts short or refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.parity.kueue.cases import read
+from tests.parity.kueue.core.deviations import DEVIATIONS
+from tests.parity.kueue.core.questions import Question, groups_of, has_remainder, workers_of
+from tests.parity.tally import recorded
+from topology import InvalidRequest, NoFit, PodSet
+
+
+def test_every_deviation_has_its_own_name_and_a_reason() -> None:
+    assert len({one.name for one in DEVIATIONS}) == len(DEVIATIONS)
+    assert all(len(one.reason) > 40 for one in DEVIATIONS)
+
+
+@pytest.mark.slow
+def test_what_kueue_would_cut_short_is_refused_when_asked_in_full() -> None:
+    asked = 0
+    for case in read(recorded("kueue", "random_assign.sample.jsonl.gz", 3000)):
+        if not has_remainder(case.scenario):
+            continue
+        question = Question(case.scenario)
+        for group in groups_of(case.scenario):
+            for member in question.gang([group]).pod_sets():
+                count = workers_of(group)["count"]
+                if member.slices and count % member.slices[0].pods:
+                    asked += 1
+                    with pytest.raises(InvalidRequest, match="do not divide into slices"):
+                        PodSet("w", count, member.request, slices=member.slices)
+    assert asked > 100
+
+
+@pytest.mark.slow
+def test_where_kueue_refuses_since_a_second_node_is_gone_both_are_replaced() -> None:
+    replaced = refused = 0
+    for case in read(recorded("kueue", "random_replace_elastic.sample.jsonl.gz", 800)):
+        for name, answer in case.expected.items():
+            if not isinstance(answer, str) or not answer.startswith("Cannot replace"):
+                continue
+            [pod_set] = [one for one in case.scenario["podSets"] if one["name"] == name]
+            question = Question(case.scenario)
+            domains = question.assigned(pod_set)
+            assert domains is not None
+            kept = {name: question.on_slots(question.stays(domains))}
+            found = question.complete([pod_set | {"count": sum(n for _, n in domains)}], kept)
+            if isinstance(found, NoFit):
+                refused += 1
+                continue
+            replaced += 1
+            [placed] = found.pod_sets
+            here = dict(placed.slots)
+            assert all(here[slot] >= pods for slot, pods in kept[name])
+            assert all(question.cluster.capacity.is_open[slot] for slot in here)
+            assert placed.pods == sum(pods for _, pods in domains)
+    assert (replaced > 0, replaced + refused) == (True, 30)
