@@ -101,6 +101,8 @@ class EngineOptions(BaseModel):
     # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
     preferred_affinity: bool = True  # preferred node affinity decides before capacity does
+    balanced_placement: bool = False  # a preferred level's pods evenly over the domains they need;
+    # ^ off as Kueue's gate TASBalancedPlacement is: domains that are filled leave others whole
 
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.

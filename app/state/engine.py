@@ -77,6 +77,7 @@ class Engine:
             self.books,
             self.eligibility,
             honours_preferred=self.settings.preferred_affinity,
+            is_balanced=self.settings.balanced_placement,
             on_fault=on_fault,
         )
         self.voice = Voice(self.settings)

@@ -44,6 +44,7 @@ class Planner:
     books: Books
     eligibility: Eligibility
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
+    is_balanced: bool = False  # pods with a preferred level are spread evenly
     is_ready: bool = False  # false until every list is in: no plan from half a picture
     refusals: Refusals = field(default_factory=Refusals)
     on_fault: OnFault = reraise
@@ -174,7 +175,9 @@ class Planner:
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
-        question = Question.of(gang, pod_sets, self._closed_to(gang), offer)
+        question = Question.of(
+            gang, pod_sets, self._closed_to(gang), offer, is_balanced=self.is_balanced
+        )
         signature = question.signature
         if offer is None and who is None:
             gang.asked = signature

@@ -73,6 +73,8 @@ class Question:
     closed: frozenset[str] = frozenset()
     """Nodes that are kept for other gangs."""
     offer: Offer | None = None
+    is_balanced: bool = False
+    """Pods with a preferred level are spread evenly over the domains they need."""
 
     @classmethod
     def of(
@@ -81,9 +83,11 @@ class Question:
         pod_sets: tuple[PodSetMembers, ...],
         closed: frozenset[str],
         offer: Offer | None,
+        *,
+        is_balanced: bool = False,
     ) -> Question:
         """The question of where these members go."""
-        return cls(gang, pod_sets, units_of(pod_sets), closed, offer)
+        return cls(gang, pod_sets, units_of(pod_sets), closed, offer, is_balanced)
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -260,19 +264,31 @@ class _Tree:
     def _pod_set(self, index: int, leader: int | None) -> PodSet:
         """One pod set. Where it has slices, the settled members count too: they fill slices."""
         pod_set = self.question.pod_sets[index]
-        kept = sum(pods for _, pods in self.kept.get(str(index), ()))
+        pods = len(pod_set.unplanned) + sum(pods for _, pods in self.kept.get(str(index), ()))
         return PodSet(
             name=str(index),
-            pods=len(pod_set.unplanned) + kept,
+            pods=pods,
             request=self._vector(pod_set),
             shape=str(index),
-            constraint=pod_set.constraint,
+            constraint=self._constraint(pod_set, pods),
             slices=pod_set.slices,
             leader=None if leader is None else self._leader(leader),
             # Of a gang that runs, members may have ended: its last slice is what is left. Of one
             # narrowed to several domains it is not known which slices those were.
             partial_last_slice=self.question.gang.has_started or pod_set.is_split,
         )
+
+    def _constraint(self, pod_set: PodSetMembers, pods: int) -> Constraint:
+        """The pod set's own, balanced where that is set and means something.
+
+        It does beside a preferred level alone, and not for pods that leave a smaller last slice.
+        Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go, TASBalancedPlacement.
+        """
+        levels = pod_set.constraint
+        is_whole = not pod_set.slices or pods % pod_set.slices[0].pods == 0
+        if self.question.is_balanced and levels.preferred and not levels.required and is_whole:
+            return replace(levels, balanced=True)
+        return levels
 
     def _leader(self, index: int) -> Leader:
         return Leader(str(index), self._vector(self.question.pod_sets[index]), shape=str(index))

@@ -12,6 +12,12 @@ from tests.parity.kueue.product.outcome import outcome
 from tests.parity.tally import Equal, Judgement, OnPurpose, OutOfReach, Peer, Unexplained
 from topology import TopologyError
 
+SETTINGS = {
+    "preferred_affinity": "TASRespectNodeAffinityPreferred",
+    "balanced_placement": "TASBalancedPlacement",
+}
+"""Setting -> the gate of Kueue's that it stands for."""
+
 CUT_SHORT = "asks for the pods Kueue places of a size that does not divide, not for all"
 
 
@@ -32,7 +38,7 @@ def core(case: Case) -> Judgement:
 def product(case: Case) -> Judgement:
     """What becomes of the product's answer: where it is the core's, what becomes of that."""
     gates = case.scenario["featureGates"]
-    settings = {"preferred_affinity": gates["TASRespectNodeAffinityPreferred"]}
+    settings = {setting: gates[gate] for setting, gate in SETTINGS.items()}
     try:
         found = outcome(case.scenario, settings)
     except NotReachable as error:

@@ -189,12 +189,6 @@ CHANGES = (
         _with_gates(TASProfileMixed=True),
     ),
     Change(
-        "TASBalancedPlacement on",
-        "no setting: pods with a preferred level are never spread evenly",
-        lambda scenario: bool(scenario["featureGates"]["TASBalancedPlacement"]),
-        _with_gates(TASBalancedPlacement=False),
-    ),
-    Change(
         "order of the pod sets",
         "the pod sets that ask for the scarcest resources come first, whatever their order in the "
         "workload: pods of a group have none",
