@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from tests.parity.kueue.cases import Case, Json, read_line
 
-NODES = [
-    {
-        "name": name,
-        "labels": {"l/k": rack, "kubernetes.io/hostname": name},
-        "allocatable": {"cpu": "4", "pods": "110"},
-        "ready": True,
-    }
-    for name, rack in (("n1", "k0"), ("n2", "k0"), ("n3", "k1"))
-]
+
+def nodes(**racks: Mapping[str, int]) -> list[Json]:
+    """Nodes by rack, each with so many cpu; all in one block."""
+    return [
+        {
+            "name": name,
+            "labels": {"l/b": "b0", "l/k": rack, "kubernetes.io/hostname": name},
+            "allocatable": {"cpu": str(cpu), "pods": "110"},
+            "ready": True,
+        }
+        for rack, cpus in racks.items()
+        for name, cpu in cpus.items()
+    ]
 
 
 def line(request: Json | None, count: int, kueue: object, **gates: bool) -> str:
@@ -35,7 +40,7 @@ def scenario(request: Json | None, count: int, **gates: bool) -> Json:
             **gates,
         },
         "levels": ["l/k", "kubernetes.io/hostname"],
-        "nodes": NODES,
+        "nodes": nodes(k0={"n1": 4, "n2": 4}, k1={"n3": 4}),
         "aggregatedDomainUsage": {},
         "podSets": [
             {"name": "p", "topologyRequest": request, "requests": {"cpu": 1000}, "count": count}

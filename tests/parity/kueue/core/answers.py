@@ -82,7 +82,7 @@ def _resized(scenario: Json) -> dict[str, Answer]:
         found |= answer
         if any(isinstance(one, str) for one in answer.values()):
             break
-        count_on_books(question, group, _slots(question, answer), minus=kept or {})
+        count_on_books(question, group, slots_of(question, answer), minus=kept or {})
     return found
 
 
@@ -105,7 +105,8 @@ def _previous(question: Question, group: list[Json]) -> Kept | None:
     return kept
 
 
-def _slots(question: Question, answer: Mapping[str, Answer]) -> Kept:
+def slots_of(question: Question, answer: Mapping[str, Answer]) -> Kept:
+    """The pods of an answer by slot; none of a pod set that has a reason."""
     return {
         name or UNNAMED: question.on_slots(domains)
         for name, domains in answer.items()
@@ -151,7 +152,7 @@ def _replaced(scenario: Json) -> dict[str, Answer]:
         found |= answer
         if isinstance(answer[name], str):
             return found
-        count_on_books(question, [pod_set], _slots(question, answer), minus=kept)
+        count_on_books(question, [pod_set], slots_of(question, answer), minus=kept)
     return found
 
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.parity.kueue.cases import read
-from tests.parity.kueue.core.deviations import DEVIATIONS
 from tests.parity.kueue.core.questions import Question, groups_of, has_remainder, workers_of
 from tests.parity.tally import recorded
 from topology import InvalidRequest, NoFit, PodSet
-
-
-def test_every_deviation_has_its_own_name_and_a_reason() -> None:
-    assert len({one.name for one in DEVIATIONS}) == len(DEVIATIONS)
-    assert all(len(one.reason) > 40 for one in DEVIATIONS)
 
 
 @pytest.mark.slow
