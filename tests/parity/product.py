@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from app import dialects
+from app.dialects.registry import DIALECTS
 from app.kube.core.objects import PodRecord
-from app.kube.watch import reflector
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.filter_result import Passed, Pinned, Rejected
@@ -24,15 +23,7 @@ from app.state.settings import EngineSettings
 
 Object = dict[str, Any]
 
-RESOURCES = {
-    resource.kind: resource
-    for resource in (
-        reflector.nodes(),
-        reflector.topologies(),
-        reflector.jobs(dialects.is_kept),
-        reflector.pods(dialects.is_kept),
-    )
-}
+RESOURCES = {resource.kind: resource for resource in DIALECTS.resources()}
 NOW = 1_000.0  # seconds; nothing here depends on when it is
 
 

@@ -195,7 +195,7 @@ PLANTED = (
         "app.state.plan.planner.Planner.plan",
         Change(
             "statement",
-            'return NoPlan(SearchFailed(type(error).__name__))',
+            "return NoPlan(SearchFailed(type(error).__name__))",
             becomes="raise",
         ),
         "an error in the search for one gang stops the work on all gangs",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.main import Corral
+from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.settings import Address, Settings
@@ -37,7 +37,7 @@ async def installed(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
             admission_cert=certificate,
             admission_key=key,
         )
-        async with Corral(settings) as corral, client_of(sandbox) as client:
+        async with started(settings) as corral, client_of(sandbox) as client:
             for each in configurations(corral.admission_url):
                 path = collection(each["kind"], None, each["apiVersion"])
                 assert (await client.create(path, each)).status == 201

@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.kube.core.objects import TopologyRecord
 from app.main import engine_settings
 from app.settings import Settings
 from tests.app.state.world import World, members
-from tests.records import node
+from tests.records import node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL
 
 SIXTEEN = tuple(f"example.com/level-{number}" for number in range(LEVELS_MAX))
@@ -38,7 +37,7 @@ def nodes_of(levels):
 def test_a_gang_is_placed_in_a_topology_of_sixteen_levels(levels, narrowest, is_object):
     above = tuple(level for level in levels if level != NODE_LEVEL)
     if is_object:
-        world = World(nodes_of(above), topologies=[TopologyRecord("deep", levels, "1")], levels=())
+        world = World(nodes_of(above), topologies=[topology("deep", *levels)], levels=())
     else:
         world = World(nodes_of(above), levels=engine_settings(Settings(levels=levels)).levels)
     assert world.engine.topologies.problem == ""
@@ -49,6 +48,6 @@ def test_a_gang_is_placed_in_a_topology_of_sixteen_levels(levels, narrowest, is_
 
 def test_seventeen_levels_are_told_and_not_used():
     levels = (*SIXTEEN, "example.com/level-16")
-    world = World(topologies=[TopologyRecord("deep", levels, "1")], levels=())
+    world = World(topologies=[topology("deep", *levels)], levels=())
     assert "17 given" in world.engine.topologies.problem
     assert "deep" not in world.engine.books.topologies

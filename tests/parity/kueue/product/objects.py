@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.dialects import kueue, pod_groups
+from app.dialects.kueue import annotations as kueue
+from app.dialects.kueue import pod_groups
 from tests.parity.kueue.cases import Domains, Json
 from tests.parity.kueue.core.questions import Question, groups_of, layers_of
 from tests.parity.kueue.product.cluster import Cluster, container, topology
