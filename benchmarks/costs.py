@@ -67,6 +67,6 @@ def corral_counts(url: str) -> Counter[str]:
     """Corral's own counters by name and label, or nothing without a Corral."""
     if not url:
         return Counter()
-    text = httpx.get(f"{url}/metrics", timeout=10, trust_env=False).text
+    text = httpx.get(f"{url}/metrics", timeout=60, trust_env=False).text
     samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return Counter({name: int(float(value)) for name, value in samples})

@@ -1,6 +1,6 @@
 """Gangs through a real kube-scheduler with Corral, beside the stock one that ignores gangs.
 
-    python -m benchmarks.scheduler [--json] [--workloads W1,W2,W3,W4] [--runs 1] [--set NAME=VALUE]
+    python -m benchmarks.scheduler [--json] [--workloads W1,W2 …] [--runs 1] [--set NAME=VALUE]
 
 Every case has a fresh etcd, kube-apiserver and kube-scheduler (tests/controlplane builds them).
 Nodes have 64 cpu, 512Gi, 110 pods and 8 GPUs; 16 nodes to a rack, 16 racks to a block.
@@ -12,11 +12,15 @@ pods/s is bound pods over first POST → last bind seen on the watch, so creatio
 same cores. Members are pods of a Kueue pod group. Gated: they come with our gate, as the webhook
 would have added it. Gateless: whoever comes before its gang is complete is rejected once and woken.
 Baseline: the stock scheduler with its default sampling, same pods without gates.
+
+W5 to W7 are one gang that takes longer to pass kube-scheduler than a /bind is held. What Corral's
+work for one of its pods costs is set beside as many pods in gangs of 64.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import statistics
 import tempfile
@@ -42,7 +46,7 @@ NODES_PER_RACK, RACKS_PER_BLOCK = 16, 16
 CLIENT = {"qps": 2000, "burst": 4000}  # of kube-scheduler: far above what it reaches here
 SETTLE_SECONDS = 30.0  # for the first, ordinary pod to be bound
 
-Mode = Literal["gated", "gateless", "stock", "stock at 100 %"]
+Mode = Literal["gated", "gateless", "stock", "stock at 100 %", "in gangs of 64"]
 Settings = dict[str, object]
 
 Key = tuple[str, str]  # name, unit
@@ -54,6 +58,11 @@ RATE = ("bound per second", "pods/s")
 SPREAD, WIDEST = ("gang spread, median", "s"), ("gang spread, largest", "s")
 WHOLE = ("gangs whole in one rack", "gangs")
 CREATED = ("created per second", "pods/s")
+FILTERED = ("/filter answers", "per pod")
+CORRAL_CPU = ("CPU of corral", "ms per pod")
+UNBOUND = ("pods left unbound", "pods")
+OF_GANGS = (FILTERED, CORRAL_CPU)  # which the stock scheduler has no figures of
+SMALL = 64  # pods of a gang that is no large one
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,15 @@ WORKLOADS = {
     "W3": Workload(5000, 250, 8, 2, in_one_rack=True, seconds=120),
     # 64 pods with 2 GPUs are the 128 GPUs of one rack.
     "W4": Workload(1000, 31, 64, 2, in_one_rack=True, seconds=90),
+    "W5": Workload(1000, 1, 4000, 2, in_one_rack=False, seconds=180),
+    "W6": Workload(1250, 1, 10_000, 1, in_one_rack=False, seconds=300),
+    "W7": Workload(5000, 1, 1000, 2, in_one_rack=False, seconds=180),
+}
+MODES: dict[str, tuple[Mode, ...]] = {
+    "W2": ("stock", "gated", "gateless", "stock at 100 %"),
+    "W5": ("stock", "gated", "in gangs of 64"),
+    "W6": ("stock", "gated", "in gangs of 64"),
+    "W7": ("stock", "gateless"),
 }
 
 # DESIGN.md section 9.
@@ -101,6 +119,11 @@ TARGETS = {
     ("W4 gated", WIDEST): "<= 0.2 s",
     **{(f"{name} gated", WHOLE): str(WORKLOADS[name].gangs) for name in ("W2", "W3", "W4")},
     ("W2 gateless", WHOLE): str(WORKLOADS["W2"].gangs),
+    ("W5 gated", ALL_BOUND): "<= 15 s",
+    ("W6 gated", ALL_BOUND): "<= 60 s",
+    **{(f"{name} gated", FILTERED): "<= 2.5" for name in ("W5", "W6")},
+    **{(f"{name} gated", CORRAL_CPU): "<= 1.5x" for name in ("W5", "W6")},
+    **{(case, UNBOUND): "0" for case in ("W5 gated", "W6 gated", "W7 gateless")},
 }
 GATELESS_TARGET = ">= 0.4x"
 
@@ -110,10 +133,12 @@ GATELESS_TARGET = ">= 0.4x"
 
 def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Figures:
     """One workload on a fresh control plane. `settings`: Corral's own, beside the levels."""
+    if mode == "in gangs of 64":
+        workload = dataclasses.replace(workload, gangs=workload.pods // SMALL, pods_per_gang=SMALL)
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(Path(folder)))
         create(plane, NODES, (_json(one) for one in nodes(workload.nodes)))
-        has_corral = mode in ("gated", "gateless")
+        has_corral = not mode.startswith("stock")
         extender = _corral(plane, stack, settings or {}) if has_corral else ""
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
         percentage = 100 if mode == "stock at 100 %" else 0
@@ -130,7 +155,8 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         binds.start()
         _settle(plane, binds)
         costs, counts = Costs.now(plane), corral_counts(extender)
-        began, created = create(plane, PODS, workload.pod_bodies(is_gated=mode == "gated"))
+        is_gated = mode in ("gated", "in gangs of 64")
+        began, created = create(plane, PODS, workload.pod_bodies(is_gated=is_gated))
         binds.wait(workload.pods, workload.seconds)
         counts = corral_counts(extender) - counts
         return {
@@ -207,7 +233,7 @@ def _times(workload: Workload, binds: Binds, began: float, created: float) -> Fi
         ALL_BOUND: last - created,
         RATE: len(at) / (last - began),
         CREATED: workload.pods / (created - began),
-        ("pods left unbound", "pods"): float(workload.pods - len(at)),
+        UNBOUND: float(workload.pods - len(at)),
         ("gangs bound in part", "gangs"): float(len(members) - len(whole)),
     }
     if spreads:
@@ -223,6 +249,8 @@ def _spent(workload: Workload, before: Costs, after: Costs, counts: Counter[str]
         if name in after.cpu:
             figures[f"CPU of {name}", "s"] = after.cpu[name] - before.cpu[name]
             figures[f"peak RSS of {name}", "MiB"] = after.peak_mib[name]
+    if "corral" in after.cpu:
+        figures[CORRAL_CPU] = 1000 * figures["CPU of corral", "s"] / workload.pods
     written = after.writes - before.writes
     for said, count in (
         ("patches of pods", written["PATCH pods"]),
@@ -230,14 +258,14 @@ def _spent(workload: Workload, before: Costs, after: Costs, counts: Counter[str]
         ("status and events", written.total() - sum(written[each] for each in _OF_PODS)),
     ):
         figures[said, "per pod"] = count / workload.pods
-    for said, name in (
-        ("/filter answers", "corral_filter_answers_total"),
-        ("rejected in /filter", 'corral_filter_answers_total{answer="rejected"}'),
-        ("woken", "corral_wakes_total"),
+    for key, name in (
+        (FILTERED, "corral_filter_answers_total"),
+        (("rejected in /filter", "per pod"), 'corral_filter_answers_total{answer="rejected"}'),
+        (("woken", "per pod"), "corral_wakes_total"),
     ):
         if counts:
-            found = sum(value for key, value in counts.items() if key.startswith(name))
-            figures[said, "per pod"] = found / workload.pods
+            found = sum(value for label, value in counts.items() if label.startswith(name))
+            figures[key] = found / workload.pods
     return figures
 
 
@@ -276,18 +304,18 @@ def _row(case: str, key: Key, value: float, baseline: float | None, target: str 
 def measure(name: str, runs: int, settings: Settings) -> Iterator[Row]:
     """All rows of one workload; its cases take turns."""
     workload = WORKLOADS[name]
-    modes: list[Mode] = ["stock", "gated"]
-    if name == "W2":
-        modes += ["gateless", "stock at 100 %"]
+    modes = MODES.get(name, ("stock", "gated"))
     found: dict[Mode, list[Figures]] = {mode: [] for mode in modes}
     for _ in range(runs):
         for mode in modes:
             found[mode].append(run(workload, mode, settings))
     for key, value in creation_limit(workload).items():
         yield _row(name, key, value, None)
-    yield from rows_of(f"{name} gated", found["gated"], found["stock"])
+    small = [{key: run[key] for key in OF_GANGS} for run in found.get("in gangs of 64", ())]
+    for mode in ("gated", "gateless"):
+        if mode in modes:
+            yield from rows_of(f"{name} {mode}", found[mode], [*found["stock"], *small])
     if name == "W2":
-        yield from rows_of(f"{name} gateless", found["gateless"], found["stock"])
         value, baseline = (
             statistics.median(run[RATE] for run in found[mode])
             for mode in ("gateless", "stock at 100 %")

@@ -96,13 +96,14 @@ class Gang:
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     sentence: str = ""  # what waiting members are told
     sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
-    started_with: str = ""  # pods per pod set when it started, as its pods remember it
+    started_with: str | None = None  # pods per pod set when it started, as its pods remember it
     told: str = ""  # the last problem reported to the owner, "" when there is none
     told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
     told_pods: set[str] = field(default_factory=set)  # single pods that were reported
     complete_at: float = 0.0  # when it last became complete
     reviewed_at: float = -math.inf  # when its members were last sorted out
     moved_at: float = 0.0  # when the plan was made or last made progress
+    again_at: float = 0.0  # when a member last came to /bind that had arrived before
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
     given_up_at: float = -math.inf  # when it was last sent for eviction
     woken_at: float = 0.0  # when its rejected members were last woken

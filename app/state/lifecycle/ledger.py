@@ -206,7 +206,8 @@ class Ledger:
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.unreviewed.pop(gang.key, None)
-        gang.reviewed_at = now
+        if self.planner.is_ready:  # when that begins every gang is sorted out once more
+            gang.reviewed_at = now
         gang.asked = None
         gang.membership = membership_status(
             gang.members.values(), lambda said, ended: self._spec(gang.key, said, ended)

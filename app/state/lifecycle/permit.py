@@ -11,9 +11,13 @@ it comes again. A pod refused at /bind waits in kube-scheduler's back-off for er
 update of the pod cuts short, so it is not requeued: it comes by itself, after 10 s at most.
 
 Given up is a plan that makes no progress: for `hold_seconds` no member arrived, or was asked for
-in /filter, for the first time. Until a member has arrived, a missed requeue or patch would keep it
-away: both are sent again.
-Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`.
+in /filter, for the first time. It takes less where members that were refused came again and one
+that is behind no gate was never asked for: kube-scheduler tries those that wait longest first, so
+it has found no node for that one, for want of a volume say.
+
+Until a member has arrived, a missed requeue or patch would keep it away: both are sent again.
+Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`, and
+pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
 PUSH_SECONDS = 1.0  # between two looks for gates that are still there
+OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
 IN_VAIN = 3  # losses that a hold in vain counts for
 UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
 
@@ -54,15 +59,17 @@ class Permit:
             return
         gang.at_bind.pop(uid, None)  # its older request is answered already
         gang.at_bind[uid] = now
-        if uid not in gang.arrived:  # arriving again is no progress
+        if uid not in gang.arrived:
             gang.arrived.add(uid)
             gang.moved_at = now
+        else:  # which is no progress
+            gang.again_at = now
         if gang.has_started or gang.has_arrived:
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
         """Bind all that are held at /bind; the gang has started from here on."""
-        if not gang.has_started or not gang.started_with:
+        if not gang.has_started or gang.started_with is None:
             gang.started_with = started_with(gang)
         for uid in gang.at_bind:
             self._bind(gang, uid)
@@ -124,7 +131,7 @@ class Permit:
             if gang.has_started and gang.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
-            if not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds:
+            if not gang.has_started and self._is_in_vain(gang, now):
                 self._lose_in_vain(gang, now)
             else:
                 self._push(gang, now)
@@ -137,17 +144,25 @@ class Permit:
             del gang.at_bind[uid]
             self.voice.out.append(RejectBind(uid, messages.still_arriving(gang.key)))
 
+    def _is_in_vain(self, gang: Gang, now: float) -> bool:
+        """Whether kube-scheduler will not bring every member of a plan, as far as can be told."""
+        if now >= gang.moved_at + self.settings.hold_seconds:
+            return True
+        is_overtaken = (
+            gang.again_at > gang.moved_at
+            and now >= gang.moved_at + OVERTAKEN_SECONDS
+            and now >= gang.pushed_at + PUSH_SECONDS
+        )
+        # One that we rejected waits for our requeue.
+        return is_overtaken and bool(_unheard(gang) - gang.rejected.keys())
+
     def _lose_in_vain(self, gang: Gang, now: float) -> None:
         """Others did without these nodes for long: hold none again until there is some hope.
 
         A member that kube-scheduler has not asked for may be one that its own filters turn away,
         such as for a volume. Those we have turned away ourselves are called.
         """
-        unheard = {
-            uid
-            for uid in gang.plan.keys() & gang.members.keys()
-            if uid not in gang.answered and not gang.members[uid].pod.gates
-        }
+        unheard = _unheard(gang)
         why = "kube-scheduler did not bring every member in time"
         self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
         if unheard:
@@ -176,3 +191,9 @@ def started_with(gang: Gang) -> str:
     known = next((each.started_with for each in status.bound if each.started_with), ())
     pods = dict(known) or Counter(each.pod_set for each in (*status.bound, *status.joining))
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
+
+
+def _unheard(gang: Gang) -> set[str]:
+    """Planned members that kube-scheduler may ask for and has not."""
+    waiting = gang.plan.keys() & gang.members.keys() - gang.answered
+    return {uid for uid in waiting if not gang.members[uid].pod.gates}

@@ -7,10 +7,11 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from app.dialects.corral import GATE
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Phase
-from tests.app.state.world import World, four_racks, members, racks
+from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import RACK, group, pod
 
 
@@ -148,6 +149,41 @@ def test_each_first_arrival_keeps_the_plan_and_arriving_again_does_not():
     world.tick(3.0)
     assert world.held == {}
     assert world.refused == ["uid-g0", "uid-g1", "uid-g0", "uid-g0"]
+
+
+def test_a_member_never_asked_for_while_others_came_again_is_found_out_early():
+    world = World(four_racks(), hold_seconds=60.0, gang_bind_seconds=20.0)
+    world.put(*members("g", 2))
+    nodes = dict(world.held)
+    world.filter(world.pods["uid-g0"])
+    arrive(world, "uid-g0", nodes)
+    world.tick(21.0)
+    assert world.held == nodes  # perhaps kube-scheduler takes its time
+    world.filter(world.pods["uid-g0"])
+    arrive(world, "uid-g0", nodes)
+    world.tick(2.0)
+    assert world.held == {}
+    assert world.refused == ["uid-g0", "uid-g0"]
+    assert world.gang().unheard == {"uid-g1"}
+
+
+@pytest.mark.parametrize("why", ["asked", "gated", "rejected"])
+def test_a_member_that_kube_scheduler_did_not_turn_away_itself_is_waited_for(why):
+    gates = (GATE,) if why == "gated" else ()
+    first, second = members("g", 2)
+    second = msgspec.structs.replace(second, gates=gates)
+    world = World(four_racks(), [first], hold_seconds=60.0, gang_bind_seconds=5.0)
+    if why == "rejected":
+        world.engine.filter(second, Names(["n00"]), world.now)  # before the watch shows it
+    world.put(second)
+    nodes = dict(world.held)
+    if why == "asked":
+        world.filter(second)
+    for _ in range(6):
+        world.filter(first)
+        arrive(world, first.uid, nodes)
+        world.tick(7.0)
+    assert world.held == nodes
 
 
 def test_arrivals_are_forgotten_with_the_plan_they_were_for():
