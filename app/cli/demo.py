@@ -114,7 +114,7 @@ async def _stage(
             started(settings) as corral,
         ):
             async with asyncio.timeout(READY_SECONDS):
-                while corral.unready():  # noqa: ASYNC110  # readiness is asked, as by a probe
+                while corral.unready():  # noqa: ASYNC110  # readiness is polled, as by a probe
                     await asyncio.sleep(POLL_SECONDS)
             await sandbox.schedule_with(
                 ExtenderConfig(
@@ -134,7 +134,7 @@ async def _stage(
 
 
 def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> str:
-    """Fill the sandbox; what came in, in words."""
+    """Fill the sandbox; a sentence about what was loaded."""
     from app.sandbox import ClusterPlan, LoadOptions, synthetic_snapshot
     from app.sandbox.cluster.snapshot import read
 
@@ -152,7 +152,7 @@ def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What became of a showpiece: its domains in words and its nodes, or why it waits."""
+    """The result for a showpiece: its domains in words and its nodes, or why it waits."""
 
     piece: Showpiece
     domains: str = "-"
@@ -193,7 +193,7 @@ def _seen(
     path_of: Mapping[str, tuple[str, ...]],
     seconds: float,
 ) -> Shown | None:
-    """The piece's end, once it has one: every pod bound, or a verdict of Corral."""
+    """The result for a piece, if there is one: every pod bound, or a verdict of Corral."""
     nodes = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
     if len(nodes) == piece.pods:
         domains = _domains({path_of[node] for node in nodes})

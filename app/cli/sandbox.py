@@ -29,7 +29,7 @@ def sandbox(
         Path | None, typer.Option(metavar="FILE", help="Write a kubeconfig there")
     ] = None,
     extender: Annotated[
-        str, typer.Option(metavar="URL", help="Let the scheduler ask this extender")
+        str, typer.Option(metavar="URL", help="The scheduler calls this extender")
     ] = "",
     scheduler_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration instead")

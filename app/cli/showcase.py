@@ -10,14 +10,14 @@ BLOCK = "cloud.provider.com/topology-block"
 RACK = "cloud.provider.com/topology-rack"
 KUEUE = "kueue.x-k8s.io/"
 GPU = "nvidia.com/gpu"
-NODES_PER_RACK, RACKS_PER_BLOCK = 16, 8  # for recorded clusters that tell no topology
+NODES_PER_RACK, RACKS_PER_BLOCK = 16, 8  # for recorded clusters without topology labels
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Showpiece:
-    """One gang: what it asks for, in Kueue's words for topology."""
+    """One gang: its pods and its topology request, in Kueue's annotations."""
 
     name: str
     pods: int
@@ -103,14 +103,14 @@ SHOWPIECES: Sequence[Showpiece] = (
     Showpiece("sweep", 100, 0, 1, "unconstrained"),
     Showpiece("too-big", 200, 8, 16, "required", RACK),
 )
-"""Twelve that fit, and one that no rack could ever take: what it is told is part of the show."""
+"""Twelve that fit, and one that is larger than any rack: the demo shows its message too."""
 
 PLANNED = Showpiece("planned", 4, 1, 1, "required", RACK)
-"""A gang of a scheduler nobody runs: it keeps its plan, so /filter can be tried on it."""
+"""A gang whose scheduler does not run: it is planned but never bound, so /filter can be tried."""
 
 
 def with_levels(snapshot: Object) -> Mapping[str, tuple[str, str]] | None:
-    """Racks and blocks by name order, for a recorded cluster that tells no topology; else None."""
+    """Racks and blocks by name order, for a recorded cluster without topology labels; else None."""
     nodes: Iterable[Object] = snapshot["nodes"]
     if any(RACK in (node["metadata"].get("labels") or {}) for node in nodes):
         return None

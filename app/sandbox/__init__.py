@@ -1,10 +1,14 @@
-"""A cluster in one process: an in-memory Kubernetes API over real HTTP, and a scheduler loop.
+"""A cluster in one process: a Kubernetes API server in memory, a scheduler and a few controllers.
 
-Read in this order: `store.py` (versions and the log), `registry.py` (the API server's rules),
-`api.py` (the wire), then `scheduler.py` (one pod at a time) with `queue.py` and `extender.py`.
+    apiserver/   objects, rules, admission, HTTP      ◀── Corral, kubectl and tests, over HTTP
+    scheduler/   kube-scheduler as an extender sees it ──▶ Corral's extender port, over HTTP
+    cluster/     both put together, with jobs, kubelets and nodes
 
-It is the other side of the wire: it imports nothing of Corral, and Corral meets it through HTTP
-only. Its behaviour follows kube-apiserver and kube-scheduler 1.36.
+It stands for everything on the other side of the wire: it imports nothing of Corral, and Corral
+meets it over HTTP only. It follows kube-apiserver and kube-scheduler 1.36; each module says what it
+leaves out. Tests play the same scenarios on the sandbox and on a real control plane.
+
+Read in this order: `apiserver`, `scheduler`, `cluster`.
 """
 
 from app.sandbox.cluster.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""The part of the Job controller that gang workloads lean on.
+"""The part of the Job controller that gang workloads need.
 
 It creates a job's pods, replaces failed ones and counts. No back-off limit, no pod failure
 policy, no ttl: a job here ends when enough pods have succeeded. Pods pass the admission webhooks.
@@ -31,7 +31,7 @@ class JobController:
         self._registry = registry
         self._writer = writer
         self._pods_of: dict[str, dict[Key, Object]] = {}  # job uid -> its pods
-        self._creating: dict[str, list[Object]] = {}  # job uid -> pods that webhooks look at
+        self._creating: dict[str, list[Object]] = {}  # job uid -> pods that wait for webhooks
         self._due: list[Key] = []
         self._is_working = False
 
@@ -69,7 +69,7 @@ class JobController:
             self._reconcile_soon((change.key[0], owner["name"]))
 
     def _reconcile_soon(self, key: Key) -> None:
-        """Work the jobs off one after another: reconciling writes, which calls us again."""
+        """Reconcile jobs one after another: reconciling writes, which calls this again."""
         if key not in self._due:
             self._due.append(key)
         if self._is_working:
@@ -154,14 +154,14 @@ class JobController:
         self._writer.create_soon(POD, job["metadata"]["namespace"], body, done)
 
     def _created(self, job: Key, uid: str, body: Object, stored: Stored | None) -> None:
-        """Count the pod at once: the store tells of it only after the change that led to it."""
+        """Count the pod at once: the store's own event comes only after the change under way."""
         self._creating[uid].remove(body)
         if stored is None:
             return  # refused; tried again when the job or one of its pods changes
         pod = stored.body
         owner = self._registry.store.get(JOB, job)
         if owner is None or owner.body["metadata"]["uid"] != uid:
-            self._delete(key_of(pod))  # the job went while a webhook thought
+            self._delete(key_of(pod))  # the job was deleted while a webhook was called
             return
         self._pods_of.setdefault(uid, {})[key_of(pod)] = pod
         self._reconcile_soon(job)

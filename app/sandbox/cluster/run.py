@@ -1,4 +1,4 @@
-"""What `corral sandbox` runs: one cluster with a scheduler, until it is told to stop."""
+"""What `corral sandbox` runs: one cluster with a scheduler, until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from app.sandbox.cluster.sandbox import Sandbox
 from app.sandbox.cluster.synthetic import ClusterPlan, synthetic_snapshot
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig, SchedulerConfig
 
-_PROFILES = ("default-scheduler", "corral")  # the schedulers pods may name, if no file says
+_PROFILES = (
+    "default-scheduler",
+    "corral",
+)  # the schedulerNames that pods may use without a configuration file
 _HTTP_TIMEOUT = 30.0  # seconds; longer than an extender holds the bindings of a gang
 
 
 class InvalidOptions(ValueError):
-    """The options contradict each other."""
+    """An option is invalid, or two of them exclude each other."""
 
 
 @dataclass(frozen=True, slots=True)

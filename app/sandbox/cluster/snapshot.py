@@ -25,7 +25,7 @@ from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of
 
 SCHEMA = "cluster-snapshot/v1"
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
-_PODS_PER_NODE = "110"  # the kubelet's default, for nodes whose record does not say
+_PODS_PER_NODE = "110"  # the kubelet's default, for nodes recorded without it
 # The second of the two names under which the recorded cluster counts its GPUs: counting both
 # would count them twice.
 _COUNTED_TWICE = "alibabacloud.com/gpu-milli"

@@ -1,7 +1,7 @@
-"""Which change in the cluster may help a pod that was rejected, and so brings it back.
+"""Which change in the cluster may make a rejected pod schedulable, and so requeues it.
 
-A pod turned away by an extender comes back on any event; one turned away only by in-tree
-filters comes back when the event could change that filter's mind (queueing hints).
+A pod rejected by an extender is requeued on any event; a pod rejected by in-tree filters only is
+requeued when the event may change the result of one of these filters (queueing hints).
 Source: eventhandlers.go, framework/events.go and the plugins' EventsToRegister.
 """
 

@@ -4,9 +4,9 @@
                     ▲                              └─error──▶ error back-off     or back-off
                     └──── back-off over; back-off also at once while nothing else is active ──┘
 
-Gated pods rest among the unschedulable ones until their last gate is gone. The error back-off is
+Gated pods stay among the unschedulable ones until their last gate is removed. The error back-off is
 never cut short; the other one is, as soon as the active queue is empty (SchedulerPopFromBackoffQ).
-Pure: every call that needs the time is told it. Source: backend/queue of kubernetes 1.36.
+Pure: the caller passes the time. Source: backend/queue of kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class QueuedPod:
     errors_in_a_row: int = 0
     rejectors: frozenset[str] = frozenset()
     ticket: int = 0  # number of its one valid heap entry
-    backoff_ends: float | None = None  # worked out when first asked for, per failure
+    backoff_ends: float | None = None  # computed on first use after each failure
     events_in_flight: list[ClusterEvent] = field(default_factory=list)
 
     @property
@@ -93,7 +93,7 @@ class SchedulingQueue:
             self._move(pod, "active")
 
     def update(self, before: PodFacts, after: PodFacts, now: float) -> None:
-        """Take over a pod's new version; a resting one may come back by it."""
+        """Update a pod; the change may requeue one that is unschedulable."""
         pod = self._pods.get(after.uid)
         if pod is None:
             self.add(after, now)
@@ -115,7 +115,7 @@ class SchedulingQueue:
             self._leave(pod)
 
     def happened(self, event: ClusterEvent, now: float) -> None:
-        """Bring back every resting pod the event may help, after its back-off."""
+        """Requeue every unschedulable pod that the event may help, after its back-off."""
         for pod in self._in_flight.values():
             pod.events_in_flight.append(event)
         for pod in list(self._resting.values()):
@@ -134,14 +134,14 @@ class SchedulingQueue:
         return pod
 
     def settled(self, pod: QueuedPod) -> None:
-        """The pod has its node; nothing is to be remembered of it."""
+        """Forget the pod: it has a node, or is gone."""
         if self._pods.get(pod.uid) is pod:
             self.remove(pod.uid)
 
     def failed(self, pod: QueuedPod, rejectors: frozenset[str], now: float) -> None:
-        """Put back a pod that found no node: rejected by `rejectors`, or an error if empty."""
+        """Requeue a pod without a node. rejectors: the plugins that rejected it; none: an error."""
         if pod.uid in self._pods and self._pods[pod.uid] is not pod:
-            return  # it came back by another way meanwhile
+            return  # it was added again meanwhile
         self._pods[pod.uid] = pod
         events, pod.events_in_flight = pod.events_in_flight, []
         pod.rejectors, pod.stamp, pod.backoff_ends = rejectors, now, None
@@ -156,7 +156,7 @@ class SchedulingQueue:
             self._requeue(pod, now)
 
     def flush(self, now: float) -> None:
-        """Move on whose back-off is over, and who has rested for too long."""
+        """Activate pods whose back-off is over or who were unschedulable for too long."""
         for place in _BACKOFFS:
             while (pod := self._first(place)) and not self._is_backing_off(pod, now):
                 self._move(pod, "active")
@@ -196,7 +196,7 @@ class SchedulingQueue:
             heapq.heappush(self._heaps[place], entry)
 
     def _leave(self, pod: QueuedPod) -> None:
-        """Take the pod out of where it is; an entry it has in a heap becomes void."""
+        """Take the pod out of its queue; its entry in a heap becomes void."""
         self._resting.pop(pod.uid, None)
         self._in_flight.pop(pod.uid, None)
         self._tickets += 1

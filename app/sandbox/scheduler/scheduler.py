@@ -71,7 +71,7 @@ class Scheduler:
         return len(self._bindings)
 
     async def start(self) -> None:
-        """Read what is there, then follow it."""
+        """Read nodes and pods, then follow their changes and schedule."""
         config, store = self._config, self._registry.store
         self._extenders = [Extender(each) for each in config.extenders]
         self._cycle = Cycle(
@@ -109,7 +109,7 @@ class Scheduler:
     def _now(self) -> float:
         return asyncio.get_running_loop().time() * self._speed
 
-    # --- what the watch says ---------------------------------------------------------------
+    # --- watch events ---------------------------------------------------------------
 
     def _on_node(self, change: Change) -> None:
         node = change.now.body
@@ -212,7 +212,7 @@ class Scheduler:
             return
         self.queue.settled(pod)
         if self._table.knows(facts.uid):
-            # Somebody else bound it while the extender thought.
+            # Another client bound it while the extender was called.
             text = f"pod {facts.uid}({'/'.join(facts.key)}) is in the cache, so can't be assumed"
             self._failed(pod, SchedulingFailure(text))
             return
@@ -257,10 +257,10 @@ class Scheduler:
     # --- failure ---------------------------------------------------------------------------
 
     def _failed(self, pod: QueuedPod, failure: SchedulingFailure) -> None:
-        """Queue the pod again, tell about it, and keep its nominated node up to date.
+        """Requeue the pod, emit an event and update its condition and nominated node.
 
-        A pod that meanwhile got a node is not queued, but told about all the same: that is what
-        becomes of a binding that succeeded and whose answer was lost.
+        A pod that got a node meanwhile is not requeued, but the event is emitted: so it is with a
+        binding that succeeded and whose answer was lost.
         """
         for victim in failure.victims:
             self._evict(victim, preemptor=pod.facts)
@@ -281,7 +281,7 @@ class Scheduler:
         self._report(current, reason, failure)
 
     def _report(self, facts: PodFacts, reason: str, failure: SchedulingFailure) -> None:
-        """Patch the condition and the nominated node, only if either says something new."""
+        """Patch the condition and the nominated node if either changes."""
         status = facts.body["status"]
         condition = {
             "type": "PodScheduled",

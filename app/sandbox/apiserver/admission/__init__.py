@@ -1,13 +1,13 @@
-"""Admission webhooks: others have a say in a write before it is stored.
+"""Admission webhooks: configured HTTPS servers change or refuse a write before it is stored.
 
     Attributes ─▶ matching ─▶ review (out) ─▶ https ─▶ review (in) ─▶ the object, changed or refused
 
-The configurations are ordinary objects of the store; they hold from the next request on. As
-kube-apiserver 1.36 asks webhooks, but for this: `matchConditions` are not evaluated (a webhook is
-asked as if they held, so it must judge by itself), a `clientConfig.service` leads nowhere since
-nothing runs in this cluster, deletions and connections ask nobody, only AdmissionReview v1 is
-spoken, and warnings and audit annotations are dropped. What the scheduler, the kubelets and the
-job controller write asks nobody either, except for the pods of jobs.
+A configuration takes effect with the next request. Webhooks are called as kube-apiserver 1.36 calls
+them, with these exceptions. `matchConditions` are not evaluated: there is no CEL here, so a webhook
+is called as if they were true and must decide by itself. A `clientConfig.service` is never found,
+since no pod runs here. Deletions, bindings and evictions call no webhook, nor do the writes of the
+scheduler, the kubelets and the job controller, except for the pods of jobs. AdmissionReview v1
+only; warnings and audit annotations are dropped.
 
 Read in this order: `attributes.py`, `matching.py`, `review.py`, `webhooks.py`.
 """

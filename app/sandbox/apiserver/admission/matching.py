@@ -1,4 +1,4 @@
-"""Whether a webhook is asked about a write, and as which version of its resource.
+"""Whether a webhook is called for a write, and with which version of its resource.
 
 Source: kubernetes 1.36 apiserver admission/plugin/webhook (generic/webhook.go, predicates).
 """
@@ -20,7 +20,7 @@ def kind_to_send(
     kinds: Iterable[Kind],
     labels_of: Callable[[str], Object],
 ) -> Kind | None:
-    """The version in which this webhook is sent the object; None if it is not asked.
+    """The version in which the object is sent to this webhook; None if it is not called.
 
     kinds: all that is served; by the match policy `Equivalent` a rule about another version of the
     resource counts too. labels_of: the labels of a namespace.
@@ -71,6 +71,6 @@ def _names(allowed: Iterable[str] | None, asked: str) -> bool:
 
 
 def _is_resource(allowed: str, plural: str, subresource: str) -> bool:
-    """`pods` is no subresource of it, `pods/*` is it and all of them, `*/status` any status."""
+    """`pods` means no subresource, `pods/*` pods and all of them, `*/status` any status."""
     resource, _, below = allowed.partition("/")
     return resource in (_ANY, plural) and below in (_ANY, subresource)

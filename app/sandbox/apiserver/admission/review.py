@@ -22,7 +22,7 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
 
 
 class InvalidAnswer(ValueError):
-    """The webhook's answer is no AdmissionReview for this request; the text says why."""
+    """The answer is not a valid AdmissionReview for this request; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Answer:
 
 
 def request_body(uid: str, kind: Kind, attributes: Attributes) -> bytes:
-    """The review that asks. kind: the version in which the object is sent."""
+    """The AdmissionReview to send. kind: the version in which the object is sent."""
     asked = attributes.kind
     request = {
         "uid": uid,

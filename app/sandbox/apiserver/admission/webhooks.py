@@ -1,4 +1,4 @@
-"""Asks the configured webhooks, mutating ones one after the other, validating ones at once.
+"""Calls the configured webhooks, mutating ones one after the other, validating ones at once.
 
 Source: kubernetes 1.36 apiserver admission/plugin/webhook/{mutating,validating}/dispatcher.go.
 """
@@ -24,7 +24,7 @@ from app.sandbox.apiserver.storage.kinds import MUTATING, NAMESPACE, VALIDATING,
 
 
 class _CallFailed(Exception):
-    """There is no answer; what that means is the webhook's failure policy."""
+    """The call failed; the webhook's failure policy decides what that means."""
 
 
 class Webhooks:
@@ -44,8 +44,8 @@ class Webhooks:
     async def mutate(self, attributes: Attributes) -> Object:
         """The object after all mutating webhooks, by the names of their configurations.
 
-        A webhook with the reinvocation policy `IfNeeded` is asked once more if a later one changed
-        the object. Raises: Refused.
+        A webhook with the reinvocation policy `IfNeeded` is called once more if a later one
+        changed the object. Raises: Refused.
         """
         invoked: list[Object] = []
         again: list[Object] = []
@@ -106,7 +106,7 @@ class Webhooks:
     async def _ask(
         self, webhook: Object, kind: Kind, attributes: Attributes, *, is_mutating: bool
     ) -> Answer | None:
-        """The answer that lets the object in; None if there is none and that is ignored.
+        """The answer that allows the write; None if the call failed and failures are ignored.
 
         Raises: Refused.
         """
@@ -151,14 +151,14 @@ class Webhooks:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # No kept connections: a webhook that was restarted must not fail the next request.
+            # No connections are kept: after a restart of the webhook they would fail.
             connector = aiohttp.TCPConnector(limit=0, force_close=True)
             self._session = aiohttp.ClientSession(connector=connector)
         return self._session
 
 
 def _denied(name: str, status: Object) -> Refused:
-    """The refusal of a webhook in its own words. Source: webhook/errors/statuserror.go."""
+    """The refusal with the webhook's message. Source: webhook/errors/statuserror.go."""
     text = f'admission webhook "{name}" denied the request'
     if why := status.get("message") or status.get("reason"):
         text = f"{text}: {why}"

@@ -12,7 +12,7 @@ from app.sandbox.apiserver.storage.kinds import EVENT, Key, Kind
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """kind: in the version of the path; but an event is a core one, whatever the path says.
+    """kind: in the version of the path; for events always core/v1, as they are stored.
 
     is_events_v1: the client speaks events.k8s.io/v1 about a core event.
     """

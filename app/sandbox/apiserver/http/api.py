@@ -50,7 +50,7 @@ Abort = Callable[[Any], None]  # closes the connection of this client address
 
 
 class Api:
-    """Serves one registry. `app` is the ASGI application; an empty token lets everybody in."""
+    """Serves one registry. `app` is the ASGI application; with an empty token none is needed."""
 
     def __init__(
         self, registry: Registry, writer: Writer, faults: Faults, *, token: str, abort: Abort
@@ -267,7 +267,7 @@ class _Dropped(Response):
 
 
 def _is_dry_run(verb: str, request: Request, address: Address) -> bool:
-    """Whether nothing is to be stored.
+    """Whether the request must store nothing.
 
     Raises: Refused: 422 for another word than All; 400 for bindings, evictions and collections.
     """

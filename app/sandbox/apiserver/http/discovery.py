@@ -1,4 +1,4 @@
-"""What kubectl asks first: the version, the groups and the resources that are served."""
+"""The discovery documents: the version, the groups and the resources that are served."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _BACKLOG = 4096  # a gang's members bind at the same instant, each on its own co
 
 
 class _QuietServer(uvicorn.Server):
-    """Leaves the process's signals to whoever runs the loop, and stops without waiting a tick."""
+    """uvicorn without its signal handlers, and with a stop that takes effect at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -21,13 +21,13 @@ from app.sandbox.apiserver.storage.selectors import Predicate
 from app.sandbox.apiserver.storage.store import Change, Store, Stored
 
 LONGEST = 3600.0  # seconds
-BOOKMARK_SECONDS = 60.0  # how often an idle watch is told the current version
+BOOKMARK_SECONDS = 60.0  # how often an idle watch sends the current version
 _BACKLOG = 200_000  # lines a slow client may lag behind before its watch is ended
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What a client asks for. version: None starts with the present state ("" or "0")."""
+    """The parameters of a watch. version: None starts with the present state ("" or "0")."""
 
     kind: Kind
     namespace: str

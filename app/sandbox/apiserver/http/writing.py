@@ -5,8 +5,8 @@
               ▲                                                                   │ overtaken
               └───────────────────────────────────────────────────────────────────┘
 
-Webhooks take time, in which others write. A new object may find its name taken; a change of an
-object that was changed meanwhile is made again on its present state, as kube-apiserver does.
+Other clients write while webhooks are called. A new object may find its name taken; an update of
+an object that was changed meanwhile is planned again on its present state, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from app.sandbox.apiserver.storage.kinds import MUTATING, VALIDATING, Kind, Obje
 from app.sandbox.apiserver.storage.store import Stored
 
 _MOST_TRIES = 5  # of one update; kube-apiserver's MaxRetryWhenPatchConflicts
-_EXEMPT = (MUTATING, VALIDATING)  # a webhook has no say in who the webhooks are
+_EXEMPT = (MUTATING, VALIDATING)  # no webhook is called for changes of webhook configurations
 
 
 class Writer:
-    """The writes of one cluster. `close` gives up those that still wait for a webhook."""
+    """The writes of one cluster. `close` cancels those that still wait for a webhook."""
 
     def __init__(self, registry: Registry, webhooks: Webhooks) -> None:
         self._registry = registry

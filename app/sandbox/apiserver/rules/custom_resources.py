@@ -2,8 +2,9 @@
 
     CustomResourceDefinition ──check──▶ kinds_of: one Kind per served version, all in one home
 
-Served as soon as the definition is stored, gone with it, and its objects with it. As with
-kube-apiserver, an object shows the apiVersion under which it is asked for (conversion `None`).
+A kind is served as soon as its definition is stored. Deleting the definition removes the kind and
+its objects. As in kube-apiserver with the conversion strategy `None`, all versions show the same
+object and differ in apiVersion only.
 Left out: schemas are required but not enforced (nothing is pruned, defaulted or refused by them),
 webhook conversion, the scale subresource, selectable fields, printer columns, server-side apply,
 and definitions that compete for a name. Finalizers of the objects do not delay the deletion.
@@ -71,7 +72,7 @@ def with_defaults(definition: Object) -> Object:
 
 
 def accepted(definition: Object, *, now: str) -> Object:
-    """The status of a stored definition: established, under the names it asks for."""
+    """The status of a stored definition: established, with all its names accepted."""
     before = definition.get("status") or {}
     stored = before.get("storedVersions") or []
     storage = _storage_versions(definition["spec"])

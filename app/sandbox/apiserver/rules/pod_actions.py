@@ -1,8 +1,8 @@
-"""What is posted to a pod: a binding, and an eviction.
+"""The subresources of a pod that are posted to: binding and eviction.
 
-An eviction is a deletion that asks the pod's disruption budget first. There is no disruption
-controller here: a budget's status says what it was written to say, and an eviction counts it down.
-Texts and the order of the checks are the API server's own.
+An eviction is a deletion that the pod's disruption budget must allow. There is no disruption
+controller here: a budget's status stays as it was written, but for evictions, which count it down.
+Texts and the order of the checks are those of kube-apiserver.
 Source: kubernetes 1.36 registry/core/pod/storage/{storage,eviction}.go.
 """
 
@@ -17,7 +17,11 @@ from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.selectors import matches_labels
 from app.sandbox.apiserver.storage.store import Stored
 
-_UNGUARDED = ("Pending", "Succeeded", "Failed")  # phases in which a pod is nobody's capacity
+_UNGUARDED = (
+    "Pending",
+    "Succeeded",
+    "Failed",
+)  # phases in which a pod does not count for its budget
 
 
 def bind(registry: Registry, namespace: str, name: str, binding: Object) -> Stored:
@@ -62,7 +66,7 @@ def _why_not_bindable(name: str, pod: Object) -> str:
 def evict(registry: Registry, key: Key, eviction: Object) -> None:
     """Delete a pod, counting it against its budget.
 
-    Raises: Refused: 400, 404, 409 (another uid), 429 (the budget says no), 500 (two budgets).
+    Raises: Refused: 400, 404, 409 (another uid), 429 (not allowed by the budget), 500.
     """
     metadata = eviction.get("metadata") or {}
     if metadata.get("name", key[1]) != key[1]:
@@ -91,7 +95,7 @@ def _is_unguarded(pod: Object) -> bool:
 
 
 def _count(registry: Registry, key: Key, pod: Object) -> None:
-    """Take one disruption off the pod's budget, if it has one and is worth guarding."""
+    """Count one disruption of the pod's budget, if the pod has one and the budget counts it."""
     labels = pod["metadata"].get("labels") or {}
     budgets = [
         stored.body

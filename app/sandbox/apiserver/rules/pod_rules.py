@@ -38,7 +38,7 @@ def with_defaults(pod: Object) -> Object:
 
 
 def with_default_tolerations(pod: Object) -> Object:
-    """Tolerate a lost node for a while; admission adds this on create and on update alike."""
+    """The default tolerations of lost nodes; admission adds them on create and on update."""
     spec = pod["spec"]
     return pod | {"spec": spec | {"tolerations": _tolerations(spec.get("tolerations") or [])}}
 
@@ -106,7 +106,7 @@ def _qos_class(spec: Object) -> str:
 
 
 def check_new(pod: Object) -> None:
-    """Raises: Refused (422) naming every field that cannot be."""
+    """Raises: Refused (422) naming every invalid field."""
     spec = pod["spec"]
     causes = _container_causes(spec)
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -275,7 +275,7 @@ def _fixed_part(spec: Object, *, was_gated: bool) -> Object:
 
 
 def with_condition(status: Object, condition: Object, *, now: str) -> Object:
-    """The status with this condition set; the same status if it says so already.
+    """The status with this condition set; the same status if it has it already.
 
     The transition time moves only when the condition's status does (podutil.UpdatePodCondition).
     """

@@ -11,7 +11,7 @@ UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, INVALID = 401, 403, 404, 409
 
 
 class Refused(Exception):
-    """A request the API server turns down.
+    """A request that the API server refuses.
 
     reason: the machine-readable word clients switch on (`NotFound`, `Conflict`, `Expired`, …).
     retry_after: seconds, sent as the header and in `details`; 0 for none.
@@ -136,7 +136,7 @@ def invalid(kind: Kind, name: str, causes: list[tuple[str, str, str]]) -> Refuse
 
 
 def invalid_options(options: str, field: str, why: str) -> Refused:
-    """Parameters of the request that make no sense; options: `CreateOptions`, …"""
+    """Invalid parameters of a request; options: `CreateOptions`, …"""
     text = f'{options}.meta.k8s.io "" is invalid: {field}: {why}'
     return Refused(INVALID, "Invalid", text, details={"group": "meta.k8s.io", "kind": options})
 

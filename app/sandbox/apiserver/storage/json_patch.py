@@ -13,7 +13,7 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class InvalidPatch(ValueError):
-    """The patch is not one, or it does not apply to this object; the text says why."""
+    """The patch is malformed or does not apply to this object; the text says why."""
 
 
 def apply(body: Any, operations: Any) -> Any:

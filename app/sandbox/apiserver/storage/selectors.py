@@ -47,7 +47,7 @@ _EXISTS = re.compile(r"(?P<op>!?)\s*(?P<key>[^\s!=,()]+)")
 
 
 def predicate(kind: Kind, labels: str, fields: str) -> Predicate | None:
-    """What both selectors ask for together; None if they ask for nothing.
+    """Whether an object matches both selectors; None if both are empty.
 
     Raises: Refused (400) if a selector cannot be read or names an unsupported field.
     """

@@ -79,7 +79,9 @@ class _Shelf:
     log: list[Change] = field(default_factory=list)
     floor: int = 0  # changes up to this version are forgotten
     subscribers: list[Subscriber] = field(default_factory=list)
-    untold: deque[Change] = field(default_factory=deque)  # changes made by a subscriber meanwhile
+    untold: deque[Change] = field(
+        default_factory=deque
+    )  # changes that subscribers were not called with yet
     is_telling: bool = False
 
 
@@ -90,7 +92,7 @@ class Store:
         self.version = 1
         self._log_length = log_length
         self._shelves: dict[Home, _Shelf] = {}
-        # The last state that was asked for: a list of 150,000 pods has 300 pages of one state.
+        # The state of the last list: a list of 150,000 pods has 300 pages of one state.
         self._sorted: tuple[Home, int, list[tuple[Key, Stored]]] | None = None
 
     def get(self, kind: Kind, key: Key) -> Stored | None:
@@ -101,7 +103,7 @@ class Store:
         return list(self._shelf(kind).objects.values())
 
     def put(self, kind: Kind, key: Key, body: Object) -> Stored:
-        """Store the body under the next version and tell everyone. The caller gives it away."""
+        """Store the body, never to be changed, at the next version and call the subscribers."""
         shelf = self._shelf(kind)
         before = shelf.objects.get(key)
         stored = self._stamped(body)
@@ -148,7 +150,7 @@ class Store:
         return shelf.log[start:]
 
     def compact(self, kind: Kind | None = None) -> None:
-        """Forget the log: whoever resumes from an older version gets 410."""
+        """Forget the log: a watch or list that resumes from an older version gets 410."""
         for shelf in [self._shelf(kind)] if kind else list(self._shelves.values()):
             shelf.log.clear()
             shelf.floor = self.version
@@ -187,7 +189,7 @@ class Store:
 
 
 def _tell(shelf: _Shelf) -> None:
-    """Every subscriber hears every change in order, also of a change that another one makes."""
+    """Call every subscriber with every change in order, also where one of them makes changes."""
     shelf.is_telling = True
     try:
         while shelf.untold:

@@ -77,7 +77,7 @@ class Cycle:
     async def _probe_nominated(
         self, facts: PodFacts, rivals: list[PodFacts], diagnosis: Diagnosis
     ) -> list[str]:
-        """The nominated node by itself; nothing if it is not to be had, for whatever reason."""
+        """The nominated node alone, if the pod fits there; else nothing."""
         column = self._table.column_of.get(facts.nominated_node)
         if column is None:
             return []
@@ -124,7 +124,7 @@ class Cycle:
         Raises: SchedulingFailure (an error, not a rejection).
         """
         self._rng.shuffle(names)
-        # As of now: nodes may come and go while an extender thinks.
+        # As of now: nodes may be added and deleted while an extender is called.
         nodes = {name: self._table.nodes[self._table.column_of[name]] for name in names}
         for extender in self._extenders:
             if not names:
@@ -146,12 +146,12 @@ class Cycle:
         return names
 
     async def _best(self, facts: PodFacts, names: list[str]) -> str:
-        """The node with the highest total; ties fall to chance."""
+        """The node with the highest total score; ties are broken at random."""
         column_of = self._table.column_of
         names = [name for name in names if name in column_of] or names[:1]
         columns = np.array([column_of[name] for name in names if name in column_of], np.intp)
         if not columns.size:
-            return names[0]  # all went while the extender thought; the binding will tell
+            return names[0]  # all were deleted while the extender was called; the binding will fail
         totals: list[int] = in_tree_scores(self._table, facts, columns).tolist()
         nodes = [self._table.nodes[column] for column in columns.tolist()]
         asked = [each for each in self._extenders if each.is_interested(facts)]
@@ -159,7 +159,7 @@ class Cycle:
             *(each.prioritize(facts, nodes) for each in asked), return_exceptions=True
         )
         for answer in answers:
-            if isinstance(answer, dict):  # an extender that fails here just gives no score
+            if isinstance(answer, dict):  # the scores of an extender that fails are left out
                 totals = [
                     total + answer.get(name, 0) for total, name in zip(totals, names, strict=True)
                 ]
@@ -172,7 +172,7 @@ class Cycle:
     async def _no_node(
         self, facts: PodFacts, diagnosis: Diagnosis, *, pre_filter: str = ""
     ) -> SchedulingFailure:
-        """The failure to raise, after the PostFilter step had its try."""
+        """The failure to raise, after the PostFilter step (preemption)."""
         attempt = await preempt(self._table, facts, diagnosis, self._extenders)
         if pre_filter:
             text = f"0/{diagnosis.all_nodes} nodes are available: {pre_filter}. {attempt.message}"

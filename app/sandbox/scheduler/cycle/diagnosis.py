@@ -1,6 +1,6 @@
 """Why a pod found no node: one verdict per node, and the sentence made of them.
 
-A node without a verdict was not looked at, or an extender dropped it without a word; both count
+A node without a verdict was not filtered, or an extender left it out without a reason; both count
 as unresolvable and add nothing to the sentence (framework/interface.go, NodeToStatus).
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from app.sandbox.scheduler.cycle.filters import Outcome, Verdict
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
-EXTENDER = "Extender"  # the rejector of pods that an extender turned away
+EXTENDER = "Extender"  # the rejector of pods that an extender rejected
 _NOTE_LENGTH = 1024  # characters of an event's text
 
 
@@ -55,7 +55,7 @@ class Diagnosis:
     _outcomes: list[Outcome] = field(default_factory=list)
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Take the in-tree verdicts; they are spelled out only when somebody asks."""
+        """Add the in-tree verdicts; they become one per node on first use."""
         self._outcomes.append(outcome)
         self.rejectors |= outcome.rejectors()
 

@@ -50,7 +50,7 @@ class Extender:
         await self._session.close()
 
     def is_interested(self, facts: PodFacts) -> bool:
-        """Without managed resources in every pod, else in those that ask for one of them."""
+        """Whether the pod requests a managed resource; without managed resources, every pod."""
         managed = self.config.managed_resources
         if not managed:
             return True

@@ -103,7 +103,7 @@ def filter_nodes(
     nodes_to_find: int,
     nominated: Iterable[PodFacts] = (),
 ) -> Outcome:
-    """Look at the candidates in order until enough of them pass.
+    """Filter the candidates in order until enough of them pass.
 
     nominated: pods that hold their nominated node against this one.
     """

@@ -1,4 +1,4 @@
-"""The step after a pod found no node: may evicting pods of lower priority help?
+"""PostFilter: would evicting pods of lower priority make room for a pod that found no node?
 
 A dry run over the nodes that failed for a curable reason, with the in-tree filters only, then
 /preempt of every interested extender, then one node is chosen. No disruption budgets here, so
@@ -20,7 +20,7 @@ from app.sandbox.scheduler.facts.node_table import NodeTable
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 _ERROR_PREFIX = "preemption: "
-# The plugin for resource claims speaks first; an error of ours drowns it.
+# The DynamicResources plugin writes first; an error of preemption replaces its text.
 _PREFIX = "no new claims to deallocate, preemption: "
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _EXPECTED = "expected at least one victim pod"
@@ -30,7 +30,7 @@ _FEWEST_CANDIDATES, _CANDIDATE_PERCENT = 100, 10  # DefaultPreemptionArgs
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """message: what the pod's event says of it, empty on success.
+    """message: the part of the pod's event about preemption, empty on success.
 
     clears_nomination: the pod's nominated node, if it has one, is of no use any more.
     """
@@ -44,7 +44,7 @@ class Preemption:
 async def preempt(
     table: NodeTable, facts: PodFacts, diagnosis: Diagnosis, extenders: Sequence[Extender]
 ) -> Preemption:
-    """Choose a node and its victims, or say why there are none."""
+    """A node and its victims, or why there are none."""
     if facts.body["spec"].get("preemptionPolicy") == "Never":
         return Preemption(_PREFIX + "not eligible due to preemptionPolicy=Never.")
     candidates, reasons = _dry_run(table, facts, diagnosis)
@@ -96,7 +96,7 @@ def _dry_run(
 def _victims(
     table: NodeTable, facts: PodFacts, node: str, lower: list[PodFacts]
 ) -> tuple[PodFacts, ...] | Verdict:
-    """Evict all of lower priority, then let the most important back in while the pod still fits.
+    """Remove all pods of lower priority, then re-add the most important while the pod still fits.
 
     A verdict if it does not fit even on the emptied node. The table is as before afterwards.
     """

@@ -1,12 +1,12 @@
-"""Whether a node's labels, name and taints suit a pod: the one place in the sandbox that says so.
+"""Whether a node's labels, name and taints match a pod; nothing else in the sandbox decides this.
 
     nodeSelector ─┐
     affinity ─────┼─▶ matches_node        tolerations ─▶ tolerates, tolerates_cordon
     matchFields ──┴─▶ pinned_names (the nodes PreFilter looks at)
 
-As kube-scheduler 1.36 judges: component-helpers scheduling/corev1 (nodeaffinity) and core/v1
-toleration.go. Tolerations with Gt and Lt count as if the feature gate
-TaintTolerationComparisonOperators was on: where it is off, no pod may have them.
+Tolerations with Gt and Lt are compared as if the feature gate TaintTolerationComparisonOperators
+was on: kube-apiserver refuses such pods where it is off.
+Source: kubernetes 1.36 component-helpers scheduling/corev1/nodeaffinity, api core/v1 toleration.go.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tolerates(tolerations: Iterable[Object], taints: Iterable[Object]) -> bool:
 
 
 def tolerates_cordon(tolerations: Iterable[Object]) -> bool:
-    """Whether a node that is marked unschedulable is no obstacle."""
+    """Whether the pod may go to a node that is marked unschedulable."""
     return tolerates(tolerations, [_CORDON])
 
 

@@ -62,7 +62,7 @@ class NodeTable:
             self.set_node(stored)
 
     def set_node(self, stored: Stored) -> None:
-        """Add a node or take over its new state."""
+        """Add a node, or update it."""
         name = stored.body["metadata"]["name"]
         column = self.column_of.get(name)
         if column is None:
@@ -80,7 +80,7 @@ class NodeTable:
         column = self.column_of.pop(name, None)
         if column is None:
             return
-        # A new list: whoever holds the old one, mid-cycle, keeps its columns.
+        # A new list: a cycle under way keeps the old one, whose columns it uses.
         self.names = [*self.names[:column], *self.names[column + 1 :]]
         del self.nodes[column]
         self.column_of = {each: place for place, each in enumerate(self.names)}
@@ -141,7 +141,7 @@ class NodeTable:
         return mask
 
     def taint_mask(self, tolerates: Callable[[tuple[Object, ...]], bool]) -> Mask:
-        """Which nodes' taints are tolerated; asked once per distinct set of taints."""
+        """Which nodes' taints are tolerated; judged once per distinct set of taints."""
         allowed = np.array([tolerates(group) for group in self.taint_groups], np.bool_)
         mask: Mask = allowed[self.taint_group]
         return mask

@@ -65,7 +65,7 @@ class ExtenderConfig:
         )
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """The client side of TLS; None for plain HTTP. HTTPS without a CA trusts anybody."""
+        """The client side of TLS; None for plain HTTP. HTTPS without a CA trusts any server."""
         if not self.url.startswith("https:"):
             return None
         context = ssl.create_default_context()

@@ -31,7 +31,7 @@ def judge(table: NodeTable, pod_facts: PodFacts, wanted: int = 1000) -> Outcome:
     return filter_nodes(table, pod_facts, np.arange(len(table)), wanted)
 
 
-# The table of reference/extender.md 2.2.
+# As numFeasibleNodesToFind of kube-scheduler 1.36 computes it.
 @pytest.mark.parametrize(
     ("nodes", "names_sent"),
     [
