@@ -4,16 +4,14 @@ that hold for every question."""
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.hash_seeds import patient, printed
 from tests.questions import GIB, Question, asked, check, fits, planted, small_question
 from topology.model.resources import AMOUNT_MAX
 from topology.packing import pack as packing
@@ -164,28 +162,18 @@ def test_nodes_in_another_order_hold_the_same_unless_they_are_alike() -> None:
 
 
 @pytest.mark.slow
+@patient
 def test_equal_questions_get_equal_bytes_in_every_process() -> None:
     script = (
         "from tests.questions import planted\n"
-        "from topology.packing import pack\n"
+        "from topology.packing.pack import pack\n"
         "for seed in range(3):\n"
         "    answer = pack(*planted(64, 1.0, seed, slack=0.05))\n"
         "    print(answer.pods_by_shape_and_node.tobytes().hex())\n"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=Path(__file__).resolve().parents[3],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
-    assert len(printed.pop()) > 1000
+    first, second = printed(script)
+    assert first == second
+    assert len(first) > 1000
 
 
 # Amounts and edges
