@@ -1,26 +1,27 @@
-"""Python's cyclic garbage collector, told what we are like: much that stays, requests that go.
+"""Python's cyclic garbage collector, set for this process: many records stay, requests are short.
 
-It finds nothing among the records of a cluster, and little among requests, which end by
-themselves; left to its own pace it looks at both again and again.
+Neither leaves cycles behind: records hold none, and a request is freed by its reference counts. At
+the default pace the collector would scan all of them again and again.
 """
 
 from __future__ import annotations
 
 import gc
 
-# Objects made and not yet dropped between two looks at the youngest, then how many looks until the
-# next older ones are looked at. Python's is (700, 10, 10). A look at 10,000 takes a millisecond.
+# `gc.set_threshold`: objects allocated and not yet freed between two collections of the youngest
+# generation, then how many of those before the next older one. Python's default is (700, 10, 10).
+# A collection of 10,000 objects takes a millisecond.
 PACE = (10_000, 20, 100)
 
 
 class Collector:
-    """The one collector of this process: settled once, and as it was before after `restore`."""
+    """The collector of this process: settled once, and after `restore` as it was before."""
 
     def __init__(self) -> None:
         self._pace_before: tuple[int, int, int] | None = None
 
     def settle(self) -> bool:
-        """Take all there is out of its sight, since it is there to stay; False if that is done."""
+        """Exempt every object there is now, since they stay; False if that was done before."""
         if self._pace_before is not None:
             return False
         gc.collect()
@@ -30,7 +31,7 @@ class Collector:
         return True
 
     def restore(self) -> None:
-        """Let it see everything again, at the pace it had."""
+        """Collect everything again, at the pace of before."""
         if self._pace_before is not None:
             gc.set_threshold(*self._pace_before)
             gc.unfreeze()

@@ -1,14 +1,14 @@
 """Everything the shell raises across a module boundary.
 
 * CorralError
-  - SettingsError       a knob, a credential or a file the operator gave us cannot be used
+  - SettingsError       a setting, a credential or a file the operator gave us cannot be used
   - DecodeError         an object or a line from outside cannot be read; names object and field
   - ApiError            the API server said no; carries its status, reason and message
     - Forbidden         403: a rule is missing in our ClusterRole
     - NotFound          404: the object, or the whole resource, does not exist
-    - Conflict          409: somebody was faster, or a precondition did not hold
-    - Gone              410: the version or page asked for is forgotten; list again
-    - TooManyRequests   429: the API server asks for patience (`retry_after`)
+    - Conflict          409: another write came first, or a precondition did not hold
+    - Gone              410: the version or page asked for has expired; list again
+    - TooManyRequests   429: the API server asks to wait (`retry_after`)
     - Unreachable       no answer at all: the request may or may not have been carried out
 
 A pod that fits nowhere is not here: it is an answer.

@@ -1,7 +1,7 @@
-"""The journal of this process as a file: kept until it is full, then closed and said so.
+"""The journal of this process as a file: written until it is full, then closed, with a warning.
 
 FILE            every input of the engine since this process began, for `corral replay`
-FILE.previous   the one of the process before, which may be why there is a new one
+FILE.previous   the journal of the process before, which may have crashed
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class JournalFile:
-    """Takes lines, of which it keeps as many as fit; never raises once it is open.
+    """Keeps lines, as many as fit; never raises once it is open.
 
     Units: `most_bytes` and `size` in bytes. Raises: SettingsError if the file cannot be made.
     """
@@ -32,11 +32,11 @@ class JournalFile:
             raise SettingsError(f"journal {path}: cannot be written: {error}") from error
 
     def write(self, line: bytes) -> None:
-        """Keep this line, unless one before it could not be kept."""
+        """Keep this line, unless an earlier one could not be kept."""
         if self._file.closed:
             return
         if self.size + len(line) > self._most_bytes:
-            self._end(f"it has {self._most_bytes} bytes, which is all it may")
+            self._end(f"it would exceed {self._most_bytes} bytes, its limit")
             return
         try:
             self._file.write(line)

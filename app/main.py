@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 import structlog
-from fastapi import APIRouter
 
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
@@ -127,7 +126,7 @@ async def build(settings: Settings) -> Parts:
 
 
 def _journal(settings: Settings, closing: AsyncExitStack) -> JournalFile | None:
-    """Where every input of the engine is written down, if that is asked for."""
+    """The file for every input of the engine, if the settings name one."""
     if settings.journal is None:
         return None
     journal = JournalFile(settings.journal, settings.journal_bytes)
@@ -160,18 +159,12 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     outside.closing.callback(driver.close)
     desk = _desk(settings, metrics, inputs, feed)
     lease = _lease(settings, outside.transport)
-    receivers = _receivers(driver, desk)
     client = Client(outside.transport, keep=engine.dialects.keeps)
-    writers = Writers(
-        client, settings, metrics, receivers, is_leading=lambda: lease is None or lease.is_ours
-    )
+    receivers = _receivers(driver, desk)
+    writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
     reflectors = _reflectors(outside.transport, engine.dialects, driver, metrics)
     port = Port(inputs, engine.dialects.keeps, feed, desk, metrics, _limits(settings))
-    routes = Routes(
-        verbs(port),
-        health(lambda: unready(engine, reflectors), lambda: _exposition(engine, metrics)),
-        _webhook(settings, metrics, engine.dialects),
-    )
+    routes = _routes(settings, engine, reflectors, port)
     return Parts(
         metrics,
         engine,
@@ -203,7 +196,7 @@ def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> B
 
 
 def _receivers(driver: Driver, desk: BindDesk) -> Receivers:
-    """Who is told what became of effects."""
+    """What receives the outcomes of effects."""
 
     def bind_finished(bind: Bind, outcome: BindOutcome) -> None:
         desk.finished(bind, outcome)
@@ -246,14 +239,19 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _webhook(settings: Settings, metrics: Metrics, dialects: Dialects) -> APIRouter:
-    desk = Desk(scope_of(settings), dialects, metrics, settings.admission_body_bytes)
-    return webhook(desk)
+def _routes(
+    settings: Settings, engine: Engine, reflectors: Sequence[Reflector], port: Port
+) -> Routes:
+    metrics = port.metrics
 
+    def exposition() -> bytes:
+        metrics.show_gangs(engine.gangs_by_phase())
+        return metrics.exposition()
 
-def _exposition(engine: Engine, metrics: Metrics) -> bytes:
-    metrics.show_gangs(engine.gangs_by_phase())
-    return metrics.exposition()
+    desk = Desk(scope_of(settings), engine.dialects, metrics, settings.admission_body_bytes)
+    return Routes(
+        verbs(port), health(lambda: unready(engine, reflectors), exposition), webhook(desk)
+    )
 
 
 def engine_settings(settings: Settings) -> EngineSettings:
@@ -277,3 +275,7 @@ def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
         return None
     namespace, _, name = settings.neighbour_lease.partition("/")
     return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
+
+
+def _leading(lease: NeighbourLease | None) -> Callable[[], bool]:
+    return lambda: lease is None or lease.is_ours

@@ -41,7 +41,7 @@ class Metrics:
         self._phases: set[str] = set()
 
     def _of_verbs(self) -> None:
-        """What kube-scheduler asks, and what becomes of its bindings."""
+        """The requests of kube-scheduler, and what becomes of its bindings."""
         seconds = Histogram(
             "corral_extender_request_seconds",
             "Time from a request's last byte to its answer",
@@ -71,13 +71,13 @@ class Metrics:
         )
 
     def _of_pods(self) -> None:
-        """What is written to pods, and told about them."""
+        """Writes to pods, and events about them."""
         self.ungated = self._counters(
             "corral_pods_ungated", "Scheduling gates taken off", "outcome", UNGATE_OUTCOMES
         )
         self.rejected_pods = Counter(
             "corral_pods_rejected",
-            "Pods told that they are no part of the gang they name: in excess, or mistaken",
+            "Pods that are no part of the gang they name: in excess, or invalid; each has an event",
             registry=self.registry,
         )
         self.gate_to_bound_seconds = Histogram(
@@ -105,7 +105,7 @@ class Metrics:
         )
 
     def _of_admission(self) -> None:
-        """What the webhook is asked."""
+        """The reviews of the webhook."""
         self.pods_gated = Counter(
             "corral_pods_gated",
             "Pods given a scheduling gate at their creation",
@@ -136,7 +136,7 @@ class Metrics:
         )
 
     def _of_ourselves(self) -> None:
-        """Whether we are well."""
+        """The health of this process."""
         self.engine_errors = self._counters(
             "corral_engine_errors",
             "Inputs the engine failed on, or parts of them; each is a bug and is in the log",
@@ -150,7 +150,7 @@ class Metrics:
         )
         self.audit_seconds = Gauge(
             "corral_audit_seconds",
-            "Time the last look at the books took, during which nobody was answered",
+            "Time the last check of the books took; no request is answered meanwhile",
             registry=self.registry,
         )
         self.journal_bytes = Gauge(

@@ -84,10 +84,10 @@ class EngineOptions(BaseModel):
     kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
 
     # Gangs
-    hold_seconds: Seconds = 60.0  # a plan nobody fetches gives its capacity back after this
+    hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this
     gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
     refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
-    rewake_seconds: Seconds = 10.0  # a planned pod nobody asked about is woken again after this
+    rewake_seconds: Seconds = 10.0  # a planned pod that is not at /filter by then is woken again
     # Pause after a lost plan, doubled each time in a row (thrice for one held in vain) up to the
     # most.
     retry_seconds: Seconds = 1.0
@@ -101,8 +101,9 @@ class EngineOptions(BaseModel):
     # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
     preferred_affinity: bool = True  # preferred node affinity decides before capacity does
-    balanced_placement: bool = False  # a preferred level's pods evenly over the domains they need;
-    # ^ off as Kueue's gate TASBalancedPlacement is: domains that are filled leave others whole
+    # The pods of a preferred level evenly over the domains they need. Off by default, as Kueue's
+    # gate TASBalancedPlacement is: domains that are filled leave others whole.
+    balanced_placement: bool = False
 
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.
@@ -128,7 +129,7 @@ class Settings(EngineOptions, BaseSettings):
 
     # Ports
     extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour
-    api_listen: ListenAddress | None = None  # none: no port for people
+    api_listen: ListenAddress | None = None  # none: people have no port
 
     # The webhook
     admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless

@@ -61,7 +61,7 @@ def serve(
 
 
 def run(settings: Settings) -> None:
-    """Run one Corral in its own event loop until it is told to stop.
+    """Run one Corral in its own event loop until a signal stops it.
 
     Raises: SettingsError for what the operator has to change.
     """

@@ -1,7 +1,7 @@
-"""Recomputes the books at intervals: a difference is our bug, is told, and is healed.
+"""Recomputes the books at intervals: a difference is a bug of ours; it is logged and healed.
 
 The check is one step of the event loop, between two inputs of the engine. It reads everything, so
-its own duration is measured: it is what the verbs wait for, once per interval.
+its own duration is measured: the verbs wait for it, once per interval.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AuditController:
 
     differences: the sentences of what does not hold, none if the books are right.
     heal: sets the books right; only called when there are differences.
-    on_audit: told how many differences there were, and how many seconds the look took.
+    on_audit: called with the number of differences, and the seconds that the check took.
     """
 
     def __init__(

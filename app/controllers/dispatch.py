@@ -1,4 +1,4 @@
-"""Sorts effects to whoever carries them out. Synchronous: nothing here waits or fails."""
+"""Hands each effect to the controller of its kind. Synchronous: nothing here waits or fails."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@
                       └──── pause ◀── 429 ┤
                                           └ anything else, or 429 for too long ──▶ failed
 
-429 means that a disruption budget says no for now, or that the API server is busy. The pod is
-asked for again a few times, later each time; then the engine, which still sees the pod, decides.
+429 means that a disruption budget forbids the eviction for now, or that the API server is busy. The
+eviction is tried again a few times, later each time; then the engine, which still sees the pod,
+decides.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class EvictClient(Protocol):
 class EvictController:
     """Removes one pod after the other, at most `per_second` of them.
 
-    `on_outcome(removal, outcome)` is told "done", "gone", "failed" or "dropped", once per removal
+    `on_outcome(removal, outcome)` gets "done", "gone", "failed" or "dropped", once per removal
     taken. A pod that waits for its turn or for its next try is not taken again.
     """
 

@@ -1,6 +1,6 @@
 """Tells owners what became of their gangs: one Event per (object, reason, sentence).
 
-The same sentence about the same object is said once per `REPEAT_SECONDS`, and all events
+The same sentence about the same object is written once per `REPEAT_SECONDS`, and all events
 together are paced, because an event is a write like any other. What does not fit into the queue
 is dropped and counted.
 """
@@ -23,7 +23,7 @@ from app.state.effects import EmitEvent, ObjectRef
 log = structlog.get_logger(__name__)
 
 REPEAT_SECONDS = 600.0  # events live an hour; a gang that still waits says so six times
-MOST_REMEMBERED = 8_192  # sentences said lately; beyond it the oldest may be said again
+MOST_REMEMBERED = 8_192  # latest sentences; beyond it the oldest may be repeated
 MOST_QUEUED = 1_024
 EVENT_SECONDS = 5.0  # one write
 
@@ -41,7 +41,7 @@ class ReportClient(Protocol):
 class ReportController:
     """Writes events, at most `per_minute` of them.
 
-    `on_outcome` is told "written", "failed" or "dropped", once per report that was not said lately.
+    `on_outcome` gets "written", "failed" or "dropped", once per report that was not a repetition.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ReportController:
         )
 
     def take(self, report: EmitEvent) -> None:
-        """Queue one report unless it was said lately."""
+        """Queue one report unless it repeats one of the last `repeat_seconds`."""
         now = time.monotonic()
         said = _said(report)
         last = self._said.get(said)

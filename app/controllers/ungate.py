@@ -5,7 +5,7 @@
                                  ├ 422, 403, 400 ──────────────────▶ UngateFailed, is_forbidden
                                  └ anything else, or no answer ────▶ UngateFailed
 
-Nothing is tried twice here, and nothing is paced: a gang's start waits for its last patch. Whether
+Nothing is tried again here, and nothing is paced: a gang's start waits for its last patch. Whether
 an unanswered patch took effect is for the watch to say, and the patch itself does no harm when it
 is sent again: a gate that is gone is not missed.
 """

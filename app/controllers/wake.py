@@ -2,7 +2,7 @@
 
 kube-scheduler retries a rejected pod on an update of that pod; without one it may sit for five
 minutes. Wakes are paced by a token bucket, one per pod at a time; a wake that fails is not
-repeated here: the engine wakes again as long as the pod has a plan and is not asked for.
+repeated here: the engine wakes again as long as the pod has a plan and does not come to /filter.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WakeClient(Protocol):
 class WakeController:
     """Patches pods in the order their wakes came, at most `per_second` of them.
 
-    `on_outcome` is told "woken", "gone", "failed" or "dropped", once per wake taken.
+    `on_outcome` gets "woken", "gone", "failed" or "dropped", once per wake taken.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ _Effect = TypeVar("_Effect", bound=Effect)
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Who is told. The first two are called from a controller, never from inside `feed`."""
+    """Receives outcomes. The first two are called by a controller, never from inside `feed`."""
 
     bind_finished: Callable[[Bind, BindOutcome], None]
     ungate_finished: Callable[[Ungate, UngateOutcome], None]

@@ -75,7 +75,7 @@ def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
 
 
 def priorities_error(sentence: str) -> bytes:
-    """Not a list, so that kube-scheduler drops it (nobody is scored) and a person can read it."""
+    """Not a list, so that kube-scheduler drops it (no node is scored) and a person can read it."""
     return _json({"Error": _cut(sentence)})
 
 

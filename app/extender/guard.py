@@ -4,7 +4,7 @@
     request line and headers ≤ HEADER_BYTES          else 431 and closed
     body ≤ `most_body_bytes`, read or not            else closed; the verbs answer well before
     no more than `max_connections` connections       else the newest is closed
-    silence, and answers nobody reads: uvicorn's keep-alive, made to abort instead of wait
+    silence, and answers that are not read: uvicorn's keep-alive, made to abort instead of wait
 
 A connection that has sent nothing is idle, not slow: Go's client opens spare ones, and closing
 those early would fail a later POST. Held /bind requests have sent everything and are not bounded
@@ -33,7 +33,7 @@ _TOO_LARGE = (
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of one port. `on_breach` is told "late", "header", "body" or "connections"."""
+    """The limits of one port. `on_breach` gets "late", "header", "body" or "connections"."""
 
     receive_seconds: float
     most_body_bytes: int

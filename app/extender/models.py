@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class BadRequest(Exception):
-    """The body cannot be meant; the message says what is wrong with it."""
+    """The body is invalid; the message says why."""
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True, gc=False):

@@ -60,9 +60,9 @@ class TlsServer(Server):
 
 
 def listen(setting: str, address: Address) -> socket.socket:
-    """A listening socket. `setting` names the knob the address came from.
+    """A listening socket. `setting` is the name of the setting that has the address.
 
-    Raises: SettingsError where the address cannot be had.
+    Raises: SettingsError where the address is not available.
     """
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
@@ -72,7 +72,7 @@ def listen(setting: str, address: Address) -> socket.socket:
     except OSError as error:
         raise SettingsError(f"{setting}: {address}: {error.strerror or error}") from error
     except UnicodeError as error:
-        raise SettingsError(f"{setting}: {address}: no host can be called that") from error
+        raise SettingsError(f"{setting}: {address}: not a valid host name") from error
     # Inherited by every connection. Without it each answer waits 40 ms for the client's ACK,
     # since headers and body are two writes; asyncio sets it only where it made the socket itself.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

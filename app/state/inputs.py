@@ -1,9 +1,9 @@
-"""The nine inputs of an engine: all it is told or asked that may change it.
+"""The nine inputs of an engine: the only calls that may change it.
 
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
 
-Whoever gives inputs has an `Inputs`; whoever reads what an engine knows has the `Engine`.
+Code that gives inputs has an `Inputs`; code that reads what an engine knows has the `Engine`.
 """
 
 from __future__ import annotations

@@ -73,13 +73,13 @@ class BindDesk:
         return held.answer.result()
 
     def refuse(self, refuse: RejectBind) -> None:
-        """Answer the pod's request with an error; without a request there is nobody to tell."""
+        """Answer the pod's request with an error; without a request there is nothing to answer."""
         self._answer(refuse.uid, refuse.sentence)
 
     def finished(self, bind: Bind, outcome: BindOutcome) -> None:
         """Answer with what became of the binding.
 
-        A request that meanwhile asks for another node must not hear of success.
+        A request that meanwhile names another node is not answered with success.
         """
         held = self._held_by_uid.get(bind.uid)
         if held is None:

@@ -1,4 +1,4 @@
-"""/filter: one node for a planned member, everything for a stranger, nothing for who must wait."""
+"""/filter: one node for a planned member, all for an ordinary pod, none for a member that waits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def filter_nodes(
     candidates: Candidates,
     now: float,
 ) -> FilterAnswer:
-    """Which candidates the pod may go to; what follows for the cluster is fed on at once.
+    """Which candidates the pod may go to; the effects are fed on at once.
 
-    Before the first lists are in, a gang's pod fails (kube-scheduler backs off) and a stranger
-    passes: a restart of Corral stops nobody who has nothing to do with it.
+    Before the first lists are in, a gang's pod fails (kube-scheduler backs off) and an ordinary
+    pod passes: a restart of Corral holds up no pod that is not of a gang.
     """
     answer, effects = inputs.filter(pod, candidates, now)
     feed(effects)

@@ -1,7 +1,7 @@
 """Whether the kube-scheduler beside us leads: read from its Lease, never elected ourselves.
 
 Two replicas of {kube-scheduler, Corral} run; kube-scheduler elects one. A Corral whose neighbour
-does not lead answers nobody, and must not wake or report either, or owners would hear everything
+does not lead is asked nothing, and must not wake or report either: owners would get every event
 twice. There is no second election, so the two can never disagree for longer than one poll.
 """
 
@@ -70,7 +70,7 @@ class NeighbourLease:
             raw = await self._transport.request("GET", self._path, timeout=READ_SECONDS)
             holder = (msgspec.json.decode(raw, type=_Lease).spec or _Spec()).holder_identity
         except NotFound:
-            holder = None  # nobody leads yet
+            holder = None  # no kube-scheduler leads yet
         except (CorralError, msgspec.DecodeError):
             return
         self.is_ours = (holder or "").startswith(self._prefix)

@@ -1,7 +1,7 @@
 """HTTP to the API server: bytes in, bytes out, every failure one of `app.errors`.
 
-One connection pool, large enough for a whole gang to be bound at once. No retries: whoever
-asked knows whether asking again is right.
+One connection pool, large enough for a whole gang to be bound at once. No retries: the caller
+knows whether a second request is right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.kube.client.credentials import Credentials
 from app.kube.core import wire
 
 CONNECTIONS = 256  # one gang's bindings at once; more wait for a free connection
-REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: nobody waits longer for us
+REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: it waits no longer
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # less than the 90 after which the API server closes an idle connection
 LONGEST_LINE = 4 * 2**20  # bytes; etcd refuses objects above 1.5 MiB, JSON is somewhat longer

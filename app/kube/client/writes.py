@@ -75,7 +75,7 @@ class Client:
         """Bind a pod to a node; the annotations land on the pod in the same write.
 
         Raises: Conflict if the pod is bound already or has another uid, NotFound if it is gone,
-            Unreachable if nobody knows (read back before trying again), any other ApiError.
+            Unreachable if it is unknown (read back before trying again), any other ApiError.
         """
         binding = {
             "apiVersion": "v1",
@@ -133,7 +133,7 @@ class Client:
         """Have the API server delete a pod if its disruption budget allows that.
 
         Raises: TooManyRequests if it does not now, Conflict if the pod has another uid, NotFound if
-            it is gone, Unreachable if nobody knows, any other ApiError.
+            it is gone, Unreachable if it is unknown, any other ApiError.
         """
         eviction = {
             "apiVersion": "policy/v1",

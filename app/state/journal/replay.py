@@ -64,11 +64,11 @@ def replay(
 ) -> Iterator[Difference]:
     """Play a journal on a fresh engine: every input that comes to something else. None: equal.
 
-    `note` is told what could not be compared: an input without an answer (as a crash leaves one),
-    a last line that is torn; and what the engine failed on and went on from. `build` makes the
+    `note` gets a sentence for what could not be compared: an input without an answer (after a
+    crash), a last line that is torn; and for each fault that the engine isolated. `build` makes the
     engine, where it is to be a changed or watched one.
 
-    Raises: DecodeError naming the line that cannot be meant.
+    Raises: DecodeError naming the invalid line.
     """
     say = note or (lambda sentence: None)
 
