@@ -182,15 +182,25 @@ def _placed(
 
 def _no_fit_in_one(view: View, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
     """The answer where no single domain takes a unit: what the best one takes (kueue.md 2.9)."""
-    best = order.ranked_led(fits[unit.last], unit.strategy)[0]
-    return _no_fit(view, unit, fits, int(fits[unit.last].slices[best]))
+    found = fits[unit.last].at(_open_domains(view, unit.last))
+    best = order.ranked_led(found, unit.strategy)[0]
+    return _no_fit(view, unit, fits, int(found.slices[best]))
+
+
+def _open_domains(view: View, level: int) -> Rows:
+    """The domains with a node that is open; all of them where there is none.
+
+    Only these are in Kueue's tree, so that only these can be the best of those that do not fit.
+    """
+    has_open = np.logical_or.reduceat(view.capacity.is_open, view.tree.starts[level])
+    return (has_open if has_open.any() else ~has_open).nonzero()[0]
 
 
 def _no_fit(view: View, unit: Unit, fits: dict[int, LevelFit] | None, available: int) -> NoFit:
     """The answer for a unit of which only `available` slices fit. Source: kueue.md 2.9."""
     layers: list[tuple[str, int, int]] = []
     if fits is not None and len(unit.layers.named) > 1:
-        layers = _layers_that_fit(view.tree, unit, fits)
+        layers = _layers_that_fit(view, unit, fits)
     is_leader = (
         fits is not None
         and unit.leader is not None
@@ -214,13 +224,14 @@ def _may_lead(fits: LevelFit) -> bool:
 
 
 def _layers_that_fit(
-    tree: Tree, unit: Unit, fits: dict[int, LevelFit]
+    view: View, unit: Unit, fits: dict[int, LevelFit]
 ) -> list[tuple[str, int, int]]:
     """Per slice layer its level key, and how many of how many fit the best domain.
 
     Source: kueue.md 2.9, multi-layer.
     """
-    best = int(fits[unit.last].slices.argmax())
+    tree, domains = view.tree, _open_domains(view, unit.last)
+    best = int(domains[fits[unit.last].slices[domains].argmax()])
     slots = tree.slots(unit.last, best)
     layers = []
     for level, pods in unit.layers.named:

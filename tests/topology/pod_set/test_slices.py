@@ -158,3 +158,35 @@ def test_a_gang_of_ten_thousand_pods_takes_no_more_steps_than_its_nodes() -> Non
     answer = search(tree, capacity, sliced)
     assert isinstance(answer, dict)
     assert sum(answer["w"].values()) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("first", "available", "on_nodes"),
+    [
+        pytest.param("b1/r1/n1 gpu=8 closed", 0, 1, id="closed"),
+        pytest.param("b1/r1/n1 gpu=0", 0, 0, id="full"),
+    ],
+)
+def test_a_block_without_an_open_node_is_not_the_best_of_those_that_do_not_fit(
+    first: str, available: int, on_nodes: int
+) -> None:
+    tree, capacity = cluster(f"{first}\nb2/r2/n2 gpu=4\nb2/r2/n3 gpu=1")
+    layers = (Slice(6, RACK), Slice(3, NODE_LEVEL))
+    sliced = workers(capacity, 12, slices=layers, constraint=Constraint(required=BLOCK))
+    answer = search(tree, capacity, sliced)
+    assert isinstance(answer, NoFit)
+    assert (answer.available, answer.layers[1]) == (available, (NODE_LEVEL, on_nodes, 4))
+
+
+def test_slices_fit_in_the_open_rack_although_the_leader_fits_nowhere() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=8 closed\nb1/r2/n2 gpu=4")
+    led = workers(
+        capacity,
+        6,
+        slices=(Slice(3, NODE_LEVEL),),
+        constraint=Constraint(required=RACK),
+        leader=Leader("leader", vector(capacity.axis, pods=1, gpu=9)),
+    )
+    answer = search(tree, capacity, led)
+    assert isinstance(answer, NoFit)
+    assert (answer.available, answer.needed) == (1, 2)
