@@ -59,6 +59,11 @@ def _placed(scenario: Json) -> dict[str, Answer]:
     return found
 
 
+def answer_of_group(question: Question, group: list[Json]) -> dict[str, Answer]:
+    """What we answer about one group, on the books as they are."""
+    return _asked(question, group, lambda: question.find([group]))
+
+
 def _resized(scenario: Json) -> dict[str, Answer]:
     """Group by group: pods that have a place keep it, unless one of them is gone (2.8, E)."""
     question = Question(scenario)
@@ -105,12 +110,12 @@ def _previous(question: Question, group: list[Json]) -> Kept | None:
     return kept
 
 
-def slots_of(question: Question, answer: Mapping[str, Answer]) -> Kept:
+def slots_of(question: Question, answer: Mapping[str, Answer | None]) -> Kept:
     """The pods of an answer by slot; none of a pod set that has a reason."""
     return {
         name or UNNAMED: question.on_slots(domains)
         for name, domains in answer.items()
-        if not isinstance(domains, str)
+        if isinstance(domains, list)
     }
 
 

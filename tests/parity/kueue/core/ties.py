@@ -7,7 +7,7 @@ map; a replaced part of a slice goes to the first domain of such a map that it w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,13 +25,21 @@ Shares = dict[int, tuple[tuple[int, ...], ...]]
 
 
 def are_swapped(
-    question: Question, group: list[Json], ours: Mapping[str, Answer], theirs: Mapping[str, Answer]
+    question: Question,
+    group: list[Json],
+    ours: Mapping[str, Answer | None],
+    theirs: Mapping[str, Answer | None],
 ) -> bool:
     """Whether two placements of a group differ only in which of equal domains has which share."""
+    if not all(isinstance(one, list) for one in (*ours.values(), *theirs.values())):
+        return False
     [unit] = _units(question, group)
     if not unit.is_balanced or unit.first >= unit.layers.level:
         return False
-    mine, other = (_shares(question, unit.first, answer) for answer in (ours, theirs))
+    mine, other = (
+        _shares(question, unit.first, [answer.get(name) for name in ours])
+        for answer in (ours, theirs)
+    )
     moved = [domain for domain in mine | other if mine.get(domain) != other.get(domain)]
     return bool(moved) and any(
         Counter((keys.get(domain), mine.get(domain)) for domain in moved)
@@ -45,10 +53,10 @@ def _units(question: Question, group: list[Json]) -> list[Unit]:
     return units_of(tree, question.gang([group]), question.options.unconstrained)
 
 
-def _shares(question: Question, level: int, answer: Mapping[str, Answer]) -> Shares:
+def _shares(question: Question, level: int, answer: Sequence[Answer | None]) -> Shares:
     tree = question.cluster.tree
     found: dict[int, list[tuple[int, ...]]] = {}
-    for place, domains in enumerate(answer.values()):
+    for place, domains in enumerate(answer):
         pods: dict[int, Counter[int]] = {}
         for slot, number in question.on_slots(domains if isinstance(domains, list) else []):
             children = pods.setdefault(int(tree.domain_of[level][slot]), Counter())
