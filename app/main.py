@@ -28,19 +28,19 @@ from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects.presets import level_keys
 from app.dialects.registry import DIALECTS, Dialects
-from app.driver import Driver, fault_counter
 from app.errors import CorralError, SettingsError
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
-from app.journal_file import JournalFile
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
 from app.kube.watch.events import Kind
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
-from app.parts import Parts, run, unready
-from app.ports import Listeners, Routes, listen_all, ports_of
+from app.process.driver import Driver, fault_counter
+from app.process.journal_file import JournalFile
+from app.process.parts import Parts, run, unready
+from app.process.ports import Listeners, Routes, listen_all, ports_of
 from app.settings import EngineOptions, Settings
 from app.state.effects import Bind, BindOutcome, Effect
 from app.state.engine import Engine

@@ -22,7 +22,7 @@ from app.cli.showcase import BLOCK, GPU, PLANNED, RACK, SHOWPIECES, Showpiece, w
 if TYPE_CHECKING:
     import aiohttp
 
-    from app.parts import Parts
+    from app.process.parts import Parts
     from app.sandbox import Sandbox
 
 SYNTHETIC_NODES = 1523  # as many as the recorded cluster has

@@ -1,4 +1,4 @@
-"""Our own gate and annotations: written by Corral only.
+"""Our own gate and annotations: written by Corral, but for those of the whole workload.
 
 Some are read back after a restart: what a gang was made of when it started, and what we narrowed
 a pod to when we took its gate off, which is no wish of the pod's own: `own_shape` takes it away.
@@ -18,10 +18,13 @@ GANG = PREFIX + "gang"  # in the Binding: the gang this pod started with
 DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was placed in
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
 POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
+WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
+WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
 MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300
-KEPT = (NARROWED, MANAGED, POD_SETS)
+WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
+KEPT = (NARROWED, MANAGED, POD_SETS, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:

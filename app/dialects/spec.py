@@ -157,6 +157,8 @@ class Said:
     slices: tuple[Slice, ...] = ()
     pod_set_group: str = ""
     """Leaves that share this name are a leader and its workers."""
+    together: Constraint = ANYWHERE
+    """Of all pods of the gang, whatever their leaves."""
     pods: int | None = None
     """How many pods the gang has; None: the pod leaves that to others."""
     where: str = ""

@@ -1,16 +1,10 @@
 """All memory that changes: plain functions over plain objects, no I/O, no clock, no await.
 
-Read in this order. What is known: `engine.py` (what happens when), `gangs.py` (who waits for whom),
-`members.py` (who belongs), `ledger.py` (what changes a gang), `cluster.py` (the books).
+    inputs ──▶ engine ──▶ cache ──▶ gang ──▶ plan ──▶ lifecycle ──▶ report ──▶ effects
 
-Where to: `planner.py` (whom to try next), `roles.py` (what is asked for), `placing.py` (the
-search) and `eligibility.py` (which nodes allow it), `seating.py` (who gets which node).
-
-What is held and said: `holds.py`, `places.py` on `absent.py` (for pods that do not exist),
-`voice.py` with `sentences.py` and `gates.py` (what goes out), as values of `effects.py`.
-
-What moves a gang on: `filtering.py` with `answers.py` and `offers.py`, `barrier.py`; what throws it
-back: `upsets.py`, `repair.py`. Around it: `earmarks.py`, `reservations.py` and `turned_away.py`
-(ordinary pods), `topologies.py`, `audit.py`, `journal.py` with `replay.py` (inputs recorded and
-played again), `settings.py`.
+Read in this order: `engine.py` (what happens when), then the rooms. `cache/` is the books of the
+cluster: nodes, pods, capacity, objects of the vocabularies. `gang/` says who belongs to a gang,
+`plan/` asks the placement core and assigns nodes, `lifecycle/` moves a gang on and throws it back,
+`report/` says what must be told or written, `journal/` records inputs and plays them again.
+`filtering.py` answers /filter for members with `filter_result.py`; `effects.py` is what goes out.
 """

@@ -21,7 +21,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.main import build, engine_settings, started
-from app.parts import SHUTTING_DOWN, Parts, run
+from app.process.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings

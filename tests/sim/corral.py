@@ -217,7 +217,7 @@ class Corral:
         self._feed(effects, text)
 
     def _on_fault(self, where: str, error: Exception) -> None:
-        """What `app/driver.py` logs; here nothing but what is meant to fails."""
+        """What `app/process/driver.py` logs; here nothing but what is meant to fails."""
         if not isinstance(error, EvaluationFailed):
             raise error
         self._history.say(f"{self.name}: {where} raises")

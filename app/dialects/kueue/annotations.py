@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from app.dialects.corral import WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
 from app.dialects.rules import boolean, whole_number
 from topology.model.request import Constraint, Slice
 
@@ -56,6 +57,16 @@ def asks_for_topology(annotations: Strings) -> bool:
 def constraint(annotations: Strings) -> Constraint:
     """What valid annotations ask for; none of them means anywhere."""
     return Constraint(required=annotations.get(REQUIRED), preferred=annotations.get(PREFERRED))
+
+
+def together(annotations: Strings) -> Constraint:
+    """What valid annotations ask for all pods of the workload; none of them means anywhere.
+
+    Source: KEP-2724 "Story 3", which leaves the words open.
+    """
+    return Constraint(
+        required=annotations.get(WORKLOAD_REQUIRED), preferred=annotations.get(WORKLOAD_PREFERRED)
+    )
 
 
 def slices(annotations: Strings) -> tuple[Slice, ...]:

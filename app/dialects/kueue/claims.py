@@ -4,10 +4,12 @@
 |----------------------------------|---------------------------------------------------|
 | in a pod group                   | the group                                         |
 | of a workload that is known      | that of the workload (`app.dialects.workloads`)   |
-| any other                        | it alone                                          |
+| of no controller                 | it alone                                          |
 
-The first row that holds counts. Groups need no annotation. A pod that breaks a rule belongs to its
-gang and cannot join it; the first rule that it breaks is told.
+The first row that holds counts. Of any other controller it is not known how many pods there are:
+each would be a gang of its own, and none of what they ask for together would be kept. Groups need
+no annotation. A pod that breaks a rule belongs to its gang and cannot join it; the first rule that
+it breaks is told.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from app.dialects.kueue.annotations import INDEX_OFFSET, ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
 from app.dialects.spec import Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Owner, PodRecord
 
 ALONE = "a pod of no group and no Job"
 MOST_CACHED_TEXT = 2_048  # characters of annotations; longer ones are read anew for each pod
@@ -49,7 +51,20 @@ def claim(pod: PodRecord) -> Claim | None:
     if not topology.asks_for_topology(pod.annotations):
         return None
     place = _place(pod)
-    return _alone(pod) if place is None else _of_workload(pod, place)
+    if place is not None:
+        return _of_workload(pod, place)
+    claim = _alone(pod)
+    if pod.owner is None or claim.flaw:
+        return claim
+    return replace(claim, flaw=_told(pod, _unread(pod.owner)))
+
+
+def _unread(owner: Owner) -> str:
+    """Why a pod of an owner that is not read is not taken for a gang of its own."""
+    return (
+        f"its controller is the {owner.kind} {owner.name}, whose size Corral does not read: set"
+        f" {pod_groups.GROUP_NAME} and {pod_groups.TOTAL_COUNT} in its pod template"
+    )
 
 
 def _place(pod: PodRecord) -> Place | None:
@@ -63,6 +78,13 @@ def _of_group(pod: PodRecord, group: str) -> Claim:
     if flaw is not None:
         return Claim(key, flaw=_told(pod, str(flaw)))
     said = _with_size(pod, read.said, leaves)
+    if leaves:
+        total = pod.annotations.get(pod_groups.TOTAL_COUNT)
+        pods = sum(leaf.pods for leaf in leaves)
+        if total is not None and int(total) != pods:
+            problem = f"must be {pods}, the pods that {driver_sets.SETS} declares, or left out"
+            contradiction = invalid(annotation(pod_groups.TOTAL_COUNT), total, problem)
+            return Claim(key, flaw=_told(pod, str(contradiction)))
     leaf = pod_groups.role(pod, leaves) or pod.annotations.get(ROLE_HASH, "")
     return Claim(key, leaf, _shifted(pod_groups.index(pod), read.offset), said)
 
@@ -122,7 +144,8 @@ def _read(pod: PodRecord) -> tuple[_Read, Flaw | None, tuple[LeafSpec, ...]]:
     leaves: tuple[LeafSpec, ...] = ()
     if flaw is None and driver_sets.SETS in annotations:
         try:
-            leaves = driver_sets.pod_sets(pod)
+            said = pod_groups.said_role(pod.labels, annotations)
+            leaves = driver_sets.pod_sets(pod, said)
         except BadValue as error:
             flaw = _sets_flaw(annotations, str(error))
     return read, flaw, leaves
@@ -146,6 +169,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         topology.constraint(annotations),
         topology.slices(annotations),
         annotations.get(topology.POD_SET_GROUP, ""),
+        topology.together(annotations),
         is_retriable=flag[pod_groups.RETRIABLE] is not False,
         is_serving=flag[pod_groups.SERVING] is True,
         reserves_all=flag[pod_groups.FAST] is True,

@@ -18,6 +18,7 @@ from app.dialects.kueue import (
     topology,
 )
 from app.dialects.spec import (
+    ANYWHERE,
     Claim,
     Flaw,
     GangKey,
@@ -74,7 +75,9 @@ class KueueDialect(Dialect):
         ended: Sequence[Said],
     ) -> GangSpec | None:
         spec = _declared(key, objects) or _as_said(key, said, ended)
-        return None if spec is None else _with_lifecycle(spec, said)
+        if spec is None:
+            return None
+        return _with_lifecycle(_together(spec, objects, said), said)
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return topology.specs_of(record)
@@ -115,6 +118,19 @@ def _as_said(key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangS
         starts_with=0 if is_live and first.leaves else None,
         lifecycle=Lifecycle(counts_succeeded=True),
     )
+
+
+def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[Said]) -> GangSpec:
+    """The spec with what the workload, or the first of its pods that does, asks for all pods."""
+    owners = (record for record in objects if isinstance(record, WorkloadRecord))
+    asked = (
+        *(keys.together(owner.annotations) for owner in owners),
+        *(each.together for each in said),
+    )
+    constraint = next((each for each in asked if each != ANYWHERE), ANYWHERE)
+    if constraint == ANYWHERE:
+        return spec
+    return replace(spec, root=replace(spec.root, constraint=constraint))
 
 
 def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:

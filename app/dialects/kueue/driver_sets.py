@@ -21,6 +21,7 @@ from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
 
 SETS = PREFIX + "pod-group-sets"
+DRIVER = "(driver)"  # a leaf of its own; no set can have this name
 MOST_SETS = 18  # roles of one pod group, as in Kueue
 MOST_NESTED = 100  # of a template; a pod's own fields nest a dozen deep
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C, where there is one
@@ -36,10 +37,12 @@ class _Set(msgspec.Struct, frozen=True):
 _SETS = msgspec.json.Decoder(tuple[_Set, ...])
 
 
-def pod_sets(pod: PodRecord) -> tuple[LeafSpec, ...]:
+def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
     """The pod sets that a driver declares before their pods exist.
 
-    Of JSON and YAML alike; a set without a template is one of pods like the driver itself.
+    Of JSON and YAML alike; a set without a template is one of pods like the driver itself. Where
+    each has one, the driver is of the set of one pod that is like it, or of the one it says it
+    belongs to (`said_role`); else it is a leaf of its own.
     Raises: BadValue naming the set and the field.
     """
     text = pod.annotations.get(SETS)
@@ -53,6 +56,9 @@ def pod_sets(pod: PodRecord) -> tuple[LeafSpec, ...]:
     if len({each.name for each in sets}) < len(sets):
         raise BadValue("two sets have the same name")
     found = tuple(_leaf(pod, each) for each in sets)
+    if not said_role and not any(is_drivers(leaf, pod) for leaf in found):
+        # Only what the driver will make is declared: it is beside these, not one of them.
+        found = (_driver(pod), *found)
     pods = sum(leaf.pods for leaf in found)
     if pods > MOST_PODS:
         raise BadValue(f"must have at most {MOST_PODS} pods together, got {pods}")
@@ -95,6 +101,20 @@ def _plain_yaml(text: str) -> object:
         if depth > MOST_NESTED:
             raise ValueError(f"nested deeper than {MOST_NESTED}")
     return yaml.load(text, Loader=_LOADER)  # a safe loader
+
+
+def is_drivers(leaf: LeafSpec, driver: PodRecord) -> bool:
+    """Whether a set is that of the driver itself, as far as its template tells."""
+    like = leaf.like
+    if like is None or like is driver:
+        return like is driver
+    return leaf.pods == 1 and (like.request, like.shape) == (driver.request, driver.shape)
+
+
+def _driver(pod: PodRecord) -> LeafSpec:
+    annotations = pod.annotations
+    constraint, slices = topology.constraint(annotations), topology.slices(annotations)
+    return LeafSpec(DRIVER, 1, constraint, slices, like=pod)
 
 
 def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:

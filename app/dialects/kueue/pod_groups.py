@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from app.dialects import corral
 from app.dialects.kueue.annotations import PREFIX
-from app.dialects.kueue.driver_sets import SETS
+from app.dialects.kueue.driver_sets import SETS, is_drivers
 from app.dialects.rules import whole_number
 from app.dialects.spec import Index, LeafSpec
 from app.dialects.workloads.job import completion_index
@@ -59,9 +59,9 @@ def said_role(labels: Strings, annotations: Strings) -> str:
 def role(pod: PodRecord, sets: tuple[LeafSpec, ...]) -> str:
     """The pod set a pod belongs to, of those that a driver declares; "" if it names none.
 
-    A driver that does not say is of the set that has no template of its own, else of the first.
+    A driver that does not say is of the set that is made of pods like it.
     """
     said = said_role(pod.labels, pod.annotations)
     if said or not sets:
         return said
-    return next((each for each in sets if each.like is pod), sets[0]).name
+    return next((each for each in sets if is_drivers(each, pod)), sets[0]).name

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from app.dialects.corral import WORKLOAD
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.kueue.annotations import (
     INDEX_OFFSET,
@@ -32,6 +33,7 @@ from app.dialects.kueue.annotations import (
     SLICES,
     UNCONSTRAINED,
     Strings,
+    asks_for_topology,
 )
 from app.dialects.rules import (
     annotation,
@@ -60,7 +62,7 @@ def pod_set_flaws(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
             "Invalid value",
             f"must not contain more than one topology annotation: [{named}]",
         )
-    for key in (REQUIRED, PREFERRED, SLICE_LEVEL):
+    for key in (REQUIRED, PREFERRED, SLICE_LEVEL, *WORKLOAD):
         if not is_label_key(annotations.get(key, "ok")):
             yield invalid(annotation(key), annotations[key], _LABEL_KEY)
     said = annotations.get(UNCONSTRAINED, "true")
@@ -78,7 +80,26 @@ def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
     if (owner.group, owner.kind) == ("batch", "Job") and owner.annotations.get(ELASTIC) == "true":
         for claim in owner.pod_sets:
             yield from ((claim, flaw) for flaw in _elastic(claim.annotations))
-    yield from _pod_set_groups([claim for claim in owner.pod_sets if claim.is_grouped])
+    grouped = [claim for claim in owner.pod_sets if claim.is_grouped]
+    yield from _every_one(grouped)
+    yield from _pod_set_groups(grouped)
+
+
+def _every_one(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
+    """If one template of a workload says where its pods go, every template does.
+
+    Source: KEP-2724 "Validation".
+    """
+    asking = [
+        claim
+        for claim in claims
+        if UNCONSTRAINED in claim.annotations or asks_for_topology(claim.annotations)
+    ]
+    for claim in claims if asking else ():
+        if claim not in asking:
+            named = ", ".join(f"'{key}'" for key in MODES)
+            text = f"must contain one of {named}, as '{asking[0].path}.annotations' does"
+            yield claim, required("annotations", text)
 
 
 def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
@@ -156,6 +177,8 @@ def _slices(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
     yield from size_flaws(field, text, size)
     if size is not None and pods is not None and size > pods:
         yield invalid(field, text, f"must not be greater than pod set count {pods}")
+    elif size is not None and size > 0 and pods is not None and pods % size:
+        yield invalid(field, text, f"must evenly divide pod set count {pods}")
     if level is None:
         yield forbidden(field, f"may not be set when '{SLICE_LEVEL}' is not specified")
 
@@ -185,8 +208,11 @@ def _layers(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
         if below.size > 0 and above.size % below.size:
             parent = f"must evenly divide the parent layer size {above.size}"
             yield invalid(f"{field}[{index}].size", below.size, parent)
-    if pods is not None and layers[0].size > pods:
-        yield invalid(field, layers[0].size, f"must not be greater than pod set count {pods}")
+    coarsest = layers[0].size
+    if pods is not None and coarsest > pods:
+        yield invalid(field, coarsest, f"must not be greater than pod set count {pods}")
+    elif pods is not None and coarsest > 0 and pods % coarsest:
+        yield invalid(field, coarsest, f"must evenly divide pod set count {pods}")
 
 
 def size_flaws(field: str, text: str, size: int | None) -> Iterator[Flaw]:

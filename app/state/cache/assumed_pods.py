@@ -47,7 +47,9 @@ class AssumedPods:
             return True  # the same /bind again
         request = self._passing.pop(uid, None)
         if request is None:
-            return True  # passed before our restart: the watch will tell what it takes
+            # Passed before our restart, or never asked: what it takes is not known before the
+            # watch shows it bound, so it may not go where capacity is reserved.
+            return node not in self.books.held_on
         if node in self.books.held_on and not self.books.fits(node, request):
             return False
         self.books.hold(uid, node, request)

@@ -1,0 +1,1 @@
+"""Every input of the engine written down (`record.py`), played again (`replay.py`); `lines.py`."""

@@ -16,6 +16,8 @@ def gathering(key: GangKey, pods: int | None) -> str:
         return f"gang {key} waits until the pod that declares its members is there"
     if pods is None:
         return f"gang {key} waits until its Job is known"
+    if pods == 1:
+        return f"gang {key} waits until its pod is ungated"
     return f"gang {key} waits until all {pods} of its pods are there and ungated"
 
 
@@ -59,8 +61,8 @@ def no_place(key: GangKey, why: str) -> str:
 
 
 def mistaken(key: GangKey, problem: str) -> str:
-    """The gang's own claims contradict themselves."""
-    return f"gang {key} cannot be meant: {problem}"
+    """What the gang's pods or objects say is not valid, or contradicts itself."""
+    return f"gang {key} is invalid: {problem}"
 
 
 def in_excess(key: GangKey, pod: PodRecord, spec: GangSpec) -> str:

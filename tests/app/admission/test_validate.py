@@ -11,6 +11,8 @@ import pytest
 from app.admission.scope import Scope
 from app.admission.templates import MOST_TEMPLATES
 from app.admission.validate import Thing, Validator
+from app.dialects.corral import WORKLOAD
+from app.dialects.kueue.annotations import PREFERRED, UNCONSTRAINED
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import KINDS
 from tests.app.admission.port import SCOPE
@@ -22,6 +24,7 @@ SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 BROKEN = {REQUIRED: "my rack"}
+ANYWHERE = {UNCONSTRAINED: "true"}
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 CHECKED = [("", "Pod"), *((kind.group, kind.kind) for kind in KINDS)]
 
@@ -100,12 +103,12 @@ def changed(thing: Object, **annotations: str | None) -> Object:
         pytest.param(job("j", pods=2, annotations=BROKEN), "spec.template.metadata", id="Job"),
         pytest.param(stateful_set(BROKEN), "spec.template.metadata", id="StatefulSet"),
         pytest.param(
-            job_set(({}, 1, 1), (BROKEN, 1, 1)),
+            job_set((ANYWHERE, 1, 1), (BROKEN, 1, 1)),
             "spec.replicatedJobs[1].template.spec.template.metadata",
             id="JobSet",
         ),
         pytest.param(
-            leader_worker_set({}, BROKEN, 4),
+            leader_worker_set(ANYWHERE, BROKEN, 4),
             "spec.leaderWorkerTemplate.leaderTemplate.metadata",
             id="LeaderWorkerSet_leader",
         ),
@@ -138,6 +141,38 @@ def test_1_3_each_kind_is_refused_with_the_path_of_its_template(thing, path):
     ]
 
 
+def test_kep_2724_a_template_that_says_nothing_beside_one_that_does_is_refused():
+    path = "spec.replicatedJobs[0].template.spec.template.metadata"
+    other = "spec.replicatedJobs[1].template.spec.template.metadata"
+    modes = f"'{REQUIRED}', '{PREFERRED}', '{UNCONSTRAINED}'"
+    assert errors(job_set(({}, 1, 1), ({REQUIRED: RACK}, 1, 4))) == [
+        f"{path}.annotations: Required value: must contain one of {modes}, as"
+        f" '{other}.annotations' does"
+    ]
+    assert errors(job_set((ANYWHERE, 1, 1), ({REQUIRED: RACK}, 1, 4))) == []
+    assert errors(job_set(({}, 1, 1), ({}, 1, 4))) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_slices_that_divide_the_pods_are_let_in(size):
+    assert errors(job("j", pods=8, annotations=slices_of(size))) == []
+
+
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_slices_that_do_not_divide_the_pods_are_refused(size):
+    (told,) = errors(job("j", pods=8, annotations=slices_of(size)))
+    assert told == (
+        f"spec.template.metadata.annotations[{SLICE_SIZE}]: Invalid value:"
+        f' "{size}": must evenly divide pod set count 8'
+    )
+
+
+@pytest.mark.parametrize("key", WORKLOAD)
+def test_the_level_of_a_whole_workload_must_be_a_label_key(key):
+    (told,) = errors(job("j", pods=8, annotations={REQUIRED: RACK, key: "my block"}))
+    assert f'annotations[{key}]: Invalid value: "my block": must be the key of' in told
+
+
 def test_every_kind_that_is_checked_is_counted():
     validator = Validator(SCOPE, DIALECTS)
     assert {kind for _, kind in CHECKED} <= set(DIALECTS.kinds)
@@ -166,10 +201,12 @@ def test_every_kind_that_is_checked_is_counted():
         pytest.param(lambda n: stateful_set(slices_of(n)), 1, id="StatefulSet_default"),
         pytest.param(lambda n: job_set((slices_of(n), 3, 4)), 12, id="JobSet"),
         pytest.param(lambda n: leader_worker_set(slices_of(n), None, 8), 8, id="LWS_alike"),
-        pytest.param(lambda n: leader_worker_set(slices_of(n), {}, 8), 7, id="LWS_workers"),
-        pytest.param(lambda n: leader_worker_set({}, slices_of(n), 8), 1, id="LWS_leader"),
+        pytest.param(lambda n: leader_worker_set(slices_of(n), ANYWHERE, 8), 7, id="LWS_workers"),
+        pytest.param(lambda n: leader_worker_set(ANYWHERE, slices_of(n), 8), 1, id="LWS_leader"),
         pytest.param(
-            lambda n: kubeflow("TFJob", "tfReplicaSpecs", PS=({}, 2), Worker=(slices_of(n), 4)),
+            lambda n: kubeflow(
+                "TFJob", "tfReplicaSpecs", PS=(ANYWHERE, 2), Worker=(slices_of(n), 4)
+            ),
             4,
             id="Kubeflow",
         ),

@@ -13,7 +13,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.main import started
-from app.parts import Parts
+from app.process.parts import Parts
 from app.sandbox import Sandbox
 from app.settings import Address, Settings, load
 from tests.app.admission.certificates import HOST, pair

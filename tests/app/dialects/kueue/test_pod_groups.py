@@ -207,9 +207,28 @@ def test_story_3_the_driver_is_of_the_set_without_a_template():
     assert claim_of(driver(sets)).leaf == "driver"
 
 
-def test_story_3_where_every_set_has_a_template_the_driver_is_of_the_first():
+def test_story_3_where_every_set_has_a_template_the_driver_is_of_the_one_like_it():
     sets = [{**each, "template": template(container(cpu="1"))} for each in two_sets()]
-    assert claim_of(driver(sets)).leaf == "driver"
+    claim = claim_of(driver(sets))
+    assert claim.leaf == "driver"
+    assert claim.said.pods == sum(each["count"] for each in sets)
+
+
+def test_story_3_a_driver_that_declares_its_workers_only_is_beside_them():
+    (workers,) = two_sets()[1:]
+    claim = claim_of(driver([workers]))
+    assert claim.said.pods == workers["count"] + 1
+    assert claim.leaf not in (workers["name"], "")
+    assert [leaf.pods for leaf in claim.said.leaves] == [1, workers["count"]]
+
+
+def test_story_3_a_total_count_must_be_what_the_sets_declare():
+    sets = two_sets()
+    pods = sum(each["count"] for each in sets)
+    assert claim_of(driver(sets, **{TOTAL: str(pods)})).said.pods == pods
+    assert f'Invalid value: "{pods + 1}": must be {pods}, the pods that' in flaw_of(
+        driver(sets, **{TOTAL: str(pods + 1)})
+    )
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])

@@ -12,7 +12,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey, GangSpec, Index
 from app.dialects.workloads import KINDS, Template, kubeflow
 from app.kube.core.objects import Owner
-from tests.records import GROUP, RACK, REQUIRED, TOTAL, job, job_owner, pod
+from tests.records import GROUP, RACK, REQUIRED, TOTAL, group, job, job_owner, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
     JOBSET,
@@ -173,8 +173,8 @@ def test_each_group_of_a_leader_worker_set_is_a_gang():
 )  # fmt: skip
 def test_what_a_leader_worker_set_declares_of_its_groups(replicas, levels, more, expected):
     record = workload("LeaderWorkerSet", "lws", replicas, level=levels, gangs=2, **more)
-    for group in (0, 1):
-        pods, where, *rest = declared(claim_of(group_pods("lws", group, 4, RACK)[0]).gang, record)
+    for number in (0, 1):
+        pods, where, *rest = declared(claim_of(group_pods("lws", number, 4, RACK)[0]).gang, record)
         assert (pods, *rest) == expected
         assert where == "spec of LeaderWorkerSet lws"
 
@@ -264,9 +264,29 @@ def test_a_launcher_that_comes_later_is_not_waited_for(is_gradual, needed):
     assert declared(key, record) == (3, "spec of MPIJob m", needed, False)
 
 
-def test_an_owner_of_another_api_group_is_somebody_else():
-    owner = Owner("example.com/v1", "PyTorchJob", "t", "u")
-    assert claim_of(pod("p", owner=owner, annotations={REQUIRED: RACK})).gang.source == "pod"
+@pytest.mark.parametrize(
+    "owner",
+    [
+        Owner("example.com/v1", "PyTorchJob", "t", "u"),
+        Owner("apps/v1", "ReplicaSet", "t-5d9", "u"),
+        Owner("workload.codeflare.dev/v1beta2", "AppWrapper", "t", "u"),
+    ],
+    ids=lambda owner: owner.kind,
+)
+def test_pods_of_a_controller_whose_size_is_not_read_are_refused_by_its_name(owner):
+    claim = DIALECTS.claim(pod("p", owner=owner, annotations={REQUIRED: RACK}))
+    assert claim is not None
+    assert f"its controller is the {owner.kind} {owner.name}, whose size" in claim.flaw
+
+
+def test_pods_of_any_controller_may_be_a_pod_group():
+    owner = Owner("apps/v1", "ReplicaSet", "t-5d9", "u")
+    claim = claim_of(pod("p", owner=owner, annotations=group("g", 2, RACK)))
+    assert (claim.gang.source, claim.said.pods) == ("group", 2)
+
+
+def test_pods_of_any_controller_that_ask_for_no_topology_are_ordinary():
+    assert DIALECTS.claim(pod("p", owner=Owner("apps/v1", "ReplicaSet", "t", "u"))) is None
 
 
 # -- what they share ---------------------------------------------------------------------------

@@ -5,10 +5,7 @@ from __future__ import annotations
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
 from tests.app.state.world import World, four_racks, members
-from tests.records import (
-    node,
-    pod,
-)
+from tests.records import RACK, REQUIRED, node, pod
 
 
 def test_an_ordinary_pod_passes_with_every_node():
@@ -100,3 +97,18 @@ def test_an_ordinary_pod_that_is_gone_is_not_woken():
     world.delete(member)
     world.tick()
     assert world.woken == []
+
+
+def test_a_pod_that_was_never_asked_about_is_not_bound_where_capacity_is_reserved():
+    world = World([node("b0/r0/n00"), node("b0/r1/n10")])
+    world.put(*members("g", 1))
+    (held,) = world.held.values()
+    (free,) = {"n00", "n10"} - {held}
+    assert [type(effect) for effect in world.bind(pod("stranger", gpus=1), held)] == [RejectBind]
+    assert [type(effect) for effect in world.bind(pod("other", gpus=1), free)] == [Bind]
+
+
+def test_a_gang_of_one_is_not_told_to_wait_for_all_of_its_pods():
+    gates = ("corral.dev/gang", "example.com/x")
+    world = World(four_racks(), [pod("alone", annotations={REQUIRED: RACK}, gates=gates)])
+    assert world.gang().sentence == "gang default/alone waits until its pod is ungated"

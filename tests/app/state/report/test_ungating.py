@@ -220,4 +220,4 @@ def test_a_sliced_gang_whose_plan_is_lost_when_some_are_ungated_is_placed_again_
         world.tick()
     assert len(world.held) == 4
     assert lost not in world.held.values()
-    assert "cannot be meant" not in " ".join(world.reports)
+    assert "is invalid" not in " ".join(world.reports)

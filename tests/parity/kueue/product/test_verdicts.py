@@ -67,6 +67,6 @@ def test_another_number_is_a_difference(sentence: str, reason: str, wrong: str) 
 
 
 def test_a_level_that_does_not_exist_has_the_same_name_in_both() -> None:
-    sentence = "gang ns/gang cannot be meant: topology level not known: l/x; known levels: l/k"
+    sentence = "gang ns/gang is invalid: topology level not known: l/x; known levels: l/k"
     assert difference(sentence, "no requested topology level: l/x") == ""
     assert difference(sentence, "no requested topology level: l/y") != ""

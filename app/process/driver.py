@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from app.collector import Collector
 from app.kube.watch.events import Event
 from app.metrics import Metrics
+from app.process.collector import Collector
 from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
 from app.state.engine import Engine
 from app.state.inputs import Inputs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from app.driver import Driver, fault_counter
 from app.kube.watch.events import Applied
 from app.metrics import Metrics
+from app.process.driver import Driver, fault_counter
 from app.state.effects import Effect
 from app.state.engine import Engine
 from app.state.settings import EngineSettings

@@ -16,12 +16,12 @@ import structlog
 
 from app.controllers.audit import AuditController
 from app.controllers.writers import Writers
-from app.driver import Driver
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
-from app.ports import CLOSE_SECONDS, Ports
+from app.process.driver import Driver
+from app.process.ports import CLOSE_SECONDS, Ports
 from app.state.engine import Engine
 from app.verbs.bind import BindDesk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from app.collector import PACE, Collector
+from app.process.collector import PACE, Collector
 
 
 def test_it_settles_once_and_is_then_as_it_was():

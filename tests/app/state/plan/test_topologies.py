@@ -1,0 +1,55 @@
+"""Which of several topologies a gang is placed on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.app.state.stories import go
+from tests.app.state.world import World, members
+from tests.records import node, topology
+
+ZONE, RA, RB = "example.com/zone", "example.com/ra", "example.com/rb"
+
+
+def labelled(name, **labels):
+    keys = {"zone": ZONE, "ra": RA, "rb": RB}
+    found = node(name)
+    own = {**found.labels, **{keys[key]: value for key, value in labels.items()}}
+    return msgspec.structs.replace(found, labels=own)
+
+
+def world_of(*nodes, pods=()):
+    return World(nodes, pods, topologies=[topology("a", ZONE, RA), topology("b", ZONE, RB)])
+
+
+def test_a_gang_that_fits_only_the_second_topology_with_its_level_is_placed_there():
+    # Only one node of zone 1 has a label of topology a, all have one of topology b.
+    nodes = [
+        labelled("n0", zone="z1", ra="x", rb="x"),
+        *(labelled(f"n{at}", zone="z1", rb="x") for at in range(1, 4)),
+    ]
+    world = world_of(*nodes, pods=members("g", 4, ZONE))
+    go(world)
+    assert sorted(each.node for each in world.pods.values()) == ["n0", "n1", "n2", "n3"]
+
+
+def test_a_replacement_joins_its_gang_on_the_topology_where_that_runs():
+    nodes = [
+        *(labelled(f"a{at}", zone="z1", ra="x") for at in range(3)),
+        *(labelled(f"b{at}", zone="z1", rb="x") for at in range(3)),
+    ]
+    pods = members("g", 3, ZONE)
+    running = [
+        msgspec.structs.replace(each, node=f"b{at}", phase="Running")
+        for at, each in enumerate(pods[:2])
+    ]
+    world = world_of(*nodes, pods=[*running, pods[2]])
+    go(world)
+    assert world.pods[pods[2].uid].node == "b2"
+
+
+def test_a_gang_that_fits_no_topology_is_told_so_once():
+    world = world_of(labelled("n0", zone="z1", ra="x", rb="x"), pods=members("g", 2, ZONE))
+    go(world)
+    assert all(not each.node for each in world.pods.values())
+    assert len([each for each in world.reports if "1 of 2 pods fit" in each]) == 1

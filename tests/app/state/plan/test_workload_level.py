@@ -1,0 +1,82 @@
+"""KEP-2724 "Story 3": each template's pods in one rack, and the whole workload in one block."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.dialects.corral import WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
+from tests.app.state.stories import go
+from tests.app.state.world import World, four_racks
+from tests.records import BLOCK, GROUP, RACK, REQUIRED, pod
+
+
+def blocks(world):
+    return {node[:2] for node in places(world).values()}
+
+
+def places(world):
+    at = {each.name: each for each in world.engine.books.nodes.values()}
+    return {
+        name: f"{at[each.node].labels[BLOCK]}/{at[each.node].labels[RACK]}"
+        for name, each in ((pod.name, pod) for pod in world.pods.values())
+        if each.node
+    }
+
+
+def two_templates(**asked):
+    """4 × 8 GPUs in one rack and 2 × 8 GPUs in another, of one pod group."""
+    total = {"kueue.x-k8s.io/pod-group-total-count": "6", GROUP: "g", REQUIRED: RACK, **asked}
+    large = [pod(f"l{at}", gpus=8, cpu=1000, annotations=total) for at in range(4)]
+    small = [pod(f"s{at}", gpus=8, cpu=2000, annotations=total) for at in range(2)]
+    return [*large, *small]
+
+
+def busy_second_rack(world_nodes):
+    """Rack r1, the other of block b0, has too little room for the second template."""
+    return [pod(f"busy{at}", on=f"n1{at}", gpus=8) for at in range(3)]
+
+
+def test_every_template_gets_its_rack_and_all_of_them_one_block():
+    asked = {WORKLOAD_REQUIRED: BLOCK}
+    nodes = four_racks()
+    world = World(nodes, [*busy_second_rack(nodes), *two_templates(**asked)])
+    go(world)
+    placed = {name: at for name, at in places(world).items() if not name.startswith("busy")}
+    assert len(placed) == 6
+    assert {at.split("/")[0] for at in placed.values()} == {"b1"}
+    assert len({at for name, at in placed.items() if name[0] == "l"}) == 1
+    assert len({at for name, at in placed.items() if name[0] == "s"}) == 1
+
+
+def test_a_workload_that_no_block_takes_waits_as_a_whole():
+    nodes = four_racks()
+    busy = [pod(f"busy{r}{at}", on=f"n{r}{at}", gpus=8) for r in (1, 3) for at in range(3)]
+    world = World(nodes, [*busy, *two_templates(**{WORKLOAD_REQUIRED: BLOCK})])
+    go(world)
+    assert all(not each.node for each in world.pods.values() if not each.name.startswith("busy"))
+    assert world.held == {}
+
+
+def test_a_preferred_level_of_the_workload_is_given_up_where_it_must_be():
+    nodes = four_racks()
+    busy = [pod(f"busy{r}{at}", on=f"n{r}{at}", gpus=8) for r in (1, 3) for at in range(3)]
+    world = World(nodes, [*busy, *two_templates(**{WORKLOAD_PREFERRED: BLOCK})])
+    go(world)
+    placed = {name: at for name, at in places(world).items() if not name.startswith("busy")}
+    assert len(placed) == 6
+
+
+def test_a_replacement_stays_in_the_block_of_its_workload():
+    world = World(four_racks(), two_templates(**{WORKLOAD_REQUIRED: BLOCK}))
+    go(world)
+    before = places(world)
+    block = before["l0"].split("/")[0]
+    for name in ("s0", "s1"):
+        world.delete(world.pods[f"uid-{name}"])
+    for _ in range(200):
+        world.tick(1.0)
+    again = {each.name: each for each in two_templates(**{WORKLOAD_REQUIRED: BLOCK})}
+    world.put(*(msgspec.structs.replace(again[name], uid=f"uid-{name}b") for name in ("s0", "s1")))
+    go(world)
+    after = places(world)
+    assert {after["s0"].split("/")[0], after["s1"].split("/")[0]} == {block}
