@@ -121,6 +121,10 @@ def _without_levels(scenario: Json) -> Json:
     return scenario | {"levels": [NODE_LEVEL]}
 
 
+def _has_lost_a_node(scenario: Json) -> bool:
+    return bool((scenario.get("workload") or {}).get("unhealthyNodes"))
+
+
 def _names_no_level(scenario: Json) -> bool:
     """No level but that of the nodes themselves."""
     named = {layer["topology"] for one in scenario["podSets"] for layer in layers_of(one)}
@@ -157,7 +161,7 @@ CHANGES = (
         "a lost pod that is a workload of its own",
         "Kueue leaves it where it was, for its workload ends with it; the product places the pod "
         "that comes in its place",
-        lambda scenario: bool((scenario.get("workload") or {}).get("unhealthyNodes")),
+        _has_lost_a_node,
         _with_gates(SkipReassignmentForPodOwnedWorkloads=False),
     ),
     Change(
@@ -165,14 +169,14 @@ CHANGES = (
         "where another assigned node is gone as well, or part of a slice is to be replaced and no "
         "level is named beside the slices, Kueue evicts the workload; the product replaces every "
         "lost pod",
-        lambda scenario: bool((scenario.get("workload") or {}).get("unhealthyNodes")),
+        _has_lost_a_node,
         _asked(any_loss=True),
     ),
     Change(
         "replaced beside the pods that run",
         "of a preferred level Kueue replaces pods wherever they fit best; the product looks in "
         "the domain where most of the others run first, then one level wider each time",
-        lambda scenario: bool((scenario.get("workload") or {}).get("unhealthyNodes")),
+        _has_lost_a_node,
         _asked(beside=True),
     ),
     Change(
@@ -203,10 +207,11 @@ CHANGES = (
         _asked(leaders_shape=True),
     ),
     Change(
-        "another place for an earlier pod set",
-        "where an earlier pod set leaves no room for a later one, the product tries other places "
-        "for it before it gives up",
-        lambda scenario: len(groups_of(scenario)) > 1,
+        "another place than the first",
+        "where Kueue's place for an earlier pod set leaves no room for a later one, or that for a "
+        "lost part of a slice none for slices lost whole, the product tries others before it "
+        "gives up",
+        lambda scenario: len(groups_of(scenario)) > 1 or _has_lost_a_node(scenario),
         _asked(tries=32),
     ),
 )

@@ -17,12 +17,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.dialects.kueue import annotations as kueue
-from app.dialects.kueue import pod_groups
 from tests.parity.kueue.cases import Domains, Json
 from tests.parity.kueue.core.questions import Question, groups_of, layers_of
 from tests.parity.kueue.product.cluster import Cluster, container, topology
 from tests.parity.product import Object
+
+PREFIX = "kueue.x-k8s.io/"
+ANNOTATIONS = {
+    "required": "podset-required-topology",
+    "preferred": "podset-preferred-topology",
+    "podSetSliceRequiredTopology": "podset-slice-required-topology",
+    "podSetSliceSize": "podset-slice-size",
+}
+"""Field of a topology request -> the annotation it is made from."""
 
 NAMESPACE = "ns"
 GROUP = "gang"
@@ -179,25 +186,20 @@ def _spec(scenario: Json, index: int) -> Json:
 
 def _annotations(scenario: Json, index: int, total: int) -> dict[str, str]:
     pod_set = scenario["podSets"][index]
+    request = pod_set["topologyRequest"] or {}
     found = {
-        pod_groups.GROUP_NAME: GROUP,
-        pod_groups.TOTAL_COUNT: str(total),
-        kueue.ROLE_HASH: f"set-{index}",
+        "pod-group-name": GROUP,
+        "pod-group-total-count": str(total),
+        "role-hash": f"set-{index}",
     }
     if pod_set.get("podSetGroupName"):
-        found[kueue.POD_SET_GROUP] = pod_set["podSetGroupName"]
-    request = pod_set["topologyRequest"] or {}
-    for key, annotation in (
-        ("required", kueue.REQUIRED),
-        ("preferred", kueue.PREFERRED),
-        ("podSetSliceRequiredTopology", kueue.SLICE_LEVEL),
-        ("podSetSliceSize", kueue.SLICE_SIZE),
-    ):
-        if request.get(key):
-            found[annotation] = str(request[key])
+        found["podset-group-name"] = pod_set["podSetGroupName"]
+    for field_name, annotation in ANNOTATIONS.items():
+        if request.get(field_name):
+            found[annotation] = str(request[field_name])
     if request.get("unconstrained"):
-        found[kueue.UNCONSTRAINED] = "true"
+        found["podset-unconstrained-topology"] = "true"
     layers = request.get("podsetSliceRequiredTopologyConstraints")
     if layers:
-        found[kueue.SLICE_LAYERS] = json.dumps(layers)
-    return found
+        found["podset-slice-required-topology-constraints"] = json.dumps(layers)
+    return {PREFIX + key: text for key, text in found.items()}

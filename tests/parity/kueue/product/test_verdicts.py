@@ -32,6 +32,11 @@ GANG = "gang ns/gang cannot be placed: "
             id="no_worker_counts_before_the_leader_has_a_place",
         ),
         pytest.param(
+            "4 of 4 pods fit in one l/k, but not with leader set-0",
+            "allows to fit only 7 out of 4 pod(s)",
+            id="no_more_fit_than_are_needed",
+        ),
+        pytest.param(
             "1 of 2 pods fit; excluded nodes: nodeSelector 3, affinity 2, insufficient cpu 1, "
             "insufficient memory 1",
             "allows to fit only 1 out of 2 pod(s). Total nodes: 9; excluded: affinity: 2, "

@@ -4,7 +4,8 @@
     gang ns/gang cannot be placed: 3 of 4 pods fit in one l/k; excluded nodes: taint "t" 2
 
 Corral's sentence does not have every number of Kueue's: it names no more than four reasons why
-nodes are left out, and no total of nodes; over several domains it counts the slices of the outer
+nodes are left out, and no total of nodes; it says no more to fit than is needed, which Kueue does
+where it is the leader that does not fit; over several domains it counts the slices of the outer
 layer in all of them, Kueue in the best one.
 """
 
@@ -56,12 +57,14 @@ def of_kueue(reason: str) -> Verdict | None:
     reasons = tuple((name, int(number)) for name, _, number in pairs)
     layers = [(level, int(fit), int(need)) for fit, need, level in _KUEUE_LAYER.findall(text)]
     if layers:
-        _, fitting, needed = layers[0]
-        return Verdict(fitting, needed, "slice", layers=tuple(layers[1:]), excluded=reasons)
+        (_, fitting, needed), *below = layers
+        inner = tuple((level, min(fit, need), need) for level, fit, need in below)
+        return Verdict(min(fitting, needed), needed, "slice", layers=inner, excluded=reasons)
     if match := _KUEUE_NONE.search(text):
         return Verdict(0, int(match[1]), match[2], excluded=reasons)
     if match := _KUEUE_SOME.search(text):
-        return Verdict(int(match[1]), int(match[2]), match[3], excluded=reasons)
+        fitting, needed = int(match[1]), int(match[2])
+        return Verdict(min(fitting, needed), needed, match[3], excluded=reasons)
     return None
 
 
