@@ -103,17 +103,27 @@ def test_groups_on_a_hundred_thousand_nodes_lie_in_the_rack_of_each_and_the_bloc
     assert len({int(tree.domain_of[0][slot]) for slot in slots}) == 1
 
 
-@pytest.mark.slow
-def test_a_gang_of_ten_thousand_members_has_a_place_for_each() -> None:
+def ten_thousand_members() -> tuple[Tree, Capacity, tuple[PodSet, ...]]:
+    """101 nodes of 100 GPUs, and 10,000 pod sets of one pod with one GPU."""
     text = "\n".join(f"b{node // 32}/r{node // 8}/n{node:02} gpu=100" for node in range(101))
     tree, capacity = cluster(text)
     request = vector(capacity.axis, pods=1, gpu=1)
-    members = tuple(PodSet(f"w{index}", 1, request) for index in range(10_000))
+    return tree, capacity, tuple(PodSet(f"w{index}", 1, request) for index in range(10_000))
+
+
+@pytest.mark.slow
+def test_a_gang_of_ten_thousand_members_has_a_place_for_each() -> None:
+    tree, capacity, members = ten_thousand_members()
     gang = gang_of(*members)
     answer = find(tree, capacity, gang, {})
     assert isinstance(answer, Placement)
     invariants.check(tree, capacity, gang=gang, placement=answer)
     assert [placed.pod_set for placed in answer.pod_sets] == [one.name for one in members]
+
+
+@pytest.mark.slow
+def test_a_gang_that_needs_all_but_one_of_ten_thousand_members_does_without_one() -> None:
+    tree, capacity, members = ten_thousand_members()
     elastic = Gang("ns/gang", Group("root", members, needed=9_999))
     capacity.set_node(0, vector(capacity.axis, pods=110, gpu=100), is_open=False)
     capacity.set_node(1, vector(capacity.axis, pods=110, gpu=99), is_open=True)

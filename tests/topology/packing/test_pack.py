@@ -17,7 +17,7 @@ from topology.model.resources import AMOUNT_MAX
 from topology.packing import pack as packing
 from topology.packing.pack import NoPacking, Packing, pack
 
-SEEDS, CASES = 4, 2500
+SEEDS, CASES = 8, 1250
 
 
 # Brute force

@@ -13,7 +13,7 @@ from topology.packing.pack import BUDGET, NoPacking, Packing, pack
 from topology.packing.patterns import Work, patterns_of, relaxed
 from topology.packing.table import Table
 
-SEEDS, CASES = 4, 2500
+SEEDS, CASES = 8, 1250
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_each_attempt_by_itself_agrees_with_brute_force(seed: int) -> None:
                 answers["tables"] += 1
                 check(question, Packing(problem.spread(placed)))
     assert len(answers) == 5
-    assert min(answers.values()) > 20
+    assert min(answers.values()) > CASES // 125
 
 
 @pytest.mark.parametrize(

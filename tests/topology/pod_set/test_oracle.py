@@ -38,7 +38,7 @@ from topology import (
 )
 
 LEVELS = (BLOCK, RACK, NODE_LEVEL)
-CASES, SEEDS = 2500, 4  # with those of `test_groups_oracle` 20,000
+CASES, SEEDS = 1250, 8  # with those of `test_walk_oracle` 20,000
 ONE_IN = {
     "required": 4,
     "preferred": 3,
