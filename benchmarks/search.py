@@ -43,7 +43,7 @@ RACK = "cloud.provider.com/topology-rack"
 NODES_PER_RACK, RACKS_PER_BLOCK = 16, 32
 GIB = 2**30
 
-# DESIGN.md section 9, milliseconds for one search.
+# Milliseconds for one search.
 TARGETS = {5_000: 0.3, 15_000: 1.0, 100_000: 8.0}
 TARGET_RATIO = 6
 GROWTH_FROM = 5_000  # nodes; from there on time grows at most as they do

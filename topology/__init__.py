@@ -7,26 +7,14 @@ whole pod set and goes down to nodes inside it. Nothing in this package reads a 
 or a network, logs, draws a random number or knows what Kubernetes objects look like: the same
 inputs give the same answer, bit for bit.
 
-Read in this order:
-    tree        nodes as slots, domains as ranges of slots
-    capacity    what is allocatable, used and held over those slots
-    request     what is asked for: gang, group, pod set, constraint, slices, leader
-    unit        what of it is placed in one go, in levels of one tree
-    room        the books as one search sees them: masks, scores, what it assumes itself
-    fit         how much fits each node and each domain
-    order       which comes first: every tie-break; `take`, how much each gets
-    search      which level and which domains; `assign` then goes down to nodes and ranks
-    balanced    the same many in every domain, where that is asked for
-    parts       a gang with groups inside groups; `scope`, one domain as a cluster of its own
-    groups      which domain each group takes, and its members inside it, on a `board`, screened
-                by `headroom`; `uneven` builds trees from domains that name their members
-    packing     several shapes on the same nodes, exactly: `greedy`, `patterns`, `table`, `solver`
-    replace     a place for some pods of a gang beside others that stay: what is `missing` of one
-                pod set, and what is `remaining` to be asked for by groups in groups
-    relax       what would fit of a gang that does not: a milder request, or other books (`changes`)
-                with the `fewest` changes; a `judge` asks `groups.find` within a budget
-    answer      Placement, or NoFit and why, and what would fit instead
-    ranks       which pod goes to which of the nodes
+Read in this order; each folder says more:
+    model       tree, capacity, request and answer: what a search reads, and what it returns
+    fit         how much of one unit fits in each domain, and which domain comes first
+    pod_set     a place for one pod set, its leader and its slices, as Kueue places it
+    nested      a place for groups inside groups, and for pods missing beside pods that stay
+    packing     several shapes on the same nodes, exactly
+    relax       what would fit instead of a gang that does not
+    errors      what is raised
     invariants  what must hold between all of these
 """
 

@@ -2,7 +2,7 @@
 
 * TopologyError
   - InvalidTopology     the level list or the nodes' values contradict themselves
-  - InvalidRequest      the gang asks for something no cluster could mean, or for
+  - InvalidRequest      the gang's request contradicts itself, or contains
                         something that is not enforced
   - BrokenInvariant     our bug; names what disagrees
 
@@ -23,7 +23,7 @@ class InvalidTopology(TopologyError):
 
 
 class InvalidRequest(TopologyError):
-    """The user's gang asks for something that cannot be meant, or is not enforced."""
+    """The user's gang is invalid, or contains something that is not enforced."""
 
 
 class BrokenInvariant(TopologyError):

@@ -37,7 +37,7 @@ def check(
     placement: Placement | None = None,
     masks: Mapping[Hashable, Mask] | None = None,
 ) -> None:
-    """Checks everything that can be told from what is given.
+    """Checks everything that follows from what is given.
 
     With `bound` and `reserved`, the tables that `used` and `held` were summed from. With `gang` and
     `placement`, an answer to that gang which is not held yet.

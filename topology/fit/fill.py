@@ -5,7 +5,7 @@
     a leader      in the first domain that can host it and leaves enough for the others
 
 "Led" counts are those of a domain that also hosts the leader. Counts are pods or slices;
-which of the two is the caller's business.
+the caller decides which.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Filled:
 def fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Filled | None:
     """Fills the domains in order until `need` is reached; None if all of them do not suffice.
 
-    Source: kueue.md 2.7, assign.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), updateCountsToMinimum.
     """
     if offers.may_lead is None:
         return _filled_in_order(offers, order, need, strategy)
@@ -93,7 +93,7 @@ def fill(offers: Offers, order: Rows, need: int, strategy: Strategy) -> Filled |
 def leader_first(offers: Offers, order: Rows, need: int) -> Rows:
     """The order, its first domain that can lead and leaves enough moved to the front.
 
-    Source: kueue.md 2.5, prioritizeLeader.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the leader's domain first.
     """
     if order.size < 2 or offers.may_lead is None:
         return order
@@ -109,7 +109,7 @@ def leader_first(offers: Offers, order: Rows, need: int) -> Rows:
 def tightest_of(offers: Offers, order: Rows, need: int, *, led: bool) -> int:
     """Of the next domains in order with the score of the first, the tightest that takes it all.
 
-    Source: kueue.md 2.5, bestFit.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the best fit.
     """
     order = order[: _same_score(offers, order)]
     counts = (offers.led if led else offers.counts)[order]

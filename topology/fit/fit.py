@@ -35,9 +35,9 @@ def pods_per_node(free: Counts | Sequence[Counts], request: Sequence[int] | Coun
     Shapes: free (R, N) or R rows of it, request (R,) -> (N,).
     Units: base units of each resource row (`topology.resources`). A node counts for at
         most PODS_MAX, so that no sum over nodes overflows.
-    Raises: ValueError if the request is empty; a pod asks for at least one
+    Raises: ValueError if the request is empty; a pod requests at least one
         pod slot, so an empty request is a caller's bug.
-    Source: kueue.md 2.4, `fits`.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), phase 1.
     """
     asked = [resource for resource, amount in enumerate(request) if amount]
     if not asked:
@@ -71,7 +71,7 @@ def exclusions(
     first. `reasons` says per node why a shape is not allowed there.
     Shapes: free (len(asked), N) in the order of `asked`; the masks and reasons (N,).
     Order: most frequent first, ties alphabetical.
-    Source: kueue.md 2.4 (limiting resource) and 2.9.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the limiting resource.
     """
     nodes: Counter[str] = Counter()
     nodes[NOT_OPEN] = int(np.count_nonzero(~is_open))
@@ -165,7 +165,7 @@ def of_nodes(
     led: tuple[Counts, Mask] | None = None,
     scores: Counts | None = None,
 ) -> LevelFit:
-    """The fit of the nodes themselves. Source: kueue.md 2.4, leaf.
+    """The fit of the nodes themselves.
 
     Shapes: all (N,). `led`: pods that fit beside the leader, and where it may be.
     """
@@ -179,7 +179,7 @@ def of_parents(child: LevelFit, first_child: Rows, level: int, layers: Layers) -
 
     Where a domain hosts the leader, it hosts it in the child that loses least by it: what it
     loses is the smallest loss among the children that may lead.
-    Source: kueue.md 2.4, parent.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), phase 1, inner domains.
     """
     multiple = layers.inner[level + 1]
     pods, pods_led = child.pods, child.pods_led
@@ -241,7 +241,6 @@ def roll_up(
 
     `first_children`: per level, from the wanted widest one to the one above the nodes, the
     index of each domain's first child.
-    Source: kueue.md 2.4, roll-up.
     """
     fits = {node_level: nodes}
     for level in range(node_level - 1, node_level - 1 - len(first_children), -1):

@@ -4,12 +4,12 @@ Counts come in domain order, which is the lexicographic order of the domains' pa
 Ties break by the lowest index, everywhere; so equal inputs give equal answers.
 
     tightest      the smallest domain that takes all of it
-    one_domain    the tightest of the most welcome domains
+    one_domain    the tightest of the domains with the best score
     ranked        domains in the order in which they are filled, by `request.Strategy`
     ranked_led    the same while the leader has no place yet
     for_group     domains in the order in which a group tries them, by `request.DomainOrder`
 
-`take` then fills domains in that order. `packing_scores` is the same concern for a single
+`fill` then fills domains in that order. `packing_scores` is the same concern for a single
 ordinary pod, as kube-scheduler scores.
 """
 
@@ -36,7 +36,7 @@ def tightest(counts: Counts, need: int, ties: Counts | None = None) -> int | Non
     """The domain with the smallest count of at least `need`; None if there is none.
 
     Order: of equal counts the smallest tie, then the lowest index.
-    Source: kueue.md 2.5, bestFit, and 2.6, steps 1 to 3.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the best fit.
     """
     fits = (counts >= need).nonzero()[0]
     if fits.size == 0:
@@ -54,7 +54,7 @@ def one_domain(fits: LevelFit, need: int, *, is_last_chance: bool) -> int | None
     Preferred nodes weigh more than capacity: before the last chance only the domains with the
     highest score are looked at, then the best of those that fit.
     Order: highest score, fewest slices, fewest pods, lowest index.
-    Source: kueue.md 2.6, steps 1 to 4 (required).
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), findLevelWithFitDomains.
     """
     counts = fits.slices_led
     if fits.may_lead is not None:
@@ -73,7 +73,7 @@ def ranked(fits: LevelFit, strategy: Strategy) -> Rows:
     """Domains in the order in which they are filled with workers.
 
     Below the level of the slices none are counted, so there the smallest come first.
-    Source: kueue.md 2.5, sorted.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), sorted domains.
     """
     columns = [] if fits.scores is None else [(fits.scores, True)]
     columns.append((fits.slices, strategy is Strategy.BEST_FIT))
@@ -85,7 +85,7 @@ def ranked(fits: LevelFit, strategy: Strategy) -> Rows:
 def ranked_led(fits: LevelFit, strategy: Strategy) -> Rows:
     """Domains in the order in which the leader and then its workers are offered to them.
 
-    Source: kueue.md 2.5, sortedL.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), sorted domains with leader.
     """
     if fits.may_lead is None:
         return ranked(fits, strategy)
@@ -135,7 +135,7 @@ def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Co
     Every node of a wholly free domain, one level above the nodes, gets 0, or 1 if a wider
     domain around it is in use. Every other node gets 2 to SCORE_MAX by how much of its domains
     is used, each level weighing twice the next wider one. A closed node, and one that lacks
-    room for the pod, gets 0.
+    capacity for the pod, gets 0.
     Shapes: request (R,) -> (N,), 0 to SCORE_MAX.
     """
     if not tree.nodes:
@@ -167,7 +167,8 @@ def for_group(
     first. `inside` is the level of the domain they all lie in; -1: none.
     Order: TOPMOST by the ancestors, the widest first, then by the domain itself; else by the
         domain alone. Ties by the lowest index.
-    Source: grove-kai.md 3, steps 6 and 10; volcano.md 3.4 (HyperNodeOrder).
+    Source: KAI-Scheduler pkg/scheduler/plugins/topology (v0.17); volcano
+        pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go (v1.15).
     """
     levels = range(inside + 1, level + 1) if order is DomainOrder.TOPMOST else (level,)
     columns: list[npt.NDArray[Any]] = []

@@ -19,8 +19,8 @@ were there already:
 | none                    | the node level                   | the node level      |
 | none, with slices       | level 0                          | level 0             |
 
-Of anything else `groups` makes its way; here it raises InvalidRequest, "is not enforced yet".
-Source: kueue.md 1.2 (levelKey), 2.2 and 2.3.
+Anything else is placed by `walk`; here it raises InvalidRequest, "is not enforced yet".
+Source: KEP-2724 "User-facing API"; kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16).
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ class Unit:
 
 
 def units_of(tree: Tree, gang: Gang, unconstrained: Strategy) -> list[Unit]:
-    """The units of a gang in the order they are placed (kueue.md 2.2).
+    """The units of a gang in the order they are placed.
 
-    Raises: InvalidRequest naming an unknown level, levels in an order that cannot be meant,
-        or the first wish that is not enforced.
+    Raises: InvalidRequest naming an unknown level, levels in an invalid order,
+        or the first setting that is not enforced.
     """
     return [
         _unit(tree, workers, leader, constraint, unconstrained)
@@ -202,7 +202,7 @@ def _has_leaders(members: list[PodSet]) -> bool:
 
 
 def _led(group: Group, first: PodSet, second: PodSet) -> _Part:
-    """The smaller of two is the leader, the second of two equal ones (kueue.md 2.2)."""
+    """The smaller of two is the leader, the second of two equal ones."""
     is_leader_first = first.pods < second.pods
     leader, workers = (first, second) if is_leader_first else (second, first)
     _single(leader, group.constraint)
@@ -247,7 +247,8 @@ def _unit(
 def _steps(tree: Tree, workers: PodSet, constraint: Constraint) -> tuple[int, int, bool]:
     """First and last level of the table above, and whether several domains will do.
 
-    Source: kueue.md 2.3 (R, required, unconstrained) and 2.6, climb.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the requested level
+        and those above it.
     """
     owner = f"pod set {workers.name}"
     required = preferred = None
@@ -272,7 +273,7 @@ def _steps(tree: Tree, workers: PodSet, constraint: Constraint) -> tuple[int, in
 
 
 def _layers(tree: Tree, workers: PodSet) -> Layers:
-    """Layers from the second on hold at every level down to their own (kueue.md 2.3, innerSize)."""
+    """Layers from the second on hold at every level down to their own."""
     if not workers.slices:
         return Layers(1, tree.node_level, (1,) * len(tree.levels))
     inner = [1] * len(tree.levels)

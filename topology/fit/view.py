@@ -19,7 +19,7 @@ from topology.model.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a search may be told beside the masks; without it all nodes are equally welcome."""
+    """Options of a search beside the masks; by default all nodes are equally good."""
 
     scores: Mapping[Hashable, Counts] = field(default_factory=dict)
     """Per shape (N,), numbers >= 0: preferred node affinity, weighing more than capacity."""
@@ -87,7 +87,7 @@ class View:
             self._assumed.setdefault(row, np.zeros(len(self.tree.nodes), dtype=np.int64))
 
     def share(self, view: View, slots: slice) -> None:
-        """Sees from now on what another room assumes on its part of that room's slots."""
+        """Sees from now on what another view assumes on its part of that view's slots."""
         self._assumed = {row: amounts[slots] for row, amounts in view._assumed.items()}
 
     def free(self, rows: Sequence[int], slots: Rows | None = None) -> list[Counts]:
@@ -98,7 +98,7 @@ class View:
         free: Counts
         if row < self.capacity.free_now.shape[0]:
             free = self.capacity.free_now[row]
-        else:  # nobody has offered any of it yet
+        else:  # no node has offered any of it yet
             free = np.zeros(len(self.tree.nodes), dtype=np.int64)
         assumed = self._assumed.get(row)
         if slots is None:
@@ -118,7 +118,7 @@ class View:
         """What each node takes of a unit; nothing where it may not be.
 
         With slots given, every other node counts as 0.
-        Source: kueue.md 2.4, counts per leaf.
+        Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), phase 1.
         """
         workers, leader = unit.workers, unit.leader
         rows = _asked(workers.request)
@@ -157,7 +157,7 @@ class View:
     ) -> tuple[tuple[str, int], ...]:
         """Why nodes take none of these pods, as `fit.exclusions` counts them.
 
-        `slots` are those that the pods are confined to, instead of what `confine` says.
+        `slots` are those that the pods are confined to, instead of those of `confine`.
         """
         inside = self._inside if slots is None else self._mask(slots)
         rows = _asked(pods.request)

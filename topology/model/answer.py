@@ -24,7 +24,7 @@ class Pairs(Sequence[tuple[int, int]]):
     """(index, pods) of slots or domains, equal to the tuple of them and printed like it.
 
     A gang may take most nodes of a cluster, and a tuple for each of them takes longer to make than
-    their place to find. So whoever reads the pairs one by one makes them.
+    their place to find. So tuples are made only where pairs are read one by one.
     Shapes: (pairs,). The arrays given belong to the pairs, which close them to writing.
     """
 
@@ -126,7 +126,7 @@ class NoFit:
     """Of several slice layers: (level key, slices that fit, slices needed), outermost first."""
     is_proven: bool = True
     """Nothing fits, however it is placed. False: another place for what was placed or kept before
-    it might leave room, and was not tried."""
+    it might leave a place, and was not tried."""
     is_cut_short: bool = False
     """The search ended before it had tried everything it knows to try."""
     leader: str = ""

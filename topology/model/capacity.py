@@ -6,9 +6,9 @@ It has one writer. Every change goes through a method, which also brings the sum
 domain up to date: a handful of additions, however large the cluster is.
 
 `free_by_domain` counts what open nodes still have. A node that is over-committed
-counts as 0 there, not as a debt: its neighbours' room is real. Each node counts with
+counts as 0 there, not as a debt: what its neighbours have is real. Each node counts with
 at most `counted_max`, so that no sum can leave an int64. These sums promise too much
-(the remainders of two nodes do not make room for one pod), so they screen domains
+(the remainders of two nodes make no place for one pod), so they screen domains
 that cannot fit and never give an answer.
 """
 
@@ -98,7 +98,7 @@ class Capacity:
         self._add(self.used, slot, request, -pods)
 
     def hold(self, slot: int, request: Sequence[int], pods: int = 1) -> None:
-        """Reserves room for pods that are placed and not bound. Raises: as `_add`."""
+        """Reserves capacity for pods that are placed and not bound. Raises: as `_add`."""
         self._grow(len(request))
         self._add(self.held, slot, request, pods)
 
@@ -146,7 +146,7 @@ class Capacity:
         """Allocatable minus used minus held, computed anew as a new array.
 
         Shapes: (R, N); with rows and slots given, (len(rows), len(slots)) of just those.
-            A row nobody has offered anything of yet is 0.
+            A row of which no node has offered anything yet is 0.
         """
         wanted = range(self.allocatable.shape[0]) if rows is None else rows
         columns = slice(None) if slots is None else slots

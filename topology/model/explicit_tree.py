@@ -10,7 +10,7 @@ closer than its members were said to be, and "in one domain" means the same on e
 
 What cannot be is left out and said, never guessed: a member claimed twice stays with the first
 that claims it, in the order of names. Nodes that no domain claims are not in the tree.
-Source: volcano.md 1.1 and 1.3 (HyperNode).
+Source: volcano pkg/scheduler/api/hyper_node_info.go (v1.15), HyperNode and its members.
 """
 
 from __future__ import annotations

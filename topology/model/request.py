@@ -1,4 +1,4 @@
-"""What is asked for: one model for every vocabulary.
+"""What a gang requests: one model for every vocabulary.
 
     Gang ── root: Group ── members ──┬─ PodSet   identical pods, one request vector
              │                       └─ Group ── members ...
@@ -70,7 +70,7 @@ class DomainOrder(Enum):
     """Which domain of a level is tried first for a group of pods."""
 
     TIGHTEST = "tightest"
-    """The one with the least room beyond what is asked; a pod set alone as Kueue places it."""
+    """The one with the least capacity beyond the request; a pod set alone as Kueue places it."""
     TOPMOST = "topmost"
     """The tightest of the widest level first, then inside it (KAI: subset ordering)."""
     MOST_USED = "most used"

@@ -108,7 +108,8 @@ def build(levels: Sequence[str], nodes: Mapping[str, Sequence[str]], generation:
     Order: slots by path, then by node name.
     Raises: InvalidTopology if the levels are no level list or a node does not have
         exactly one value per level.
-    Source: kueue.md 2.1; unlike there, nodes with the same values stay nodes of their own.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the tree of domains;
+        unlike there, nodes with the same values stay nodes of their own.
     """
     levels = levels_of(levels)
     for name, values in nodes.items():

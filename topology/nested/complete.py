@@ -2,17 +2,17 @@
 
 Pods lost with a node, pods that are added to a gang that grows, and a leader that is gone are
 all the same: some pods are kept, the rest is missing. Where the missing ones of a pod set may go
-follows from its kept ones (`missing`); those of a group go where its kept pods are:
+follows from its kept ones (`pod_set.unplaced`); those of a group go where its kept pods are:
 
     required      in the domain the group's first kept pod is in
     preferred     in the narrowest domain, from that level on, that holds all its kept pods
     no kept pod   anywhere the group may be
 
 Pod sets are completed in the order they are written, as Kueue does. Where that leaves a later one
-or part of the slices without a place, and for groups in groups, `walk` makes its way, with members
+or part of the slices without a place, and for groups in groups, `walk` searches, with members
 that have kept pods before those that have none: a kept pod is part of the answer, also where
 nothing beside it fits and its group does without.
-Source: kueue.md 2.8.
+Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), replacement of a node.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def complete(
     if walk.run():
         return walk.placement(gang)
     why = walk.no_fit()
-    # Kept pods elsewhere might leave room.
+    # Kept pods elsewhere might leave a place.
     return replace(first or why, is_proven=False, is_cut_short=why.is_cut_short)
 
 

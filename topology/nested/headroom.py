@@ -20,10 +20,10 @@ from topology.nested.parts import Kind
 class Headroom:
     """Pods per domain and kind, of all levels."""
 
-    __slots__ = ("_by_kind", "_room")
+    __slots__ = ("_by_kind", "_view")
 
     def __init__(self, view: View, kinds: Iterable[Kind]) -> None:
-        self._room = view
+        self._view = view
         self._by_kind: dict[Kind, list[Counts]] = {}
         for kind in kinds:
             if kind not in self._by_kind:
@@ -38,19 +38,19 @@ class Headroom:
         return self._by_kind[kind][level]
 
     def renew(self, slots: Rows) -> None:
-        """Counts some nodes anew, after what the room assumes there has changed."""
+        """Counts some nodes anew, after what the view assumes there has changed."""
         for kind, by_level in self._by_kind.items():
             change = self._pods(kind, slots) - by_level[-1][slots]
             if change.any():
-                for domain_of, pods in zip(self._room.tree.domain_of, by_level, strict=True):
+                for domain_of, pods in zip(self._view.tree.domain_of, by_level, strict=True):
                     np.add.at(pods, domain_of[slots], change)
 
     def _pods(self, kind: Kind, slots: Rows | None) -> Counts:
         """What nodes take of one kind. Shapes: (N,) or (len(slots),)."""
         request, shape = kind
         asked = [row for row, amount in enumerate(request) if amount]
-        free = self._room.free(asked, slots)
+        free = self._view.free(asked, slots)
         pods = fit.pods_per_node(free, [request[row] for row in asked])
-        may_host = self._room.may_host(shape)
+        may_host = self._view.may_host(shape)
         pods[~(may_host if slots is None else may_host[slots])] = 0
         return pods

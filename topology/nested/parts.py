@@ -1,4 +1,4 @@
-"""A gang with groups inside groups, in levels of one tree: what `groups` walks.
+"""A gang with groups inside groups, in levels of one tree: what `walk` places.
 
     Part ── members ──┬─ Part with a unit     a pod set, or a leader and its workers
                       └─ Part with members
@@ -13,7 +13,7 @@ filled by the rule of the nearest group around it that does, as Kueue fills a gr
 | preferred P, required R | P, then each wider one to R  | no                      |
 | none                    | -                            | yes: where its group is |
 
-Source: DESIGN.md 4; grove-kai.md 3, step 8.
+Source: KAI-Scheduler pkg/scheduler/plugins/topology (v0.17), preferred and required levels.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _is_plain(group: Group) -> bool:
 
 
 def _is_unit(group: Group) -> bool:
-    """One pod set, or one pod and its workers, which the group's constraint is meant for."""
+    """One pod set, or one pod and its workers, to which the group's constraint applies."""
     pod_sets = [member for member in group.members if isinstance(member, PodSet)]
     if len(pod_sets) < len(group.members) or len(pod_sets) > 2:
         return False
@@ -123,8 +123,8 @@ def _is_unit(group: Group) -> bool:
 def root_of(tree: Tree, gang: Gang, unconstrained: Strategy) -> Part:
     """The gang as a part.
 
-    Raises: InvalidRequest naming an unknown level, levels in an order that cannot be meant,
-        or the first wish that is not enforced.
+    Raises: InvalidRequest naming an unknown level, levels in an invalid order,
+        or the first setting that is not enforced.
     """
     root = gang.root
     _check_depth(root)
@@ -174,7 +174,7 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
 
 
 def least(members: tuple[Part, ...], needed: int) -> tuple[tuple[Kind, int], ...]:
-    """Pods of each kind that are placed whichever members are: those that ask for least."""
+    """Pods of each kind that are placed whichever members are: those that need least."""
     kinds = dict.fromkeys(kind for part in members for kind, _ in part.demand)
     demands = [{} if part.is_optional else dict(part.demand) for part in members]
     least = [

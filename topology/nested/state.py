@@ -1,7 +1,7 @@
-"""What a walk of groups sees and changes: the room, who is placed where, what still fits where.
+"""The state of a walk: its view of the books, what is placed where, and what still fits where.
 
 It answers which domains may take a part and in which order, puts units into domains and takes
-them back. It decides nothing; deciding is `groups`.
+them back. It decides nothing; deciding is `walk`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Held:
 
 @dataclass(slots=True, eq=False)
 class WalkState:
-    """One walk's books."""
+    """What one walk has placed so far, and what it may use."""
 
     view: View
     root: Part
@@ -50,7 +50,7 @@ class WalkState:
     """Pods of the gang that are on the books already and stay where they are."""
     held: dict[int, Held] = field(default_factory=dict)
     """id of a leaf -> its place."""
-    scopes: dict[int, Subtree] = field(default_factory=dict)
+    subtrees: dict[int, Subtree] = field(default_factory=dict)
     """id of a group -> the domain its members are in, or are being placed in."""
     headroom: Headroom = field(init=False)
     _cuts: dict[Subtree, Cut] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class WalkState:
         self.headroom = Headroom(self.view, kinds)
 
     def is_placed(self, part: Part) -> bool:
-        return id(part) in (self.scopes if part.unit is None else self.held)
+        return id(part) in (self.subtrees if part.unit is None else self.held)
 
     def place(self, unit: Unit, subtree: Subtree) -> tuple[PodSetPlacement, ...] | NoFit:
         here = self._cuts.get(subtree)
@@ -76,7 +76,7 @@ class WalkState:
         return tuple(here.widened(placed) for placed in answer)
 
     def put(self, part: Part, unit: Unit, subtree: Subtree) -> tuple[PodSetPlacement, ...] | NoFit:
-        """A place in a scope for a part, with as many pods as the unit: beside its kept ones."""
+        """A place in a subtree for a part, with as many pods as the unit: beside its kept ones."""
         if not has_kept(part, self.kept):
             return self.place(unit, subtree)
         return completed(self.view, unit, self.kept, slice(*subtree.slots))
@@ -96,7 +96,7 @@ class WalkState:
             self.headroom.renew(slots.indices)
 
     def candidates(self, part: Part, subtree: Subtree, level: int) -> list[int]:
-        """Domains of a level inside the scope that may take a part, best first."""
+        """Domains of a level inside the subtree that may take a part, best first."""
         tree = self.view.tree
         start, end = domains_in(tree, subtree, level)
         may_fit = np.ones(end - start, dtype=np.bool_)
@@ -122,7 +122,7 @@ class WalkState:
         return [int(domain) for domain in candidates]
 
     def home(self, part: Part, subtree: Subtree, level: int) -> Rows:
-        """Domains of a level inside a scope that hold kept pods of a part, if these bind it."""
+        """Domains of a level inside a subtree that hold kept pods of a part, if these bind it."""
         if not self.kept or not self.view.options.kept_bind:
             return np.zeros(0, dtype=np.intp)
         start, end = subtree.slots
@@ -137,7 +137,7 @@ class WalkState:
         return self.view.tree.domain_of[level][np.array(slots, dtype=np.intp)]
 
     def has_room(self, part: Part, subtree: Subtree) -> bool:
-        """False: the scope certainly does not take a part."""
+        """False: the subtree certainly does not take a part."""
         level = max(subtree.level, 0)
         start, end = domains_in(self.view.tree, subtree, level)
         return all(
@@ -148,7 +148,7 @@ class WalkState:
     def every_way(
         self, unit: Unit, subtree: Subtree
     ) -> Iterator[tuple[PodSetPlacement, ...] | None]:
-        """Every way to put what is missing of a unit on the nodes of a scope.
+        """Every way to put what is missing of a unit on the nodes of a subtree.
 
         None: one that cuts a slice, which the caller counts like any other.
         """
@@ -251,7 +251,7 @@ class WalkState:
             most = int(takes.sum()) if level < 0 else int(takes.max(initial=0))
             if worst is None or most * worst[1] < worst[2] * pods:
                 worst = (kind, pods, most)
-        assert worst is not None, "what demands nothing has room"
+        assert worst is not None, "what demands nothing fits"
         kind, needed, available = worst
         leaves = [leaf for leaf in part.leaves() if not leaf.is_optional] or part.leaves()
         units = [leaf.unit for leaf in leaves if leaf.unit is not None]

@@ -35,13 +35,13 @@ def whole(tree: Tree) -> Subtree:
 
 
 def subtree_of(tree: Tree, level: int, domain: int) -> Subtree:
-    """The scope of one domain."""
+    """One domain."""
     slots = tree.slots(level, domain)
     return Subtree(level, domain, (slots.start, slots.stop))
 
 
 def domains_in(tree: Tree, subtree: Subtree, level: int) -> tuple[int, int]:
-    """First domain of a level inside a scope, or around it, and one past the last."""
+    """First domain of a level inside a subtree, or around it, and one past the last."""
     start, end = subtree.slots
     if start == end:
         return 0, 0
@@ -51,7 +51,7 @@ def domains_in(tree: Tree, subtree: Subtree, level: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """The room inside one scope, and how its indices become those of the whole tree."""
+    """The view inside one subtree, and how its indices become those of the whole tree."""
 
     view: View
     start: int
@@ -70,10 +70,10 @@ class Cut:
 
 
 def cut(view: View, subtree: Subtree) -> Cut:
-    """What is inside a scope; what the room assumes is seen there, also what it assumes later.
+    """What is inside a subtree; what the view assumes is seen there, also what it assumes later.
 
-    Only resources the room has assumed something of, or nothing of all of them, are seen:
-    `Room.expect` before.
+    Only resources the view has assumed something of, or nothing of all of them, are seen:
+    `View.expect` before.
     """
     if subtree.level < 0:
         return Cut(view, 0, (0,) * len(view.tree.levels))
@@ -100,7 +100,7 @@ def _tree(tree: Tree, start: int, end: int, ranges: list[tuple[int, int]]) -> Tr
         generation=tree.generation,
         levels=tree.levels,
         nodes=nodes,
-        # A domain around the scope begins before it and ends behind it.
+        # A domain around the subtree begins before it and ends behind it.
         starts=tuple(
             np.maximum(starts[first:stop] - start, 0)
             for starts, (first, stop) in zip(tree.starts, ranges, strict=True)

@@ -1,6 +1,6 @@
-"""What a gang with groups inside groups still asks for, beside pods of it that stay.
+"""What is still to be placed of a gang with groups in groups, beside pods of it that stay.
 
-A pod set needs at least the pods that stay; it demands room only for what is missing of them.
+A pod set needs at least the pods that stay; only those that are missing need a place.
 Members with pods that stay come before those without, since their pods are placed whatever
 becomes of the others.
 """

@@ -1,13 +1,13 @@
 """Groups inside groups: which domain each takes, and its members inside it.
 
-    place(group, scope):
-        for each domain of its levels inside the scope, best first:      `order.for_group`
+    place(group, subtree):
+        for each domain of its levels inside the subtree, best first:    `order.for_group`
             every member in turn inside that domain, as if the earlier ones were there already
             all that are needed have a place ──▶ done
             else take them back, next domain
 
 A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of its own
-(`scope`). Three rounds, each with what is left of a counted budget of places tried in vain:
+(`subtree`). Three rounds, each with what is left of a counted budget of places tried in vain:
 
 1. all members and pods, also those that are not needed;
 2. those that are needed, each at the first place found for it; this is how KAI and Volcano walk;
@@ -19,9 +19,10 @@ beyond those that are needed, and parts of which nothing is needed, which never 
 proven if some member has no place even with the cluster to itself, or if every way over the nodes
 was tried.
 
-Pods of the gang that are placed already may be told (`replace`): each part is then completed in
+Pods of the gang that are placed already may be given (`complete`): each part is then completed in
 the domain they are in.
-Source: DESIGN.md 4; grove-kai.md 3; volcano.md 3.2 and 3.3.
+Source: KAI-Scheduler pkg/scheduler/plugins/topology (v0.17); volcano
+pkg/scheduler/actions/allocate/allocate.go (v1.15).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def find(
     """A place for every pod of the gang that is needed, or why there is none.
 
     A gang without groups in groups is placed by `search.find`; it is walked only if its earlier
-    pod sets took the room of a later one there. Of a gang that is walked, pods and members
+    pod sets left no place for a later one there. Of a gang that is walked, pods and members
     beyond what is needed are placed where they fit; a pod set that gets no place has one
     without domains and slots.
     Order: pod sets as `Gang.names`.
@@ -106,7 +107,7 @@ class Walk:
     failure: NoFit | None = None
     """Why the first leaf that found no place found none."""
     packings: int = PACKINGS
-    """Packings that may still be asked for."""
+    """Packings that may still be tried."""
     kept: list[Ways] = field(default_factory=list)
     """What takes places back when it is closed, so it lives as long as they are wanted."""
 
@@ -150,7 +151,7 @@ class Walk:
         )
 
     def no_fit(self) -> NoFit:
-        """Why the root has no place. Nothing is assumed any more when this is asked."""
+        """Why the root has no place. Called when nothing is assumed any more."""
         assert self.failure is not None, "a leaf found no place"
         was_cut_short, self.packings = self.is_cut_short, PACKINGS
         if self.root.is_small and not was_cut_short:
@@ -169,12 +170,12 @@ class Walk:
             return
         try:
             for domain in self._domains(part, subtree):
-                self.state.scopes[id(part)] = domain
+                self.state.subtrees[id(part)] = domain
                 yield from self._member_ways(part, domain)
                 if self.tries < 0:
                     return
         finally:
-            self.state.scopes.pop(id(part), None)
+            self.state.subtrees.pop(id(part), None)
 
     def _leaf_ways(self, part: Part, subtree: Subtree) -> Ways:
         unit = part.unit if self.is_whole else part.floor
@@ -279,10 +280,10 @@ class Walk:
     # Domains to try
 
     def _domains(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
-        """Where a part may be, best first: its levels inside the scope, then all of the scope."""
+        """Where a part may be, best first: its levels inside the subtree, then all of it."""
         for level in part.levels:
             if level <= subtree.level:
-                break  # all of the scope is in one domain of it
+                break  # all of the subtree is in one domain of it
             candidates = self.state.candidates(part, subtree, level)
             yield from (subtree_of(self.view.tree, level, domain) for domain in candidates)
         is_all_allowed = part.may_spread or part.levels[-1] <= subtree.level
@@ -334,7 +335,7 @@ class Walk:
         if part.unit is not None:
             self._grow(part, around)
             return
-        subtree = self.state.scopes[id(part)]
+        subtree = self.state.subtrees[id(part)]
         missing = [member for member in part.members if not self.state.is_placed(member)]
         for member in part.members:
             if member not in missing:
@@ -413,7 +414,7 @@ class Walk:
     # Why not
 
     def _may_fit(self, part: Part, subtree: Subtree) -> bool:
-        """Whether each member may have a place if it has the scope to itself; False is certain."""
+        """Whether each member may have a place with the subtree to itself; False is certain."""
         if self.tries < 0:
             return True
         if part.floor is not None:

@@ -41,9 +41,9 @@ def down(
     """Shares a unit among nodes inside domains that together take it; None if they do not.
 
     Shapes: domains in the order in which they are to be filled.
-    Source: kueue.md 2.7.
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), phase 2b.
     """
-    # 2.7, step A.
+    # Step A.
     while level < unit.layers.level:
         if domains.size > 1:
             taken = fill(Offers.of(fits[level]), domains, unit.slices, unit.strategy)
@@ -60,7 +60,7 @@ def down(
     if unit.layers.remainder:
         share.pods[share.domains == share.leader] += unit.layers.remainder
         share = Share(share.domains, share.pods)
-    # 2.7, step B.
+    # Step B.
     return inside(tree, fits, unit, level, share)
 
 
@@ -69,7 +69,7 @@ def inside(
 ) -> Share | None:
     """Hands what each domain got down to its own nodes; None if they do not take it.
 
-    Source: kueue.md 2.7, step B.
+    Step B of the module.
     """
     while level < tree.node_level:
         below = unit.layers.inner[level + 1] if level >= unit.layers.level else unit.layers.size
@@ -118,7 +118,6 @@ def placements(tree: Tree, unit: Unit, level: int, share: Share) -> tuple[PodSet
     """The answer for a unit whose nodes are known: its pod sets as the gang names them.
 
     `level` is the one the domains were chosen at.
-    Source: kueue.md 2.7, result split.
     """
     is_used = share.pods > 0
     slots = _in_slot_order(share.domains[is_used], share.pods[is_used])

@@ -2,11 +2,11 @@
 
     siblings at the preferred level ─▶ the most each of few domains can have alike (threshold)
         ─▶ domains that have less are pruned ─▶ the best siblings ─▶ the set of domains that
-        wastes least ─▶ threshold each, the extra ones to the roomiest ─▶ down to nodes
+        wastes least ─▶ threshold each, the extra ones where most fit ─▶ down to nodes
 
 It is tried for a preferred level before the ordinary search, and gives None where it finds
-nothing, also where Kueue's own would end in an empty success or in an error (kueue.md 0.4).
-Source: kueue.md 2.10.
+nothing, also where Kueue's own would end in an empty success or in an error.
+Source: kueue pkg/cache/scheduler/tas_balanced_placement.go (v0.16).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Siblings:
 
 @dataclass(frozen=True, slots=True)
 class Greedy:
-    """How few domains take a unit, the roomiest first. Source: kueue.md 2.10, greedy."""
+    """How few domains take a unit, those that take most first."""
 
     taken: int
     last_led: int | None
@@ -53,12 +53,12 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
     """The share of every node of a balanced placement, or None if there is none."""
     if unit.slices == 0:
         return None
-    # 2.10, step 1: the best siblings.
+    # Step 1: the best siblings.
     best = _best_siblings(tree, fits, unit)
     if best is None:
         return None
     siblings, threshold = best
-    # 2.10, step 2: their domains that waste least, then the children of those.
+    # Step 2: their domains that waste least, then the children of those.
     level, range_ = unit.first, siblings.ranges[unit.first]
     domains = np.arange(range_.stop - range_.start, dtype=np.intp)
     if unit.layers.level > level:
@@ -71,7 +71,7 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
         level += 1
         range_ = siblings.ranges[level]
         domains = domains - range_.start
-    # 2.10, step 3: the threshold for each, the extra ones to the roomiest.
+    # Step 3: the threshold for each, the extra ones where most fit.
     share = _even_share(siblings.fits[level], domains, unit, threshold)
     if share is None:
         return None
@@ -154,9 +154,9 @@ def _families(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Iterator[dic
 
 
 def _thresholds(lower: LevelFit, found: Greedy, slices: int) -> tuple[int, int]:
-    """The most slices each domain taken can have alike, without and with room for the leader.
+    """The most slices that each domain taken can have alike, without and with the leader there.
 
-    Source: kueue.md 2.10, th and thL.
+    Kueue calls it the threshold.
     """
     threshold = slices // found.taken
     if found.last_led is not None:
@@ -172,7 +172,6 @@ def _pruned(tree: Tree, family: _Siblings, unit: Unit, threshold: int) -> _Sibli
     """Siblings without the domains that have less than the threshold.
 
     First their children, by what they have; then they themselves, by what is left of them.
-    Source: kueue.md 2.10, prune.
     """
     pruned = family
     for level in range(min(unit.first + 1, tree.node_level), unit.first - 1, -1):
@@ -246,7 +245,7 @@ def entropy(pods: Counts) -> float:
 
 
 def _even_share(fits: LevelFit, domains: Rows, unit: Unit, threshold: int) -> Share | None:
-    """Slices of each domain: the threshold, and the extra ones where there is most room."""
+    """Slices of each domain: the threshold, and the extra ones where most fit."""
     here = fits.at(domains)
     chosen = chosen_set(here, np.arange(domains.size), _count(here, unit), unit)
     if chosen is None or unit.slices < chosen.size * threshold:

@@ -6,7 +6,7 @@ the order given, which is how ties break. Pods still to place may fall below 0: 
 the set leaves free.
 
 All entries of one domain are filled at once, as three shifts of the table.
-Source: kueue.md 2.10, optSet.
+Source: kueue pkg/cache/scheduler/tas_balanced_placement.go (v0.16), the optimal set.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The slots of a placement are in the order of the tree, so consecutive ranks are 
 other as the tree allows. Ranks are used for all pods of a pod set or for none: one missing or
 doubtful rank, or one pod that runs elsewhere, and pods fill the slots in the order given. The
 answer says why.
-Source: kueue.md 3.
+Source: kueue pkg/controller/tas/topology_ungater.go (v0.16).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_SLOT = -1
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """How the pods of one pod set are numbered by whoever made them."""
+    """How the pods of one pod set are numbered by the controller that made them."""
 
     pods: int
     """Pods of the pod set."""
@@ -42,7 +42,7 @@ def rank_of(numbering: Numbering, index: int | None, part: int | None = None) ->
 
     `index` is the pod's own number, `part` that of its sub-group; None: no such label, or not a
     number.
-    Source: kueue.md 3, "Rank of a pod".
+    Source: kueue pkg/controller/tas/topology_ungater.go (v0.16), the rank of a pod.
     """
     if index is None or index < 0:
         return None

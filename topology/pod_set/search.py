@@ -6,16 +6,17 @@
                                                    └─ widest allowed: several domains, or NoFit
 
 `unit` has the table of which levels are tried, `fit` the counts, `order` the ties, `assign` the
-way down. This is Kueue's algorithm, assignment for assignment; step numbers are those of
-kueue.md 2.6, and section 2 there names the rest: 2.4 fit, 2.5 order, 2.7 assign, 2.8 complete,
-2.9 NoFit, 2.10 balanced.
+way down. This is Kueue's algorithm, assignment for assignment, and phases have its numbers: 1 is
+`fit`, 2a chooses a level and domains, 2b is `assign`.
 
 Several units are placed in the order they are written, each as if the earlier ones were there
 already. All fit, or the gang does not.
 
-For a required level the sums of free amounts tell at once which domains cannot take the pod
+For a required level the sums of free amounts show at once which domains cannot take the pod
 set. The fit of the others alone decides, and where nothing fits all nodes are counted, for
 the answer's sake.
+Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16); KEP-2724
+"Computing the assignment".
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ def find(
     Shapes: masks, per pod shape (N,): which nodes may host it. A shape without a mask may
         be on every node. Closed nodes host nothing either way.
     Order: pod sets as `Gang.pod_sets`, a leader after its own pod set.
-    Source: kueue.md 2.2.
-    Raises: InvalidRequest if the gang names an unknown level or asks for something that is
+    Raises: InvalidRequest if the gang names an unknown level or something that is
         not enforced; ValueError if tree and capacity are of different generations.
     """
     check_generation(tree, capacity)
@@ -80,7 +80,7 @@ def check_generation(tree: Tree, capacity: Capacity) -> None:
 
 
 def assume(view: View, unit: Unit, placed: Sequence[PodSetPlacement]) -> None:
-    """Counts a unit as being where it was just placed (kueue.md 2.2, assumedUsage)."""
+    """Counts a unit as being where it was just placed: Kueue's assumed usage."""
     requests = {one.name: one.request for one in unit.pod_sets}
     for pod_set in placed:
         view.assume(requests[pod_set.pod_set], pod_set.slots)
@@ -97,20 +97,19 @@ def place(view: View, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
         return _no_fit_in_one(view, unit, _fits(view, unit, None))
     fits = _fits(view, unit, slots)
     if unit.is_balanced:
-        # 2.10 is tried before 2.6, and falls back to it.
+        # Tried before the ordinary search, which is the fallback.
         share = balanced.place(tree, fits, unit)
         if share is not None:
             return assign.placements(tree, unit, unit.first, share)
     for level in range(unit.first, unit.last - 1, -1):
-        # 2.6, steps 1 to 3 and climb: one domain, the tightest, of the narrowest level that has
-        # one.
+        # Phase 2a: one domain, the tightest, of the narrowest level that has one.
         is_last_chance = level == unit.last and (
             not unit.may_spread or unit.strategy is Strategy.LEAST_FREE
         )
         domain = order.one_domain(fits[level], unit.slices, is_last_chance=is_last_chance)
         if domain is not None:
             return _placed(view, unit, fits, level, np.array([domain], dtype=np.intp))
-    # 2.6, step 4: several domains, or none.
+    # Phase 2a, at the widest level: several domains, or none.
     if unit.may_spread:
         domains, missing = _several(fits[unit.last], unit)
         if domains is not None:
@@ -145,7 +144,7 @@ def _slots_worth_counting(view: View, unit: Unit) -> Rows | None:
 def _several(fits: LevelFit, unit: Unit) -> tuple[Rows | None, int]:
     """Domains of one level that together take a unit, in order; else None and what is missing.
 
-    Source: kueue.md 2.6, step 4, greedy.
+    Source: findLevelWithFitDomains, where no single domain fits.
     """
     need, strategy, offers = unit.slices, unit.strategy, Offers.of(fits)
     domains = order.ranked_led(fits, strategy)
@@ -181,7 +180,7 @@ def _placed(
 
 
 def _no_fit_in_one(view: View, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
-    """The answer where no single domain takes a unit: what the best one takes (kueue.md 2.9)."""
+    """The answer where no single domain takes a unit: what the best one takes."""
     found = fits[unit.last].at(_open_domains(view, unit.last))
     best = order.ranked_led(found, unit.strategy)[0]
     return _no_fit(view, unit, fits, int(found.slices[best]))
@@ -197,7 +196,7 @@ def _open_domains(view: View, level: int) -> Rows:
 
 
 def _no_fit(view: View, unit: Unit, fits: dict[int, LevelFit] | None, available: int) -> NoFit:
-    """The answer for a unit of which only `available` slices fit. Source: kueue.md 2.9."""
+    """The answer for a unit of which only `available` slices fit."""
     layers: list[tuple[str, int, int]] = []
     if fits is not None and len(unit.layers.named) > 1:
         layers = _layers_that_fit(view, unit, fits)
@@ -228,7 +227,7 @@ def _layers_that_fit(
 ) -> list[tuple[str, int, int]]:
     """Per slice layer its level key, and how many of how many fit the best domain.
 
-    Source: kueue.md 2.9, multi-layer.
+    Source: KEP-2724, as Kueue reports slices of several layers.
     """
     tree, domains = view.tree, _open_domains(view, unit.last)
     best = int(domains[fits[unit.last].slices[domains].argmax()])

@@ -10,7 +10,8 @@ that is Kueue's case of one lost node, and this is its answer. Else each incompl
 completed on its own, from the innermost layer outwards, and whole slices come last, then what
 is left as a smaller one. Kept pods of slices that may be smaller may be too many to complete: then
 those that lack least are.
-Source: kueue.md 2.8.
+Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), replacement of a node
+and elastic workload slices.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def completed(
 ) -> tuple[PodSetPlacement, ...] | NoFit:
     """Places what is missing of one unit, inside some slots, and adds it to what is kept.
 
-    The room assumes nothing more afterwards: `added` says what the caller has to assume.
+    The view assumes nothing more afterwards: `added` says what the caller has to assume.
     """
     stays = staying(unit, kept)
     found: dict[str, list[PodSetPlacement]] = {name: [] for name in stays}
@@ -94,7 +95,7 @@ def _both(one: slice | None, other: slice | None) -> slice | None:
 
 
 def _first(kept: Kept, pods: int) -> list[tuple[int, int]]:
-    """The kept pods, no more than so many of them (kueue.md 2.8, elastic: fewer than before)."""
+    """The kept pods, no more than so many of them: the gang may have shrunk."""
     stays: list[tuple[int, int]] = []
     for slot, here in kept:
         if pods > 0 and here > 0:
@@ -133,7 +134,7 @@ def _with_leader(
 
 
 def _required_domain(view: View, unit: Unit, stays: Kept) -> slice | None:
-    """The slots of the required domain the first kept pod is in (kueue.md 2.8, step 2)."""
+    """The slots of the required domain the first kept pod is in."""
     if unit.may_spread or not stays or not view.options.kept_bind:
         return None
     tree = view.tree
@@ -153,11 +154,11 @@ def _slice_parts(
         return _each_completed(tree, unit, stays, missing, around)
     if missing % slices[0].pods == 0:
         return _as_new(tree, unit, missing, around)
-    # 2.8, step 2: the innermost layer the missing pods do not fill, where they complete it.
+    # As Kueue: the innermost layer the missing pods do not fill, where they complete it.
     level, size = next(layer for layer in reversed(unit.layers.named) if missing % layer[1])
     for domain, pods in sorted(by_domain(tree, level, stays).items()):
         if (pods + missing) % size == 0:
-            # 2.8, step 3: the innermost layer whose size divides them.
+            # As Kueue: the innermost layer whose size divides them.
             finest = [layer for layer in slices if missing % layer.pods == 0][-1:]
             part = part_of(tree, unit, missing, tuple(finest), None)
             return [_Part(part, tree.slots(level, domain))]
@@ -225,7 +226,7 @@ def by_domain(tree: Tree, level: int, stays: Kept) -> Counter[int]:
 def _merged(
     tree: Tree, unit: Unit, name: str, stays: Kept, found: list[PodSetPlacement]
 ) -> PodSetPlacement:
-    """Kept and placed pods of one pod set together (kueue.md 2.8, step 4)."""
+    """Kept and placed pods of one pod set together."""
     level = min((placed.level for placed in found), default=unit.first)
     slots: Counter[int] = Counter()
     for slot, pods in stays:

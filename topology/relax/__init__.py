@@ -1,0 +1,9 @@
+"""What would fit instead of a gang that does not.
+
+Each relaxation changes one thing: a wider level, fewer pods or groups, nodes that return, pods
+that leave. Every one that is reported was placed by the search itself. The number of searches has
+a bound.
+
+Read in this order: `relax` (the kinds of relaxations), `feasibility` (the search within a budget),
+`changed_capacity` (nodes that return and pods that leave), `fewest` (as few of them as will do).
+"""

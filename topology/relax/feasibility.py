@@ -56,7 +56,7 @@ class Feasibility:
         """What the search says with something else in place of what was asked.
 
         None: the share is used up.
-        Raises: as `groups.find`.
+        Raises: as `walk.find`.
         """
         if self.left <= self._floor:
             self.is_cut_short = True
@@ -76,7 +76,7 @@ class Feasibility:
         capacity: Capacity | None = None,
         masks: Mapping[Hashable, Mask] | None = None,
     ) -> Placement | None:
-        """The place there would be; none for a gang that cannot be meant."""
+        """The place there would be; none for an invalid gang."""
         try:
             answer = self.answer(gang, capacity, masks)
         except InvalidRequest:

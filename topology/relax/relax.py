@@ -8,17 +8,16 @@
 | `FewerPods`     pods of one pod set   | the same, in whole slices                              |
 | `NodesBack`     nodes that are away   | as few as can be found (`fewest`)                      |
 | `WithoutPods`   occupants that may go | the same                                               |
-| `Never`                               | all nodes open and empty; nobody need return or leave  |
+| `Never`                               | all nodes open and empty; no node or pod would help    |
 
-Each row changes one thing and leaves the rest as asked. Whatever is told has been placed by
-`groups.find`, on the changed books or for the changed gang (`judge`).
+Each row changes one thing and leaves the rest as requested. Everything that is reported has been
+placed by `walk.find`, with the changed capacity or for the changed gang (`feasibility`).
 
 The budget counts searches. Each row gets an equal share of what is left, and needs at most: for
 M members with a level, levels + log M + M; for a pod set or group, log of its size, or 16; for n
 changes, log n for each of 8 domains, then one for each change that is still in question. A search
 on changed books adds a few passes over all nodes: 200 of them take some 0.3 s on 15,000 nodes with
 60,000 occupants, and as many times longer as the walk over nested groups takes longer.
-Source: users.md 1 (c); kueue.md 2.9.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ def relaxations(
 ) -> Relaxations:
     """The nearest relaxations under which the gang fits; the books stay as they are.
 
-    Each search may cost what one of `groups.find` does with these options; give few `tries`.
-    Raises: as `groups.find`; ValueError for a slot that is not in the tree, or occupants that
+    Each search may cost what one of `walk.find` does with these options; give few `tries`.
+    Raises: as `walk.find`; ValueError for a slot that is not in the tree, or occupants that
         take more of a node than is used and held there.
     """
     away = _away(capacity, leeway.away)

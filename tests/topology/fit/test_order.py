@@ -124,7 +124,7 @@ def test_the_last_domain_is_the_tightest_of_the_most_welcome_not_of_all() -> Non
 
 
 def literal_best_fit(pods_by_domain: list[int], pods: int) -> list[int]:
-    """kueue.md 2.5 and 2.6 step 4 as written, one domain at a time."""
+    """The best fit as kueue's tas_flavor_snapshot.go writes it, one domain at a time."""
     waiting = sorted(range(len(pods_by_domain)), key=lambda d: (-pods_by_domain[d], d))
     taken = [0] * len(pods_by_domain)
     while pods > 0:

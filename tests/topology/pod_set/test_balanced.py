@@ -68,7 +68,7 @@ def test_slices_are_balanced_as_a_whole() -> None:
 
 @pytest.mark.parametrize("pods", [3, 5, 7])
 def test_slices_two_levels_below_are_never_an_empty_success(pods: int) -> None:
-    # kueue.md 0.4 b: there Kueue may report success and place nothing.
+    # There Kueue may report success and place nothing.
     tree, capacity = cluster(
         "\n".join(f"b{n // 4}/r{n // 2}/n{n} gpu={2 + n % 3}" for n in range(8))
     )

@@ -138,7 +138,7 @@ def test_pods_without_a_level_are_packed_by_the_strategy_told() -> None:
 def test_below_a_lowest_level_that_is_not_the_node_nodes_decide_all_the_same(
     constraint: Constraint,
 ) -> None:
-    # Deviation, kueue.md 0.4 h: Kueue takes r1 for one node of six GPUs, whatever is tainted.
+    # A deviation: Kueue takes r1 for one node of six GPUs, whatever is tainted.
     tree = build([BLOCK, RACK], {name: ("b1", "r1", name) for name in ("n1", "n2", "n3")}, 1)
     capacity = Capacity(cluster("r1/n1 gpu=1")[1].axis, tree)
     for name in tree.nodes:
