@@ -70,8 +70,11 @@ class BindController:
         self._retry_seconds = retry_seconds
         self._call_seconds = bind_seconds / 3  # a bind is at most three calls
         self._rng = Random()
-        # No key: each Bind has its own request waiting for its outcome.
-        self._queue = WorkQueue("bind", self._carry_out, workers=concurrency, most=most_queued)
+        # One that is asked for again while it waits, since kube-scheduler gave up on its first
+        # request, has one outcome for both.
+        self._queue = WorkQueue(
+            "bind", self._carry_out, workers=concurrency, most=most_queued, key=lambda bind: bind
+        )
 
     async def wait_idle(self) -> None:
         """Return once every bind taken so far has its outcome. Needs `run` to be running."""

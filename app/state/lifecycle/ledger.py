@@ -30,7 +30,8 @@ from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
 MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
-REST_SECONDS = 1e-4  # per member, between two roll calls of ticks; one takes a tenth of that
+REST_SECONDS = 1e-4  # per member, between two roll calls of ticks: one takes 4e-6 …
+LONG_REST_SECONDS = 1e-3  # … where no other member's place depends on it
 
 
 @dataclass(slots=True)
@@ -192,11 +193,17 @@ class Ledger:
             gang = self.gangs.get(key)
             if gang is None:
                 del self.unreviewed[key]
-            elif now >= gang.reviewed_at + REST_SECONDS * len(gang.members):
+            elif self._is_rested(gang, now):
                 try:
                     self.review(gang, now)
                 except Exception as error:
                     self.planner.on_fault(f"roll call of gang {key}", error)
+
+    def _is_rested(self, gang: Gang, now: float) -> bool:
+        if len(gang.running) == len(gang.members):
+            return True  # nobody is left to wait for
+        rest = REST_SECONDS if self.unreviewed[gang.key] else LONG_REST_SECONDS
+        return now >= gang.reviewed_at + rest * len(gang.members)
 
     def review_now(self, gang: Gang, now: float) -> None:
         """Take this gang's roll call if it is owed and pressing."""

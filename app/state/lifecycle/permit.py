@@ -36,7 +36,8 @@ from app.state.report import messages, ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
-PUSH_SECONDS = 1.0  # between two looks for gates that are still there
+PUSH_SECONDS = 1.0  # between two looks for gates that are still there …
+PUSH_REST_SECONDS = 5e-4  # … but for each planned member so much; a look at one takes 3e-7
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
 IN_VAIN = 3  # losses that a hold in vain counts for
 UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
@@ -151,7 +152,7 @@ class Permit:
         is_overtaken = (
             gang.again_at > gang.moved_at
             and now >= gang.moved_at + OVERTAKEN_SECONDS
-            and now >= gang.pushed_at + PUSH_SECONDS
+            and _is_push_due(gang, now)
         )
         # One that we rejected waits for our requeue.
         return is_overtaken and bool(_unheard(gang) - gang.rejected.keys())
@@ -174,7 +175,7 @@ class Permit:
         """Wake and ungate again where a call or a patch may have been missed."""
         if gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
             self.voice.wake(gang, now)
-        if now >= gang.pushed_at + PUSH_SECONDS:
+        if _is_push_due(gang, now):
             gang.pushed_at = now
             self.voice.ungate(gang, now)
 
@@ -191,6 +192,10 @@ def started_with(gang: Gang) -> str:
     known = next((each.started_with for each in status.bound if each.started_with), ())
     pods = dict(known) or Counter(each.pod_set for each in (*status.bound, *status.joining))
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
+
+
+def _is_push_due(gang: Gang, now: float) -> bool:
+    return now >= gang.pushed_at + max(PUSH_SECONDS, PUSH_REST_SECONDS * len(gang.plan))
 
 
 def _unheard(gang: Gang) -> set[str]:

@@ -24,7 +24,8 @@ from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.settings import EngineSettings
 
-UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again
+UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again …
+WRITE_SECONDS = 2e-3  # … but not while it may wait for those of its gang's other members
 
 
 def ungate(
@@ -36,7 +37,8 @@ def ungate(
     """
     narrowed: dict[tuple[object, ...], tuple[str, ...]] = {}
     asked = gang.plan if uids is None else uids
-    for uid in sorted(uid for uid in asked if _is_due(gang, uid, now)):
+    unseen = now - UNSEEN_SECONDS - WRITE_SECONDS * len(gang.ungating)
+    for uid in sorted(uid for uid in asked if _is_due(gang, uid, unseen)):
         member = gang.members[uid]
         gang.ungating[uid] = now
         gang.asked = None
@@ -50,11 +52,12 @@ def ungate(
         yield patch
 
 
-def _is_due(gang: Gang, uid: str, now: float) -> bool:
+def _is_due(gang: Gang, uid: str, unseen: float) -> bool:
+    """`unseen`: when an Ungate was sent that the watch should show by now."""
     member = gang.members.get(uid)
     if member is None or not member.is_gated or uid not in gang.plan:
         return False
-    return now >= gang.ungating.get(uid, -math.inf) + UNSEEN_SECONDS
+    return gang.ungating.get(uid, -math.inf) <= unseen
 
 
 def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:

@@ -165,6 +165,21 @@ async def test_many_bindings_run_side_by_side_up_to_the_bound():
     assert all(outcome == Bound() for _, outcome in outcomes)
 
 
+async def test_a_binding_that_is_asked_for_again_while_it_waits_is_posted_once():
+    client = Scripted()
+    client.gate = asyncio.Event()
+    async with controller(client, concurrency=1) as (binds, outcomes):
+        for uid in ("u1", "u2", "u1", "u2"):
+            binds.take(Bind("default", uid, uid, "n1"))
+        await until(lambda: client.open == 1)
+        client.gate.set()
+        await asyncio.wait_for(binds.wait_idle(), 5)
+        assert [bind.uid for bind, _ in outcomes] == ["u1", "u2"]
+        binds.take(Bind("default", "u1", "u1", "n1"))  # its outcome has been told
+        await asyncio.wait_for(binds.wait_idle(), 5)
+    assert client.methods == ["POST", "POST", "POST"]
+
+
 async def test_a_full_queue_fails_the_bind_later_not_inside_take():
     outcomes = []
     binds = BindController(
@@ -175,7 +190,7 @@ async def test_a_full_queue_fails_the_bind_later_not_inside_take():
         most_queued=1,
     )
     binds.take(BIND)
-    binds.take(BIND)
+    binds.take(Bind("default", "other", "uid-other", "n1"))
     assert outcomes == []
     await asyncio.sleep(0)
     assert len(outcomes) == 1
