@@ -79,12 +79,12 @@ async def serve(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def started(settings: Settings) -> AsyncIterator[Parts]:
+async def started(settings: Settings, dialects: Dialects = DIALECTS) -> AsyncIterator[Parts]:
     """One Corral that runs beside the block, in the same event loop.
 
     Raises: SettingsError; when the block is left, what ended a part.
     """
-    parts = await build(settings)
+    parts = await build(settings, dialects)
     stop = asyncio.Event()
     running = asyncio.create_task(run(parts, stop))
     try:
@@ -107,13 +107,14 @@ class _Outside:
     closing: AsyncExitStack
 
 
-async def build(settings: Settings) -> Parts:
+async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
     """One Corral, ready to `run`: its ports taken, its credentials read, its objects wired.
 
     Raises: SettingsError, and nothing stays open.
     """
-    metrics = Metrics(DIALECTS.kinds)
-    engine = Engine(engine_settings(settings), fault_counter(metrics))
+    metrics = Metrics(dialects.kinds)
+    chosen = engine_settings(settings).model_copy(update={"kinds": dialects.kinds})
+    engine = Engine(chosen, fault_counter(metrics), dialects)
     async with AsyncExitStack() as closing:
         outside = _Outside(
             listen_all(settings, metrics, closing),

@@ -19,6 +19,7 @@ REMOVALS = ("evict", "delete")
 REMOVAL_OUTCOMES = ("done", "gone", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
+STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 ADMISSION_ROUTES = ("mutate", "validate")
 ADMISSION_OUTCOMES = ("passed", "changed", "refused", "unread", "failed")
 BROKEN_REQUESTS = ("late", "header", "body", "connections", "malformed")
@@ -102,6 +103,9 @@ class Metrics:
         )
         self.reports = self._counters(
             "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES
+        )
+        self.statuses = self._counters(
+            "corral_statuses", "Statuses of gangs written back", "outcome", STATUS_OUTCOMES
         )
 
     def _of_admission(self) -> None:

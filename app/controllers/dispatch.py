@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.state.effects import Bind, Delete, Effect, EmitEvent, Evict, RejectBind, Requeue, Ungate
+from app.state.effects import (
+    Bind,
+    Delete,
+    Effect,
+    EmitEvent,
+    Evict,
+    RejectBind,
+    Requeue,
+    Ungate,
+    WriteStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,7 @@ class Dispatcher:
     bind: Callable[[Bind], None]
     refuse: Callable[[RejectBind], None]
     report: Callable[[EmitEvent], None]
+    status: Callable[[WriteStatus], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Hand over effects in order."""
@@ -35,3 +46,5 @@ class Dispatcher:
                     self.refuse(effect)
                 case EmitEvent():
                     self.report(effect)
+                case WriteStatus():
+                    self.status(effect)

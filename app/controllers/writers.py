@@ -3,7 +3,7 @@
 Effects ─▶ Dispatcher ─┬─ Bind ─────────────────────────────▶ bind ──┐
                        ├─ Refuse ──▶ the desk where it is held       ├─ outcome ─▶ Engine
                        ├─ Ungate ──▶ ┐                    ┌▶ ungate ─┘
-                       └─ Wake …  ──▶ ┴ only while leading ┴▶ wake, evict, report
+                       └─ Wake …  ──▶ ┴ only while leading ┴▶ wake, evict, report, status
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from app.controllers.bind import BindController
 from app.controllers.dispatch import Dispatcher
 from app.controllers.evict import EvictController, Removal
 from app.controllers.report import ReportController
+from app.controllers.status import StatusController
 from app.controllers.ungate import GateTimes, UngateController
 from app.controllers.wake import WakeController
 from app.kube.client.writes import Client
@@ -90,6 +91,7 @@ class Writers:
             lambda outcome: metrics.reports[outcome].inc(),
             per_minute=settings.report_per_minute,
         )
+        self._statuses = StatusController(client, lambda outcome: metrics.statuses[outcome].inc())
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
             ungate=self._ungate,
@@ -97,6 +99,7 @@ class Writers:
             bind=self._binds.take,
             refuse=receivers.refuse,
             report=self._if_leading(self._report),
+            status=self._if_leading(self._statuses.take),
         )
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -111,6 +114,7 @@ class Writers:
             ("evict", self._evicts.run()),
             ("wake", self._wakes.run()),
             ("report", self._reports.run()),
+            ("status", self._statuses.run()),
         ]
 
     async def finish_binds(self) -> None:

@@ -54,6 +54,7 @@ class Dialect:
     """
 
     sources: ClassVar[frozenset[str]] = frozenset()
+    writes_status: ClassVar[bool] = False
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         """What to watch; labels and annotations only as far as `keep` says."""

@@ -225,7 +225,7 @@ class TopologySpec:
 class GangView:
     """What a gang's vocabulary may say of it in a status."""
 
-    phase: Literal["gathering", "waiting", "placed", "binding", "running", "repairing", "done"]
+    phase: str  # gathering, waiting, placed, binding, running, repairing or done
     pods: int  # members that live
     bound: int
     message: str  # why it waits; "" if it does not

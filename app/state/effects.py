@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -91,7 +92,16 @@ class EmitEvent:
     is_warning: bool
 
 
-Effect = Requeue | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """Write this into the status of an object of a vocabulary, as a merge patch."""
+
+    path: str
+    uid: str
+    status: Mapping[str, object]
+
+
+Effect = Requeue | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent | WriteStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.starvation import Starvation
 from app.state.report import messages
+from app.state.report.statuses import Statuses
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 from topology.fit import order
@@ -81,6 +82,7 @@ class Engine:
             on_fault=on_fault,
         )
         self.voice = Voice(self.settings)
+        self.statuses = Statuses(self.objects)
         self.reservations = Reservations(self.books, self.planner, self.voice)
         self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
         self.ledger = Ledger(
@@ -90,6 +92,7 @@ class Engine:
             self.reservations,
             self.replacements,
             self.voice,
+            self.statuses,
         )
         self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
         self.invalidation = Invalidation(self.books, self.ledger)
@@ -407,4 +410,4 @@ class Engine:
         return self._effects()
 
     def _effects(self) -> list[Effect]:
-        return self.voice.taken()
+        return [*self.voice.taken(), *self.statuses.taken(self.ledger.gangs)]

@@ -153,6 +153,14 @@ class Client:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         await self._transport.request("DELETE", _pod_path(namespace, name), body=options)
 
+    async def patch_status(self, path: str, uid: str, status: Mapping[str, object]) -> None:
+        """Merge this into the status of the object at a path of the API.
+
+        Raises: Conflict if the object has another uid, NotFound if it is gone, any other ApiError.
+        """
+        patch = {"metadata": {"uid": uid}, "status": dict(status)}
+        await self._send(f"{path}/status", patch, MERGE)
+
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
         """Return a pod as it is now, None if there is none of that name.
 
@@ -198,7 +206,10 @@ class Client:
 
     async def _patch(self, namespace: str, name: str, patch: object, content_type: str) -> None:
         """PATCH a pod; the patch names the uid."""
-        path = _pod_path(namespace, name)
+        await self._send(_pod_path(namespace, name), patch, content_type)
+
+    async def _send(self, path: str, patch: object, content_type: str) -> None:
+        """PATCH an object; the patch names the uid."""
         try:
             await self._transport.request("PATCH", path, body=patch, content_type=content_type)
         except ApiError as error:

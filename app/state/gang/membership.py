@@ -164,6 +164,8 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
     failed = [member for member in everyone if member.pod.phase == "Failed"]
     # Of a driver and its workers only the driver declares anything, and it may be the one lost.
     spec = spec_of(_said((*bound, *live)), _said(failed))
+    if spec is not None and not spec.lifecycle.counts_succeeded:
+        _constrain(everyone, spec)
     problem = _problem(live) if not bound else ""
     if spec is None:
         return MembershipStatus(bound, members_live=len(live), problem=problem)
@@ -199,6 +201,15 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
         priority=max((member.pod.priority for member in unbound), default=0),
         problem=problem,
     )
+
+
+def _constrain(members: Iterable[Member], spec: GangSpec) -> None:
+    """Give members the constraints that objects declare of their leaves."""
+    declared = {leaf.name: leaf for leaf in spec.leaves() if leaf.constraint is not None}
+    for member in members if declared else ():
+        leaf = declared.get(member.leaf)
+        if leaf is not None and leaf.constraint is not None:
+            member.constraint, member.slices = leaf.constraint, leaf.slices
 
 
 def _said(members: Iterable[Member]) -> tuple[Said, ...]:

@@ -26,6 +26,7 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner, in_order
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages, ungating
+from app.state.report.statuses import Statuses
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
@@ -48,6 +49,7 @@ class Ledger:
     reservations: Reservations
     replacements: Replacements
     voice: Voice
+    statuses: Statuses
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
@@ -161,6 +163,7 @@ class Ledger:
         for key in self.objects.put(record):
             if key in self.gangs:
                 self.review(self.gangs[key], now)
+                self.statuses.note(key)
 
     def drop_object(self, uid: str) -> None:
         """Forget an object that is gone; its pods tell the rest."""
@@ -236,6 +239,7 @@ class Ledger:
             self.voice.forget_gathering(gang.key)
             return
         self.voice.tell_roll_call(gang)
+        self.statuses.note(gang.key)
         if not self.planner.is_ready:
             return
         if gang.key in self.plannable and now >= gang.not_before:
@@ -251,6 +255,7 @@ class Ledger:
         was, phase = gang.phase, phase_of(gang)
         if not gang.move_to(phase):
             return
+        self.statuses.note(gang.key)
         if was is Phase.GATHERING:
             gang.complete_at = now
             self.voice.forget_gathering(gang.key)
@@ -339,6 +344,7 @@ class Ledger:
                 self._plan_singly(gang, present, offer, now)
         if isinstance(found, NoPlan):
             self.voice.tell_no_place(gang, found, now)
+            self.statuses.note(gang.key)
             return False
         self._use(gang, found, now)
         self.replacements.hold_spares(gang, now)

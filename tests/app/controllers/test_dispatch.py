@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from app.controllers.dispatch import Dispatcher
-from app.state.effects import Bind, Delete, EmitEvent, Evict, ObjectRef, RejectBind, Requeue, Ungate
+from app.state.effects import (
+    Bind,
+    Delete,
+    EmitEvent,
+    Evict,
+    ObjectRef,
+    RejectBind,
+    Requeue,
+    Ungate,
+    WriteStatus,
+)
 
 EFFECTS = [
     Requeue("team", "a", "u1"),
@@ -14,11 +24,20 @@ EFFECTS = [
     Ungate("team", "b", "u3", "corral.dev/gang"),
     Evict("team", "c", "u4", "its node is gone"),
     Delete("team", "d", "u5", "one too many"),
+    WriteStatus("/apis/toys/v1/bands/trio", "u6", {"phase": "placed"}),
 ]
 
 
 def test_each_kind_goes_to_its_taker_in_order():
-    taken = {"wake": [], "ungate": [], "remove": [], "bind": [], "refuse": [], "report": []}
+    taken = {
+        "wake": [],
+        "ungate": [],
+        "remove": [],
+        "bind": [],
+        "refuse": [],
+        "report": [],
+        "status": [],
+    }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
         "wake": [EFFECTS[0], EFFECTS[4]],
@@ -27,4 +46,5 @@ def test_each_kind_goes_to_its_taker_in_order():
         "bind": [EFFECTS[1]],
         "refuse": [EFFECTS[2]],
         "report": [EFFECTS[3]],
+        "status": [EFFECTS[8]],
     }

@@ -1,0 +1,75 @@
+"""Writes back what a vocabulary says of its gangs: one merge patch on the status of an object.
+
+A newer status of the same object takes the place of one that still waits. A conflict, or an API
+server that is away, is tried again; an object that is gone is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from app.errors import ApiError, NotFound
+from app.kube.client.work_queue import WorkQueue
+from app.state.effects import WriteStatus
+
+log = structlog.get_logger(__name__)
+
+MOST_QUEUED = 16_384  # objects; more wait for their gangs' next change
+WRITE_SECONDS = 10.0  # one write
+MOST_TRIES = 8  # of one status: by then the gang has moved on, or the next change brings another
+
+
+class StatusClient(Protocol):
+    """What this controller needs of `app.kube.client.writes.Client`."""
+
+    async def patch_status(self, path: str, uid: str, status: dict[str, object]) -> None: ...
+
+
+class StatusController:
+    """Writes statuses one after the other.
+
+    `on_outcome` gets "written", "gone", "failed" or "dropped", once per status.
+    """
+
+    def __init__(
+        self,
+        client: StatusClient,
+        on_outcome: Callable[[str], None],
+        *,
+        most_queued: int = MOST_QUEUED,
+    ) -> None:
+        self._client = client
+        self._on_outcome = on_outcome
+        self._queue = WorkQueue(
+            "status", self._write, workers=1, most=most_queued, key=lambda item: item.uid
+        )
+
+    def take(self, status: WriteStatus) -> None:
+        """Queue one status."""
+        left_out = self._queue.put(status)
+        if left_out is not None and left_out.uid != status.uid:
+            self._on_outcome("dropped")
+
+    async def run(self) -> None:
+        """Serve the queue until cancelled."""
+        await self._queue.run()
+
+    async def _write(self, status: WriteStatus, tries: int) -> float | None:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._client.patch_status(status.path, status.uid, dict(status.status))
+        except NotFound:
+            self._on_outcome("gone")
+            return None
+        except (ApiError, TimeoutError) as error:
+            if tries < MOST_TRIES:
+                return 0.0
+            log.warning("status", path=status.path, problem=repr(error))
+            self._on_outcome("failed")
+            return None
+        self._on_outcome("written")
+        return None

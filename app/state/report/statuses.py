@@ -1,0 +1,54 @@
+"""What is written back on the objects of a vocabulary: of each gang once per change.
+
+a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if it is news
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey, GangView, StatusPatch
+from app.state.cache.objects import Objects
+from app.state.effects import WriteStatus
+from app.state.gang.gang import Gang
+
+
+@dataclass(slots=True)
+class Statuses:
+    """Whose status may have to be written; `_written` is what was sent last, by gang."""
+
+    objects: Objects
+    _due: dict[GangKey, None] = field(default_factory=dict)
+    _written: dict[GangKey, StatusPatch] = field(default_factory=dict)
+
+    def note(self, key: GangKey) -> None:
+        """Something of a gang has changed that its vocabulary may speak of."""
+        if self.objects.dialects.of(key).writes_status:
+            self._due[key] = None
+
+    def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
+        """Every status that is news."""
+        due, self._due = self._due, {}
+        for key in due:
+            gang = gangs.get(key)
+            patch = None if gang is None else self._patch(gang)
+            if gang is None:
+                self._written.pop(key, None)
+            if patch is None or patch == self._written.get(key):
+                continue
+            self._written[key] = patch
+            yield WriteStatus(patch.path, patch.uid, patch.status)
+
+    def _patch(self, gang: Gang) -> StatusPatch | None:
+        spec = gang.membership.spec
+        if spec is None:
+            return None
+        view = GangView(
+            gang.phase.value,
+            gang.membership.members_live,
+            len(gang.membership.bound),
+            gang.sentence if gang.phase.value in ("gathering", "waiting") else "",
+        )
+        dialect = self.objects.dialects.of(gang.key)
+        return dialect.status(spec, self.objects.of(gang.key), view)

@@ -1,0 +1,69 @@
+"""Statuses reach the API server: the newest of each object, conflicts tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from app.controllers.status import MOST_TRIES, StatusController
+from app.errors import Conflict, NotFound
+from app.state.effects import WriteStatus
+from tests.app.polling import until
+
+PATH = "/apis/toys.example.org/v1/namespaces/default/bands/trio"
+
+
+class Written:
+    """Keeps what is patched; fails first with these errors."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.patches = []
+
+    async def patch_status(self, path, uid, status):
+        self.patches.append((path, uid, status))
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+async def outcomes_of(client, *statuses):
+    outcomes = []
+    controller = StatusController(client, outcomes.append)
+    for status in statuses:
+        controller.take(status)
+    running = asyncio.create_task(controller.run())
+    try:
+        await until(lambda: outcomes, seconds=60.0)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+    return outcomes
+
+
+async def test_a_status_is_merged_into_its_object():
+    client = Written()
+    assert await outcomes_of(client, WriteStatus(PATH, "u", {"phase": "placed"})) == ["written"]
+    assert client.patches == [(PATH, "u", {"phase": "placed"})]
+
+
+async def test_of_two_statuses_that_wait_the_newer_is_written():
+    client = Written()
+    waiting = (WriteStatus(PATH, "u", {"phase": phase}) for phase in ("placed", "running"))
+    assert await outcomes_of(client, *waiting) == ["written"]
+    assert client.patches == [(PATH, "u", {"phase": "running"})]
+
+
+@pytest.mark.slow
+async def test_a_conflict_is_tried_again():
+    client = Written(Conflict(409, "Conflict", "stale"))
+    assert await outcomes_of(client, WriteStatus(PATH, "u", {"seated": 1})) == ["written"]
+    assert len(client.patches) == 2
+
+
+async def test_an_object_that_is_gone_is_not_tried_again():
+    client = Written(*[NotFound(404, "NotFound", "gone")] * MOST_TRIES)
+    assert await outcomes_of(client, WriteStatus(PATH, "u", {})) == ["gone"]
+    assert len(client.patches) == 1

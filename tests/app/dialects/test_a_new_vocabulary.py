@@ -1,0 +1,140 @@
+"""A stranger's vocabulary: one folder and one line of registration, and Corral speaks it.
+
+`tests/app/dialects/toy` is the folder. On the sandbox: gated by the webhook, placed by the tree of
+its own resource, bound, and its status written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.dialects import kueue
+from app.dialects.registry import Dialects
+from app.main import started
+from app.sandbox import Sandbox
+from app.sandbox.apiserver.storage.kinds import POD
+from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
+from app.settings import Address, Settings
+from tests.app.admission.certificates import HOST, pair
+from tests.app.dialects import toy
+from tests.app.sandbox.http import PODS, Client, client_of, until
+from tests.cluster import BLOCK, RACK, collection, node, pod
+from tests.controlplane.plane import SCHEDULER_CONFIG
+from tests.controlplane.webhook import configurations
+from tests.workloads import GATE, gates_of
+
+pytestmark = pytest.mark.slow
+
+DIALECTS = Dialects((kueue.DIALECT, toy.DIALECT))  # the one line
+BANDS = f"/apis/{toy.GROUP}/v1/namespaces/default/bands"
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"bands.{toy.GROUP}"},
+    "spec": {
+        "group": toy.GROUP,
+        "names": {"plural": "bands", "kind": "Band"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def band(name: str, **sections: int) -> dict[str, Any]:
+    made = [{"name": each, "players": n, "within": RACK} for each, n in sections.items()]
+    return {
+        "apiVersion": f"{toy.GROUP}/v1",
+        "kind": "Band",
+        "metadata": {"name": name},
+        "spec": {"within": BLOCK, "sections": made},
+    }
+
+
+def player(name: str, section: str, number: int) -> dict[str, Any]:
+    labels = {toy.BAND: name, toy.SECTION: section}
+    return pod(f"{name}-{section}-{number}", labels=labels, requests={"nvidia.com/gpu": 8})
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
+    """Two blocks of two racks of two nodes; a Corral that reads bands, its webhook installed."""
+    certificate, key = pair("apiserver").write(folder)
+    async with Sandbox() as sandbox, client_of(sandbox) as client:
+        sandbox.write_kubeconfig(folder / "kubeconfig")
+        assert (await client.create(collection("CustomResourceDefinition"), CRD)).status == 201
+        for at in range(8):
+            labels = {BLOCK: f"b{at // 4}", RACK: f"r{at // 2}"}
+            made = node(f"n{at}", labels=labels, gpus=8)
+            assert (await client.create("/api/v1/nodes", made)).status == 201
+        settings = Settings(
+            kubeconfig=folder / "kubeconfig",
+            levels=(BLOCK, RACK),
+            extender_listen=Address(HOST, 0),
+            admission_listen=Address(HOST, 0),
+            admission_cert=certificate,
+            admission_key=key,
+        )
+        async with started(settings, DIALECTS) as corral:
+            for each in configurations(corral.admission_url):
+                path = collection(each["kind"], None, each["apiVersion"])
+                assert (await client.create(path, each)).status == 201
+            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
+            url = corral.extender_url
+            extenders = tuple(replace(one, url=url) for one in shipped.extenders)
+            await sandbox.schedule_with(config=replace(shipped, extenders=extenders), speed=10.0)
+            yield sandbox, client
+
+
+async def test_a_toy_gang_is_gated_placed_bound_and_its_status_written(tmp_path: Path) -> None:
+    async with world(tmp_path) as (sandbox, client):
+        assert (await client.create(BANDS, band("trio", horns=2, drums=1))).status == 201
+        first = await client.create(PODS, player("trio", "horns", 0))
+        assert gates_of(first.body) == [GATE]
+        gathering = await _status_in(client, "gathering")
+        assert "waits until all 3 of its pods" in gathering["reason"]
+        for section, number in (("horns", 1), ("drums", 0)):
+            created = await client.create(PODS, player("trio", section, number))
+            assert created.status == 201
+        await until(lambda: len(_placed(sandbox)) == 3, seconds=20.0)
+        racks = {name: int(on[1:]) // 2 for name, on in _placed(sandbox).items()}
+        assert racks["trio-horns-0"] == racks["trio-horns-1"]
+        assert len({rack // 2 for rack in racks.values()}) == 1  # one block
+        running = await _status_in(client, "running")
+        assert running == {"phase": "running", "seated": 3, "reason": ""}
+
+
+def _placed(sandbox: Sandbox) -> dict[str, str]:
+    bodies = (each.body for each in sandbox.store.values(POD))
+    nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in bodies}
+    return {name: on for name, on in nodes.items() if on}
+
+
+async def _status_in(client: Client, phase: str) -> dict[str, Any]:
+    """The status of the only band, once it is in this phase."""
+    for _ in range(400):
+        (made,) = (await client.get(BANDS)).body["items"]
+        status: dict[str, Any] = made.get("status", {})
+        if status.get("phase") == phase:
+            return status
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the band is not {phase}: {status}")

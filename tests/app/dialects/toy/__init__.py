@@ -1,0 +1,133 @@
+"""A vocabulary nobody else speaks: all that it takes to teach Corral one.
+
+    kind: Band                       pods: labels toys.example.org/band, toys.example.org/section
+    spec: {within: KEY, sections: [{name, players, within: KEY}]}
+    status: {phase, seated, reason}
+
+A band is within one domain of a level, each of its sections within one of a narrower level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from app.dialects.dialect import Dialect
+from app.dialects.spec import (
+    Claim,
+    GangKey,
+    GangSpec,
+    GangView,
+    GroupSpec,
+    LeafSpec,
+    Said,
+    StatusPatch,
+)
+from app.kube.core import wire
+from app.kube.core.decode import Json, Keep, decoded
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+from topology.model.request import Constraint
+
+GROUP = "toys.example.org"
+BAND, SECTION = f"{GROUP}/band", f"{GROUP}/section"
+PATH = f"/apis/{GROUP}/v1/bands"
+
+
+class Section(msgspec.Struct, frozen=True):
+    name: str
+    players: int
+    within: str
+
+
+class Spec(msgspec.Struct, frozen=True):
+    within: str
+    sections: tuple[Section, ...]
+
+
+class Band(ObjectRecord, frozen=True, gc=False):
+    spec: Spec
+    status: Mapping[str, Any] = {}
+
+
+class _Band(wire.Wire):
+    metadata: wire.Metadata
+    spec: Spec
+    status: dict[str, Any] | None = None
+
+
+_BAND = msgspec.json.Decoder(_Band)
+
+
+def decode_band(raw: Json) -> Band:
+    band = decoded(_BAND, raw, "Band")
+    metadata = band.metadata
+    return Band(
+        kind="Band",
+        namespace=metadata.namespace or "",
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        spec=band.spec,
+        status=band.status or {},
+    )
+
+
+class ToyDialect(Dialect):
+    """Bands and their sections."""
+
+    sources: ClassVar[frozenset[str]] = frozenset(("band",))
+    writes_status: ClassVar[bool] = True
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        return (Resource("Band", PATH, Band, decode_band, is_optional=True),)
+
+    def keeps(self, key: str) -> bool:
+        return key in (BAND, SECTION)
+
+    def claim(self, pod: PodRecord) -> Claim | None:
+        name = pod.labels.get(BAND)
+        if name is None:
+            return None
+        return Claim(GangKey(pod.namespace, name, "band"), pod.labels.get(SECTION, ""))
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, Band):
+            yield GangKey(record.namespace, record.name, "band")
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+    ) -> GangSpec | None:
+        for band in objects:
+            if isinstance(band, Band):
+                sections = tuple(
+                    LeafSpec(each.name, each.players, Constraint(required=each.within))
+                    for each in band.spec.sections
+                )
+                root = GroupSpec(key.name, sections, Constraint(required=band.spec.within))
+                return GangSpec(key, root, f"sections of Band {band.name}")
+        return None
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        for band in objects:
+            if isinstance(band, Band):
+                status: dict[str, object] = {
+                    "phase": view.phase,
+                    "seated": view.bound,
+                    "reason": view.message,
+                }
+                path = f"/apis/{GROUP}/v1/namespaces/{band.namespace}/bands/{band.name}"
+                stands = band.status == status
+                return None if stands else StatusPatch(path, band.uid, status)
+        return None
+
+
+DIALECT = ToyDialect()
