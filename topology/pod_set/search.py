@@ -181,7 +181,9 @@ def _placed(
 
 def _no_fit_in_one(view: View, unit: Unit, fits: dict[int, LevelFit]) -> NoFit:
     """The answer where no single domain takes a unit: what the best one takes."""
-    found = fits[unit.last].at(_open_domains(view, unit.last))
+    found = fits[unit.last]
+    if not view.capacity.is_open.all():
+        found = found.at(_open_domains(view, unit.last))
     best = order.ranked_led(found, unit.strategy)[0]
     return _no_fit(view, unit, fits, int(found.slices[best]))
 
