@@ -53,6 +53,6 @@ def on(*domains: tuple[str, int]) -> Json:
     return {"p": {"ta": {"Levels": ["kubernetes.io/hostname"], "Domains": found}, "reason": ""}}
 
 
-def case(scenario: Json, kueue: object) -> Case:
+def as_case(scenario: Json, kueue: object) -> Case:
     """A recorded case."""
     return read_line(1, json.dumps({"scenario": scenario, "kueue": kueue}))

@@ -151,6 +151,7 @@ class Question:
 
     def find(self, groups: list[list[Json]]) -> Placement | NoFit:
         """Asks for a place for these groups, and checks the answer."""
+        self.kept_pods = 0  # those of a group before these are none of theirs
         gang = self.gang(groups)
         tree, capacity = self.cluster.tree, self.cluster.capacity
         answer = find(tree, capacity, gang, self.masks, self.options)

@@ -7,7 +7,7 @@ import pytest
 from tests.parity.kueue.cases import Json
 from tests.parity.kueue.core.answers import answers
 from tests.parity.kueue.core.deviations import DEVIATIONS, deviation_of
-from tests.parity.kueue.written import case, nodes, on, scenario
+from tests.parity.kueue.written import as_case, nodes, on, scenario
 
 SLICES_OF_4 = {"podSetSliceRequiredTopology": "l/k", "podSetSliceSize": 4, "required": "l/b"}
 
@@ -19,7 +19,7 @@ def test_every_deviation_has_its_own_name_and_a_reason() -> None:
 
 def explained(asked: Json, kueue: object) -> str:
     """The name of the deviation that explains Kueue's answer; "" if none does."""
-    recorded = case(asked, kueue)
+    recorded = as_case(asked, kueue)
     found = answers(recorded)
     assert found != recorded.expected
     deviation = deviation_of(recorded, found)
@@ -40,7 +40,7 @@ def test_equal_entropy_is_the_same_share_in_an_equal_domain(
 ) -> None:
     asked = scenario({"preferred": "l/k"}, 6, TASBalancedPlacement=True)
     asked["nodes"] = nodes(k0={"n1": 4, "n2": 3}, k1={"n4": 3, "n5": 4}, k2={"n7": 5, "n8": 2})
-    assert set(answers(case(asked, on()))["p"]) == {(("n1",), 3), (("n2",), 3)}
+    assert set(answers(as_case(asked, on()))["p"]) == {(("n1",), 3), (("n2",), 3)}
     assert explained(asked, on(*places)) == name
 
 
@@ -80,5 +80,5 @@ def test_several_incomplete_slices_are_completed_in_one_of_their_domains(
     places: dict[str, int], name: str
 ) -> None:
     asked, kueue = replaced(places)
-    assert answers(case(asked, kueue))["p"] == [(("n1",), 4), (("n2",), 3), (("n3",), 1)]
+    assert answers(as_case(asked, kueue))["p"] == [(("n1",), 4), (("n2",), 3), (("n3",), 1)]
     assert explained(asked, kueue) == name

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.parity.kueue.cases import read
+from tests.parity.kueue.core.answers import answers
 from tests.parity.kueue.core.questions import Question, groups_of, has_remainder, workers_of
+from tests.parity.kueue.written import as_case, nodes, scenario
 from tests.parity.tally import recorded
 from topology import InvalidRequest, NoFit, PodSet
 
@@ -50,3 +52,19 @@ def test_where_kueue_refuses_since_a_second_node_is_gone_both_are_replaced() -> 
             assert all(question.cluster.capacity.is_open[slot] for slot in here)
             assert placed.pods == sum(pods for _, pods in domains)
     assert (replaced > 0, replaced + refused) == (True, 30)
+
+
+def test_pods_that_one_group_keeps_are_none_of_the_next_ones() -> None:
+    """After a group that keeps three pods, four pods in slices of two are four."""
+    asked = scenario({"unconstrained": True}, 3, ElasticJobsViaWorkloadSlicesWithTAS=True)
+    asked["nodes"] = nodes(k0={"n1": 4}, k1={"n3": 3})
+    [first] = asked["podSets"]
+    sliced = {"podSetSliceRequiredTopology": "l/k", "podSetSliceSize": 2}
+    asked["podSets"] = [
+        first | {"previousAssignment": {"Domains": [{"Values": ["n1"], "Count": 3}]}},
+        first | {"name": "next", "topologyRequest": sliced, "count": 4},
+    ]
+    assert answers(as_case(asked, None)) == {
+        "p": [(("n1",), 3)],
+        "next": 'topology "default" allows to fit only 1 out of 2 slice(s)',
+    }

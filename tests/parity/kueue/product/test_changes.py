@@ -8,7 +8,7 @@ from tests.parity.kueue.cases import Json
 from tests.parity.kueue.peer import product
 from tests.parity.kueue.product.changes import CHANGES
 from tests.parity.kueue.product.objects import NotReachable, written
-from tests.parity.kueue.written import case, on, scenario
+from tests.parity.kueue.written import as_case, on, scenario
 from tests.parity.tally import Equal, OnPurpose, OutOfReach, Unexplained
 
 SLICED = {"podSetSliceRequiredTopology": "l/k", "podSetSliceSize": 3}
@@ -20,11 +20,11 @@ def test_every_change_has_its_own_name_and_a_reason() -> None:
 
 
 def test_a_place_in_the_required_rack_is_equal() -> None:
-    assert product(case(scenario({"required": "l/k"}, 3), on(("n3", 3)))) == Equal()
+    assert product(as_case(scenario({"required": "l/k"}, 3), on(("n3", 3)))) == Equal()
 
 
 def test_a_place_that_no_change_leads_to_is_unexplained() -> None:
-    found = product(case(scenario({"unconstrained": True}, 3), on(("n1", 1), ("n3", 2))))
+    found = product(as_case(scenario({"unconstrained": True}, 3), on(("n1", 1), ("n3", 2))))
     assert isinstance(found, Unexplained)
 
 
@@ -34,11 +34,11 @@ def test_a_node_that_only_its_name_puts_first_is_explained() -> None:
         {**node, "labels": node["labels"] | {"l/k": rack}}
         for node, rack in zip(asked["nodes"], ("k2", "k1", "k0"), strict=True)
     ]
-    assert product(case(asked, on(("n3", 3)))) == OnPurpose("pods without a level")
+    assert product(as_case(asked, on(("n3", 3)))) == OnPurpose("pods without a level")
 
 
 def test_a_remainder_is_refused_and_listed() -> None:
-    found = product(case(scenario(SLICED, 5), on(("n3", 3))))
+    found = product(as_case(scenario(SLICED, 5), on(("n3", 3))))
     assert found == OnPurpose("a slice size that does not divide")
 
 
@@ -46,9 +46,9 @@ def test_another_sentence_than_the_numbers_say_is_unexplained() -> None:
     reason = 'topology "default" allows to fit only 4 out of 9 pod(s)'
     asked = scenario({"required": "l/k"}, 9)
     said = {"p": {"ta": None, "reason": reason}}
-    assert isinstance(product(case(asked, said)), Unexplained)
+    assert isinstance(product(as_case(asked, said)), Unexplained)
     said["p"]["reason"] = reason.replace("only 4", "only 8")
-    assert product(case(asked, said)) == Equal()
+    assert product(as_case(asked, said)) == Equal()
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_what_no_user_can_write_is_out_of_reach(more: Json, reason: str) -> None
     asked["podSets"][0] |= more
     with pytest.raises(NotReachable, match=reason):
         written(asked)
-    assert isinstance(product(case(asked, on(("n3", 3)))), OutOfReach)
+    assert isinstance(product(as_case(asked, on(("n3", 3)))), OutOfReach)
