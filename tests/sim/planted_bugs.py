@@ -79,7 +79,7 @@ PLANTED = (
         "app.state.lifecycle.permit.Permit.expire",
         Change(
             "condition",
-            "not gang.has_started and now >= gang.moved_at + self.settings.hold_seconds",
+            "not gang.has_started and self._is_in_vain(gang, now)",
             becomes="False",
         ),
         "a plan that kube-scheduler never uses keeps its reservations forever",
