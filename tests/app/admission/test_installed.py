@@ -38,6 +38,8 @@ async def installed(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
             admission_key=key,
         )
         async with started(settings) as corral, client_of(sandbox) as client:
+            # A webhook fails open: while Corral reads the cluster its answer may come too late.
+            await until(lambda: corral.engine.is_synced, seconds=60.0)
             for each in configurations(corral.admission_url):
                 path = collection(each["kind"], None, each["apiVersion"])
                 assert (await client.create(path, each)).status == 201

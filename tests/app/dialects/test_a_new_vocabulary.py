@@ -95,6 +95,8 @@ async def world(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
             admission_key=key,
         )
         async with started(settings, DIALECTS) as corral:
+            # A webhook fails open: while Corral reads the cluster its answer may come too late.
+            await until(lambda: corral.engine.is_synced, seconds=60.0)
             for each in configurations(corral.admission_url):
                 path = collection(each["kind"], None, each["apiVersion"])
                 assert (await client.create(path, each)).status == 201
