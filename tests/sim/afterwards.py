@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 FRESH_SECONDS = 5.0  # from the last pod's creation
+REFUSED_SECONDS = 10.0  # longest back-off of a pod whose /bind was held for less than that
 MADE_SECONDS = 2.0  # until all pods of a workload are made
 STARVATION_SECONDS = 10.0  # of the seeds that have a crowd
 LIFE_SECONDS = 20.0  # of one pod in the crowd, at most; kubelets take a tenth more or less
@@ -119,8 +120,11 @@ def fresh(world: World) -> None:
     world.workloads.begin(gang)
     while len(world.workloads.live_pods(gang)) < gang.declared and world.clock.now < latest:
         world.clock.run_until(world.clock.now + 0.1)
-    world.clock.run_until(world.clock.now + FRESH_SECONDS)
-    _require_bound(world, gang, f"L1: {gang.name} is all there for {FRESH_SECONDS} s")
+    seconds = FRESH_SECONDS
+    if dict(world.profile.settings)["gang_bind_seconds"] < FRESH_SECONDS:
+        seconds += REFUSED_SECONDS
+    world.clock.run_until(world.clock.now + seconds)
+    _require_bound(world, gang, f"L1: {gang.name} is all there for {seconds} s")
 
 
 def _require_bound(world: World, workload: Workload, why: str) -> None:
