@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SLICE_LEVEL = "kueue.x-k8s.io/podset-slice-required-topology"
 SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+# Beside a template that says where its pods go, every other one has to say it too.
+ANYWHERE = asking(unconstrained=True)
 
 Strings = Mapping[str, str]
 Made = Callable[[Strings], Object]
@@ -35,7 +37,7 @@ def training_case(kind: str, field: str, other: str = "") -> Any:
     """One of Kubeflow's jobs with eight workers; other: the type of another pod beside them."""
 
     def made(said: Strings) -> Object:
-        types: dict[str, tuple[Strings, int]] = {other: ({}, 1)} if other else {}
+        types: dict[str, tuple[Strings, int]] = {other: (ANYWHERE, 1)} if other else {}
         return kinds.training_job(kind, field, "train", {**types, "Worker": (said, 8)})
 
     return case(kind, made, f"spec.{field}[Worker].template", 8)
@@ -46,7 +48,7 @@ CASES = [
     case("StatefulSet", lambda said: kinds.stateful_set("train", 8, said), "spec.template", 8),
     case(
         "JobSet",
-        lambda said: kinds.job_set("train", said, driver={}, jobs=4, pods=2),
+        lambda said: kinds.job_set("train", said, driver=ANYWHERE, jobs=4, pods=2),
         "spec.replicatedJobs[1].template.spec.template",
         8,
     ),
@@ -58,13 +60,13 @@ CASES = [
     ),
     case(
         "LeaderWorkerSet_workers",
-        lambda said: kinds.leader_worker_set("train", said, size=8, leader={}),
+        lambda said: kinds.leader_worker_set("train", said, size=8, leader=ANYWHERE),
         "spec.leaderWorkerTemplate.workerTemplate",
         7,
     ),
     case(
         "LeaderWorkerSet_leader",
-        lambda said: kinds.leader_worker_set("train", {}, size=8, leader=said),
+        lambda said: kinds.leader_worker_set("train", ANYWHERE, size=8, leader=said),
         "spec.leaderWorkerTemplate.leaderTemplate",
         1,
     ),
