@@ -4,7 +4,7 @@ A pod that a vocabulary takes for a member of a gang gets our gate, the managed 
 label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
 A pod that Kueue has taken in meanwhile is given back: of two gates, ours would never be taken off.
 
-Source: kueue.md 5.2 (index label, role hash), KEP-976 "Gating Pod Scheduling".
+Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16), KEP-976 "Gating Pod Scheduling".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The same eight digits as Kueue's, byte for byte: Go's JSON has its keys sorted w
 map, as declared where it writes a struct (which is how the API server sends them), null for what is
 absent, and <, > and & escaped.
 
-Source: kueue.md 5.4.
+Source: kueue pkg/util/pod/pod.go (v0.16).
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def may_host(node: NodeRecord, shape: Shape) -> bool:
 def why_not(node: NodeRecord, shape: Shape) -> str:
     """The first reason why a pod of this shape is kept off the node, "" if none is.
 
-    Source: kueue.md 1.5 (order) and 2.9 (words).
+    Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16): the order of the reasons and
+    their words.
     """
     for taint in node.taints:
         if not _is_tolerated(taint, shape.tolerations):
@@ -55,7 +56,8 @@ def why_not(node: NodeRecord, shape: Shape) -> str:
 def preference(node: NodeRecord, shape: Shape) -> int:
     """The sum of the weights of the preferred terms that hold for the node.
 
-    Source: kueue.md 1.5, NodeAffinity of kube-scheduler; an empty term weighs nothing.
+    An empty term weighs nothing.
+    Source: kubernetes pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (v1.36), Score.
     """
     return sum(weight for weight, term in shape.preferred if _term_holds(term, node))
 

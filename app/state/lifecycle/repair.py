@@ -7,8 +7,8 @@
 
 A node that has gone has failed at once. With `fail_fast` the first search that finds no other
 node is the last, and the gang is evicted; else it goes on. A running pod is never moved.
-Source: the interaction matrix of Kueue's hot swap (kueue-tas-docs.md), kueue.md 4; any number of
-nodes may fail at a time.
+Any number of nodes may fail at a time.
+Source: kueue pkg/controller/tas/node_controller.go (v0.16).
 """
 
 from __future__ import annotations

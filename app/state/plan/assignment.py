@@ -6,7 +6,7 @@
 A member's rank follows from how its maker numbered it. Ranks are used for all of a pod set or for
 none of it: where one cannot be trusted, members take what is free in order of seniority, which is
 by number too, and the plan says why. Pods that nobody numbered are just that.
-Source: kueue.md 3.
+Source: kueue pkg/controller/tas/topology_ungater.go (v0.16).
 """
 
 from __future__ import annotations
