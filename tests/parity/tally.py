@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from topology import TopologyError
+
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "conformance"
 
 
@@ -93,6 +95,17 @@ class Tally:
     cases: int = 0
     core: Figure = field(default_factory=Figure)
     product: Figure = field(default_factory=Figure)
+
+
+def judged(difference: Callable[[], str], left_out: str | None) -> Judgement:
+    """What becomes of an answer of the core's; `left_out`: why another one is no fault."""
+    try:
+        wrong = difference()
+    except (TopologyError, AssertionError, KeyError) as error:
+        wrong = f"{type(error).__name__}: {error}"
+    if not wrong:
+        return Equal()
+    return OnPurpose(left_out) if left_out else Unexplained(wrong)
 
 
 def tally(peer: Peer, path: Path) -> Tally:

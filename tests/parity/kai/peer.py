@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from tests.parity.kai.cases import LEFT_OUT, Case, difference, read
-from tests.parity.tally import Equal, Judgement, OnPurpose, OutOfReach, Peer, Unexplained
-from topology import TopologyError
+from tests.parity.tally import Judgement, OutOfReach, Peer, judged
 
 NO_DIALECT = "the product has no dialect of KAI's PodGroups yet"
 
 
 def core(case: Case) -> Judgement:
     """What becomes of the core's answer."""
-    try:
-        wrong = difference(case)
-    except (TopologyError, AssertionError, KeyError) as error:
-        wrong = f"{type(error).__name__}: {error}"
-    if not wrong:
-        return Equal()
-    reason = LEFT_OUT.get(case.name)
-    return OnPurpose(reason) if reason else Unexplained(wrong)
+    return judged(lambda: difference(case), LEFT_OUT.get(case.name))
 
 
 def product(case: Case) -> Judgement:
