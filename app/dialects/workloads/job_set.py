@@ -180,7 +180,7 @@ def _leaves_to_come(
     names = {leaf.name for leaf in there}
     for template in asking(whole, asks):
         if template.name not in names and template.pods:
-            yield LeafSpec(template.name, template.pods, like=template.like)
+            yield LeafSpec(template.name, template.pods)
 
 
 def _jobs_of_all(made: WorkloadRecord) -> int:

@@ -12,14 +12,8 @@ import msgspec
 
 from app.errors import DecodeError
 from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, controller, decode_pod, kept
-from app.kube.core.objects import ObjectRecord, Owner, PodRecord, Toleration
-
-# What the API server's DefaultTolerationSeconds adds to every pod: a template lacks them still.
-ADDED_TOLERATIONS = tuple(
-    Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoExecute", is_for_a_while=True)
-    for key in ("not-ready", "unreachable")
-)
+from app.kube.core.decode import Keep, controller, kept
+from app.kube.core.objects import ObjectRecord, Owner
 
 
 class Template(msgspec.Struct, frozen=True, gc=False):
@@ -28,7 +22,6 @@ class Template(msgspec.Struct, frozen=True, gc=False):
     name: str  # what the workload calls them; "" where it makes all its pods from one template
     pods: int
     annotations: Mapping[str, str]  # kept keys
-    like: PodRecord | None = None  # what one of them will be; only where some are made later
 
 
 class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
@@ -113,55 +106,15 @@ def is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
-def template_of(
-    name: str, pods: int, raw: msgspec.Raw, keep: Keep, *, is_gradual: bool = False
-) -> Template:
+def template_of(name: str, pods: int, raw: msgspec.Raw, keep: Keep) -> Template:
     """Return how many pods are made from a template, and what it says to us.
 
-    `is_gradual`: what its pods will be like is worth keeping.
     Raises: DecodeError.
     """
     if not is_there(raw):
         return Template(intern(name), pods, {})
     try:
         metadata = _TEMPLATE.decode(raw).metadata or _Metadata()
-        like = pod_like(raw, keep) if is_gradual else None
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"pod template {name}: {error}") from error
-    return Template(intern(name), pods, kept(metadata.annotations, keep), like)
-
-
-def pod_like(raw: Json, keep: Keep) -> PodRecord:
-    """Return the pod that a template makes, as the API server would complete it.
-
-    Requests that are missing follow from limits, and every pod gets two tolerations.
-    Raises: DecodeError; msgspec.DecodeError.
-    """
-    content = msgspec.json.decode(raw)
-    pod = decode_pod(msgspec.json.encode(_with_requests(content)), keep)
-    known = {(each.key, each.effect) for each in pod.shape.tolerations}
-    missing = tuple(each for each in ADDED_TOLERATIONS if (each.key, each.effect) not in known)
-    shape = msgspec.structs.replace(pod.shape, tolerations=pod.shape.tolerations + missing)
-    return msgspec.structs.replace(pod, shape=shape)
-
-
-def _with_requests(template: object) -> object:
-    """The template with each container's limits as requests where it has none of its own."""
-    spec = template.get("spec") if isinstance(template, dict) else None
-    if not isinstance(template, dict) or not isinstance(spec, dict):
-        return template
-    completed = dict(spec)
-    for field in ("containers", "initContainers"):
-        containers = spec.get(field)
-        if isinstance(containers, list):
-            completed[field] = [_container_with_requests(each) for each in containers]
-    return {**template, "spec": completed}
-
-
-def _container_with_requests(container: object) -> object:
-    resources = container.get("resources") if isinstance(container, dict) else None
-    limits = resources.get("limits") if isinstance(resources, dict) else None
-    if not (isinstance(container, dict) and isinstance(resources, dict)) or not limits:
-        return container
-    requests = {**limits, **(resources.get("requests") or {})}
-    return {**container, "resources": {**resources, "requests": requests}}
+    return Template(intern(name), pods, kept(metadata.annotations, keep))

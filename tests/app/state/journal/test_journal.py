@@ -166,7 +166,7 @@ def test_records_come_back_as_they_were_in_every_field():
         preferred=((7, Term()),),
     )
     owner = Owner("batch/v1", "Job", "j", "uid-j")
-    template = Template("leader", 1, {"z": "1", "a": "2"}, pod("like", shape=shape))
+    template = Template("leader", 1, {"z": "1", "a": "2"})
     full_set = WorkloadRecord(
         "LeaderWorkerSet", "default", "j", "uid-j", "5", {"a": "b"}, {"l": "m"}, owner,
         (template,), 1, 7, True, True, 2, 4, True,
