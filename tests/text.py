@@ -10,7 +10,7 @@ four parts make a path of zone, block, rack and node; longer ones have levels by
 
 from __future__ import annotations
 
-from topology import NODE_LEVEL, Capacity, ResourceAxis, Tree, build
+from topology import NODE_LEVEL, Capacity, Placement, ResourceAxis, Tree, build
 
 ZONE = "topology.kubernetes.io/zone"
 BLOCK = "cloud.provider.com/topology-block"
@@ -45,3 +45,11 @@ def vector(axis: ResourceAxis, **amounts: int | str) -> tuple[int, ...]:
         (named.get(name, name), int(amount) * (1000 if name == "cpu" else 1))
         for name, amount in amounts.items()
     )
+
+
+def pods_per_node(tree: Tree, answer: Placement) -> dict[str, dict[str, int]]:
+    """Pods by the name of their node, of each pod set."""
+    return {
+        placed.pod_set: {tree.nodes[slot]: pods for slot, pods in placed.slots}
+        for placed in answer.pod_sets
+    }

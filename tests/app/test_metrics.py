@@ -22,7 +22,7 @@ def test_two_of_us_may_live_in_one_process():
     assert other.registry.get_sample_value(*sample) == 0
 
 
-def test_the_exposition_is_text_with_every_series():
+def test_the_exposition_has_series_before_anything_has_happened():
     text = Metrics().exposition().decode()
     for name in (
         "corral_extender_request_seconds",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import (
     NODE_LEVEL,
     Capacity,
@@ -41,6 +41,14 @@ def workers(capacity: Capacity, pods: int, **fields: Any) -> PodSet:
     return PodSet("w", pods, vector(capacity.axis, pods=1, gpu=1), **fields)
 
 
+def request_of(gang: Gang, name: str) -> tuple[int, ...]:
+    """What one pod of a pod set requests, or of the only leader there is."""
+    [request] = [one.request for one in gang.pod_sets() if one.name == name] or [
+        one.leader.request for one in gang.pod_sets() if one.leader is not None
+    ]
+    return request
+
+
 def completed(
     tree: Tree,
     capacity: Capacity,
@@ -54,27 +62,21 @@ def completed(
         name: [(tree.slot_of[node], pods) for node, pods in nodes.items()]
         for name, nodes in kept.items()
     }
-    for name, entries in by_slot.items():
-        [request] = [one.request for one in gang.pod_sets() if one.name == name] or [
-            one.leader.request for one in gang.pod_sets() if one.leader is not None
-        ]
-        for slot, pods in entries:
-            capacity.use(slot, request, pods)
+    booked = [
+        (slot, request_of(gang, name), pods)
+        for name, entries in by_slot.items()
+        for slot, pods in entries
+    ]
+    for entry in booked:
+        capacity.use(*entry)
     answer = complete(tree, capacity, gang, {}, by_slot, options or Options())
     if isinstance(answer, NoFit):
         return answer
-    for name, entries in by_slot.items():
-        [request] = [one.request for one in gang.pod_sets() if one.name == name] or [
-            one.leader.request for one in gang.pod_sets() if one.leader is not None
-        ]
-        for slot, pods in entries:
-            capacity.unuse(slot, request, pods)
+    for entry in booked:
+        capacity.unuse(*entry)
     if options is None:
         invariants.check(tree, capacity, gang=gang, placement=answer)
-    return {
-        placed.pod_set: {tree.nodes[slot]: pods for slot, pods in placed.slots}
-        for placed in answer.pod_sets
-    }
+    return pods_per_node(tree, answer)
 
 
 def test_lost_pods_of_a_required_rack_go_to_the_rack_of_the_others() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import (
     Capacity,
     Constraint,
@@ -60,10 +60,7 @@ def search(
         return answer
     assert isinstance(answer, Placement)
     invariants.check(tree, capacity, gang=gang, placement=answer)
-    return {
-        placed.pod_set: {tree.nodes[slot]: number for slot, number in placed.slots}
-        for placed in answer.pod_sets
-    }
+    return pods_per_node(tree, answer)
 
 
 def test_members_lie_in_the_domain_of_their_group_and_in_their_own() -> None:

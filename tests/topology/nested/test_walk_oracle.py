@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.text import BLOCK, RACK
+from tests.text import BLOCK
+from tests.topology.random_clusters import LEVELS, random_cluster
 from topology import (
-    NODE_LEVEL,
     Capacity,
     Constraint,
     DomainOrder,
@@ -29,17 +29,14 @@ from topology import (
     Options,
     Placement,
     PodSet,
-    ResourceAxis,
     Slice,
     Tree,
-    build,
     find,
     invariants,
 )
 
 Kept = dict[str, list[tuple[int, int]]]
 
-LEVELS = (BLOCK, RACK, NODE_LEVEL)
 CASES, SEEDS, PODS_MAX, NODES_MAX = 1250, 8, 6, 8  # with those of `test_oracle` 20,000
 ONE_IN = {
     "group in a group": 3,
@@ -73,17 +70,12 @@ class Question:
 
 
 def random_question(chance: random.Random) -> Question:
-    nodes = {
-        f"n{node}": (chance.choice("ab"), chance.choice("xyz"), f"n{node}")
-        for node in range(chance.randint(1, NODES_MAX))
-    }
-    tree = build(LEVELS, nodes, 1)
-    capacity = Capacity(ResourceAxis(), tree)
-    for slot in range(len(nodes)):
-        offered = (chance.choice([1, 2, 3, 9]), chance.randint(0, 5))
-        capacity.set_node(slot, offered, is_open=chance.random() < 0.92)
+    tree, capacity = random_cluster(
+        chance, nodes_max=NODES_MAX, pods=[1, 2, 3, 9], amount_max=5, open_share=0.92
+    )
     masks = {
-        shape: np.array([chance.random() < 0.8 for _ in nodes], dtype=np.bool_) for shape in "AB"
+        shape: np.array([chance.random() < 0.8 for _ in tree.nodes], dtype=np.bool_)
+        for shape in "AB"
     }
     options = Options(order=chance.choice(list(DomainOrder)))
     return Question(tree, capacity, random_gang(chance), masks, options)

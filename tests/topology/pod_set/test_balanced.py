@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import (
     NODE_LEVEL,
     Capacity,
@@ -46,7 +46,7 @@ def search(tree: Tree, capacity: Capacity, pods: int, **fields: Any) -> dict[str
     answer = find(tree, capacity, gang, {})
     assert isinstance(answer, Placement), str(answer)
     invariants.check(tree, capacity, gang=gang, placement=answer)
-    return {tree.nodes[slot]: number for slot, number in answer.pod_sets[0].slots}
+    return pods_per_node(tree, answer)["w"]
 
 
 def test_nodes_get_about_the_same_number() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.text import BLOCK, RACK
+from tests.topology.random_clusters import LEVELS, random_cluster
 from topology import (
     NODE_LEVEL,
     Capacity,
@@ -28,16 +29,13 @@ from topology import (
     Options,
     Placement,
     PodSet,
-    ResourceAxis,
     Slice,
     Strategy,
     Tree,
-    build,
     find,
     invariants,
 )
 
-LEVELS = (BLOCK, RACK, NODE_LEVEL)
 CASES, SEEDS = 1250, 8  # with those of `test_walk_oracle` 20,000
 ONE_IN = {
     "required": 4,
@@ -84,20 +82,14 @@ class Question:
 
 
 def random_question(chance: random.Random) -> Question:
-    nodes = {
-        f"n{node}": (chance.choice("ab"), chance.choice("xyz"), f"n{node}")
-        for node in range(chance.randint(1, 8))
-    }
-    tree = build(LEVELS, nodes, 1)
-    capacity = Capacity(ResourceAxis(), tree)
-    for slot in range(len(nodes)):
-        offered = (chance.choice([1, 2, 4, 9]), chance.randint(0, 6))
-        capacity.set_node(slot, offered, is_open=chance.random() < 0.9)
+    tree, capacity = random_cluster(
+        chance, nodes_max=8, pods=[1, 2, 4, 9], amount_max=6, open_share=0.9
+    )
     shapes = {
-        shape: np.array([chance.random() < 0.85 for _ in nodes], dtype=np.bool_)
+        shape: np.array([chance.random() < 0.85 for _ in tree.nodes], dtype=np.bool_)
         for shape in ("workers", "leader")
     }
-    scores = {"workers": np.array([chance.choice([0, 0, 5]) for _ in nodes], dtype=np.int64)}
+    scores = {"workers": np.array([chance.choice([0, 0, 5]) for _ in tree.nodes], dtype=np.int64)}
     options = Options(
         scores=scores if chance.random() < 0.2 else {},
         unconstrained=chance.choice(list(Strategy)),

@@ -132,14 +132,19 @@ def search(nodes: dict[str, Node], *members: PodSet) -> Placement | NoFit:
     return answer
 
 
+def named_apart(members: list[PodSet]) -> list[PodSet]:
+    """The same pod sets with a name each, plain ones: without slices and leaders."""
+    return [
+        PodSet(f"w{index}", one.pods, one.request, constraint=one.constraint)
+        for index, one in enumerate(members)
+    ]
+
+
 @given(clusters, st.lists(pod_sets, min_size=1, max_size=3))
 def test_a_placement_is_whole_and_no_node_gets_more_than_it_takes(
     nodes: dict[str, Node], members: list[PodSet]
 ) -> None:
-    named = [
-        PodSet(f"w{index}", one.pods, one.request, constraint=one.constraint)
-        for index, one in enumerate(members)
-    ]
+    named = named_apart(members)
     tree, capacity = build_cluster(nodes)
     answer = find(tree, capacity, gang_of(*named), {})
     if isinstance(answer, NoFit):
@@ -222,10 +227,7 @@ def test_relabelling_domains_changes_nothing_but_ties(
 def test_holding_and_releasing_a_placement_restores_the_books_exactly(
     nodes: dict[str, Node], members: list[PodSet]
 ) -> None:
-    named = [
-        PodSet(f"w{index}", one.pods, one.request, constraint=one.constraint)
-        for index, one in enumerate(members)
-    ]
+    named = named_apart(members)
     tree, capacity = build_cluster(nodes)
     answer = find(tree, capacity, gang_of(*named), {})
     before = [

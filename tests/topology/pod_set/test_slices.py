@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import (
     NODE_LEVEL,
     Capacity,
@@ -48,10 +48,7 @@ def search(
     if isinstance(answer, NoFit):
         return answer
     invariants.check(tree, capacity, gang=gang, placement=answer, masks=masks)
-    return {
-        placed.pod_set: {tree.nodes[slot]: pods for slot, pods in placed.slots}
-        for placed in answer.pod_sets
-    }
+    return pods_per_node(tree, answer)
 
 
 def workers(capacity: Capacity, pods: int, gpu: int = 1, **fields: Any) -> PodSet:

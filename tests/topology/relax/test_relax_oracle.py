@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.hash_seeds import patient, printed
-from tests.text import BLOCK, RACK
+from tests.topology.random_clusters import LEVELS, random_cluster
 from topology import (
     NODE_LEVEL,
     Capacity,
@@ -34,12 +34,10 @@ from topology import (
     PodSet,
     Relaxation,
     Relaxations,
-    ResourceAxis,
     Slice,
     Tree,
     WiderLevel,
     WithoutPods,
-    build,
     find,
     invariants,
     relaxations,
@@ -48,7 +46,6 @@ from topology.errors import InvalidRequest
 
 pytestmark = pytest.mark.slow
 
-LEVELS = (BLOCK, RACK, NODE_LEVEL)
 CASES, SEEDS = 50, 8
 
 
@@ -83,22 +80,16 @@ class Question:
 
 
 def random_question(chance: random.Random, gang: Gang) -> Question:
-    nodes = {
-        f"n{node}": (chance.choice("ab"), chance.choice("xyz"), f"n{node}")
-        for node in range(chance.randint(1, 7))
-    }
-    tree = build(LEVELS, nodes, 1)
-    capacity = Capacity(ResourceAxis(), tree)
-    for slot in range(len(nodes)):
-        offered = (chance.choice([3, 4, 9]), chance.randint(0, 6))
-        capacity.set_node(slot, offered, is_open=chance.random() < 0.8)
+    tree, capacity = random_cluster(
+        chance, nodes_max=7, pods=[3, 4, 9], amount_max=6, open_share=0.8
+    )
     away = {
         slot: chance.choice(["cordoned", "gone"])
-        for slot in range(len(nodes))
+        for slot in range(len(tree.nodes))
         if chance.random() < (0.2 if capacity.is_open[slot] else 0.8)
     }
     masks, back = (
-        {shape: np.array([chance.random() < 0.85 for _ in nodes]) for shape in "AB"}
+        {shape: np.array([chance.random() < 0.85 for _ in tree.nodes]) for shape in "AB"}
         for _ in range(2)
     )
     leeway = Leeway(

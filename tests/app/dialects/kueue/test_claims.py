@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from app.dialects.kueue.annotations import INDEX_OFFSET, POD_SET_GROUP, ROLE_HASH
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import Claim, GangKey, Index
+from app.dialects.spec import GangKey, Index
 from app.kube.core.objects import Owner, PodRecord
+from tests.app.dialects.claims import claim_of, flaw_of
 from tests.app.dialects.kueue.test_group_rules import BROKEN as BROKEN_GROUPS
 from tests.app.dialects.kueue.test_rules import BROKEN as BROKEN_POD_SETS
 from tests.records import (
@@ -35,22 +36,6 @@ from topology.model.request import Constraint, Slice
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 LABEL_KEY = "must be the key of a node label"
-
-
-def claim_of(record: PodRecord) -> Claim:
-    """What a pod says that can be meant."""
-    claim = DIALECTS.claim(record)
-    assert claim is not None
-    assert claim.flaw == ""
-    return claim
-
-
-def flaw_of(record: PodRecord) -> str:
-    """What is told of a pod that belongs to a gang and cannot join it."""
-    claim = DIALECTS.claim(record)
-    assert claim is not None
-    assert claim.flaw != ""
-    return claim.flaw
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import pytest
 
-from app.dialects.registry import DIALECTS
-from app.dialects.spec import Claim, GangKey, LeafSpec, Said
+from app.dialects.spec import GangKey, LeafSpec, Said
 from app.kube.core.objects import PodRecord
+from tests.app.dialects.claims import claim_of, flaw_of
 from tests.records import (
     BLOCK,
     GPU,
@@ -59,20 +59,6 @@ def two_sets(workers=3, shape=None):
             "template": shape or template(container(cpu="1", **{GPU: "8"})),
         },
     ]
-
-
-def claim_of(member: PodRecord) -> Claim:
-    claim = DIALECTS.claim(member)
-    assert claim is not None
-    assert claim.flaw == ""
-    return claim
-
-
-def flaw_of(member: PodRecord) -> str:
-    claim = DIALECTS.claim(member)
-    assert claim is not None
-    assert claim.flaw != ""
-    return claim.flaw
 
 
 def leaves_of(member: PodRecord) -> tuple[LeafSpec, ...]:

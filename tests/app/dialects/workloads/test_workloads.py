@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import Claim, GangKey, GangSpec, Index
+from app.dialects.spec import GangKey, GangSpec, Index
 from app.dialects.workloads import KINDS, Template, kubeflow
 from app.kube.core.objects import Owner
+from tests.app.dialects.claims import claim_of
 from tests.records import GROUP, RACK, REQUIRED, TOTAL, group, job, job_owner, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
@@ -24,13 +25,6 @@ from tests.workload_pods import (
     training_pods,
     workload,
 )
-
-
-def claim_of(record) -> Claim:
-    claim = DIALECTS.claim(record)
-    assert claim is not None
-    assert claim.flaw == ""
-    return claim
 
 
 def claims(records) -> list[tuple[GangKey, str, Index | None]]:

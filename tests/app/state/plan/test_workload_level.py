@@ -31,15 +31,14 @@ def two_templates(**asked):
     return [*large, *small]
 
 
-def busy_second_rack(world_nodes):
+def busy_second_rack():
     """Rack r1, the other of block b0, has too little room for the second template."""
     return [pod(f"busy{at}", on=f"n1{at}", gpus=8) for at in range(3)]
 
 
 def test_every_template_gets_its_rack_and_all_of_them_one_block():
     asked = {WORKLOAD_REQUIRED: BLOCK}
-    nodes = four_racks()
-    world = World(nodes, [*busy_second_rack(nodes), *two_templates(**asked)])
+    world = World(four_racks(), [*busy_second_rack(), *two_templates(**asked)])
     go(world)
     placed = {name: at for name, at in places(world).items() if not name.startswith("busy")}
     assert len(placed) == 6
