@@ -122,9 +122,10 @@ class Filtering:
 def _why_not(gang: Gang, member: Member) -> str:
     if member.flaw and not gang.membership.problem:
         return messages.mistaken(gang.key, member.flaw)
-    outside = (*gang.membership.excess, *gang.membership.mismatched)
-    if any(each.pod.uid == member.pod.uid for each in outside):
-        return not_joining(gang, member)
+    uid, membership = member.pod.uid, gang.membership
+    for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
+        if any(each.pod.uid == uid for each in outside):
+            return not_joining(gang, member, is_excess=is_excess)
     return gang.sentence or messages.gathering(gang.key, member.said.pods)
 
 

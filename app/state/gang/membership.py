@@ -180,10 +180,9 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
         each.pod.is_finished and not each.said.is_retriable for each in everyone
     )
     places = 0 if is_over else _places(everyone, bound, spec)
-    fit_to_join = [each for each in candidates if each not in mismatched]
+    fit_to_join = _without(candidates, mismatched)
     outside = _outside(fit_to_join, places, _places_left(spec, everyone))
-    left_out = {each.pod.uid for each in outside}
-    joining = tuple(each for each in fit_to_join if each.pod.uid not in left_out)
+    joining = tuple(_without(fit_to_join, outside))
     unbound = tuple(member for member in joining if member.is_ready)
     return MembershipStatus(
         bound,
@@ -201,6 +200,12 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
         priority=max((member.pod.priority for member in unbound), default=0),
         problem=problem,
     )
+
+
+def _without(members: Iterable[Member], others: Iterable[Member]) -> list[Member]:
+    """The members that are none of the others: the same pod is the same member."""
+    left_out = {each.pod.uid for each in others}
+    return [each for each in members if each.pod.uid not in left_out]
 
 
 def _constrain(members: Iterable[Member], spec: GangSpec) -> None:

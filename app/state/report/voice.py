@@ -144,13 +144,13 @@ class Voice:
         for member in gang.members.values() if not membership.problem else ():
             if member.flaw and member.is_live and not member.pod.node:
                 self._tell_pod(gang, member.pod, member.flaw)
-        for member in (*membership.excess, *membership.mismatched):
-            sentence = not_joining(gang, member)
-            is_first = self._tell_pod(gang, member.pod, sentence)
-            self._note_misinformed(gang, (member,), sentence)
-            if is_first and self.settings.delete_excess_pods and member in membership.excess:
-                pod = member.pod
-                self.out.append(Delete(pod.namespace, pod.name, pod.uid, sentence))
+        for members, is_excess in ((membership.excess, True), (membership.mismatched, False)):
+            for member in members:
+                pod, sentence = member.pod, not_joining(gang, member, is_excess=is_excess)
+                is_first = self._tell_pod(gang, pod, sentence)
+                self._note_misinformed(gang, (member,), sentence)
+                if is_first and is_excess and self.settings.delete_excess_pods:
+                    self.out.append(Delete(pod.namespace, pod.name, pod.uid, sentence))
 
     # -- plans and verdicts --------------------------------------------------------------------
 
@@ -230,15 +230,15 @@ class Voice:
                 self.tell(gangs[key], "GangIncomplete", sentence)
 
 
-def not_joining(gang: Gang, member: Member) -> str:
-    """Why a live member is not part of its gang."""
+def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
+    """Why a live member is not part of its gang: it is in excess, or says another size."""
     membership = gang.membership
     assert membership.spec is not None  # no pod is in excess of nothing
     if membership.is_over:
         return messages.over(gang.key, member.pod)
-    if member in membership.mismatched:
-        return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
-    return messages.in_excess(gang.key, member.pod, membership.spec)
+    if is_excess:
+        return messages.in_excess(gang.key, member.pod, membership.spec)
+    return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:

@@ -112,6 +112,22 @@ def test_a_pod_more_than_the_total_count_never_joins_and_is_told():
     assert answer.sentence in world.reports
 
 
+def test_a_pod_that_says_another_size_than_what_runs_is_told_the_same_whatever_changes_on_it():
+    gang = members("g", 2)
+    world = World(four_racks(), gang)
+    world.schedule(*gang)
+    world.tick()
+    late = pod("late", annotations=group("g", 3, RACK))
+    world.put(late)
+    world.tick()
+    answer = world.filter(late)
+    assert "says 3" in answer.sentence
+    world.put(msgspec.structs.replace(late, version="2"))
+    assert world.filter(late) == answer
+    world.tick()
+    assert world.filter(late) == answer
+
+
 def test_the_numbers_in_a_verdict_stand_for_a_while():
     world = World(four_racks())
     gang = members("g", 5)
