@@ -1,9 +1,9 @@
 """Builds the object graph and runs it: the only place that wires.
 
     Reflectors ──Event──▶ Engine ──Effects──▶ Dispatcher ──▶ ungate, bind, wake … ──▶ API server
-                            ▲  ▲                   └──Refuse──▶ BindDesk
-        extender port ──────┘  └── ticks                           ▲
-             └──────────────────── /bind ──────────────────────────┘
+                            ▲  ▲                   └─RejectBind─▶ BindDesk
+        extender port ──────┘  └── ticks                             ▲
+             └──────────────────── /bind ────────────────────────────┘
 
     build(settings) ─▶ Parts    ports are taken, credentials read, objects made; nothing runs yet
     run(parts, stop)            everything runs, until `stop` is set or a part fails

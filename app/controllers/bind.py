@@ -42,7 +42,7 @@ RETRY_SECONDS = 0.5  # pause before the second POST where the server names none
 
 
 class BindClient(Protocol):
-    """What this controller needs of `app.kube.client.Client`."""
+    """What this controller needs of `app.kube.client.writes.Client`."""
 
     async def bind(
         self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]

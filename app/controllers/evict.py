@@ -37,7 +37,7 @@ Removal = Evict | Delete
 
 
 class EvictClient(Protocol):
-    """What this controller needs of `app.kube.client.Client`."""
+    """What this controller needs of `app.kube.client.writes.Client`."""
 
     async def evict_pod(self, namespace: str, name: str, uid: str) -> None: ...
 

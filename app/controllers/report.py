@@ -31,7 +31,7 @@ Said = tuple[ObjectRef, str, str]
 
 
 class ReportClient(Protocol):
-    """What this controller needs of `app.kube.client.Client`."""
+    """What this controller needs of `app.kube.client.writes.Client`."""
 
     async def record_event(
         self, about: ObjectRef, reason: str, message: str, *, is_warning: bool, at: datetime

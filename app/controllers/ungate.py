@@ -34,7 +34,7 @@ _FINAL = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE
 
 
 class UngateClient(Protocol):
-    """What this controller needs of `app.kube.client.Client`."""
+    """What this controller needs of `app.kube.client.writes.Client`."""
 
     async def ungate_pod(
         self,

@@ -28,7 +28,7 @@ PATCH_SECONDS = 5.0  # one patch; a wake that takes longer has missed its moment
 
 
 class WakeClient(Protocol):
-    """What this controller needs of `app.kube.client.Client`."""
+    """What this controller needs of `app.kube.client.writes.Client`."""
 
     async def annotate_pod(
         self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]

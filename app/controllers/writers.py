@@ -1,9 +1,9 @@
 """All writing controllers of one Corral, wired to its client, its settings and its metrics.
 
-Effects ─▶ Dispatcher ─┬─ Bind ─────────────────────────────▶ bind ──┐
-                       ├─ Refuse ──▶ the desk where it is held       ├─ outcome ─▶ Engine
-                       ├─ Ungate ──▶ ┐                    ┌▶ ungate ─┘
-                       └─ Wake …  ──▶ ┴ only while leading ┴▶ wake, evict, report, status
+Effects ─▶ Dispatcher ─┬─ Bind ───────────────────────────────▶ bind ──┐
+                       ├─ RejectBind ──▶ the desk where it is held     ├─ outcome ─▶ Engine
+                       ├─ Ungate ────▶ ┐                    ┌▶ ungate ─┘
+                       └─ Requeue … ─▶ ┴ only while leading ┴▶ wake, evict, report, status
 """
 
 from __future__ import annotations

@@ -65,8 +65,6 @@ class LeafSpec:
     constraint: Constraint | None = None
     """None: each pod says it itself, in its claim."""
     slices: tuple[Slice, ...] = ()
-    needed: int | None = None
-    """How many must be placed; None: all. The rest are placed where there is room."""
     like: PodRecord | None = None
     """What one of them will be like, where places are reserved before they exist."""
 
@@ -78,15 +76,12 @@ class GroupSpec:
     name: str
     members: tuple[GroupSpec | LeafSpec, ...]
     constraint: Constraint = ANYWHERE
-    needed: int | None = None
-    """How many members must be placed; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
     """How a gang lives on when pods end; the defaults are a Job's."""
 
-    is_serving: bool = False  # pods that succeed are missing, not done
     counts_succeeded: bool = False  # pods that have succeeded are among those the spec counts
     spares: int = 0  # placeholders beside those of the members
 

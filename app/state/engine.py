@@ -1,6 +1,6 @@
 """The heart: what happens when. `apply(event, now) -> effects`; the verbs are its siblings.
 
-    watch event ─▶ books and ledger ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Wake
+    watch event ─▶ books and ledger ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Requeue
     /filter     ─▶ planned: pin · waiting: reject with one stable sentence · ordinary: pass
     /bind       ─▶ ordinary: Bind · member: held until the last one is there, then Bind all
     tick        ─▶ deadlines, refusals that end, gangs that may fit now

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, pod_groups, rules
-from app.dialects.kueue.annotations import INDEX_OFFSET, ROLE_HASH, Strings
+from app.dialects.kueue.annotations import ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
 from app.dialects.spec import Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
@@ -175,7 +175,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         reserves_all=flag[pod_groups.FAST] is True,
         spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
     )
-    return _Read(said, whole_number(annotations.get(INDEX_OFFSET)) or 0)
+    return _Read(said, topology.index_offset(annotations))
 
 
 def _first(flaws: Iterator[Flaw]) -> Flaw | None:

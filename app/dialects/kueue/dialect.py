@@ -136,7 +136,6 @@ def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[
 def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
     """The spec with what live pods say of the time when pods end, taken together."""
     lifecycle = Lifecycle(
-        is_serving=any(each.is_serving for each in said),
         counts_succeeded=spec.lifecycle.counts_succeeded,
         spares=max((each.spares for each in said), default=0),
     )

@@ -1,8 +1,8 @@
 """Ordinary pods on their way: remembered from /filter, held from /bind until the watch shows them.
 
-A gang's holds belong to its plan (`gangs.py`). An ordinary pod that passed /filter is bound by us
-a moment later; between that and the watch event its capacity must be counted too, else the next
-plan would take it.
+A gang's holds belong to its plan (`gang/gang.py`). An ordinary pod that passed /filter is bound
+by us a moment later; between that and the watch event its capacity must be counted too, else the
+next plan would take it.
 """
 
 from __future__ import annotations

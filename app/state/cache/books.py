@@ -13,7 +13,7 @@ their level labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -101,14 +101,6 @@ class Books:
         }
         self.is_stale = True
 
-    def topology_with(self, levels: Iterable[str]) -> TopologyBooks | None:
-        """The first topology, by name, that knows all these levels."""
-        asked = set(levels)
-        for topology in self.topologies.values():
-            if asked <= set(topology.levels):
-                return topology
-        return None
-
     def known_levels(self) -> tuple[str, ...]:
         """Every level key of every topology, in order of first appearance."""
         keys = (level for topology in self.topologies.values() for level in topology.levels[:-1])
@@ -173,8 +165,9 @@ class Books:
             self.is_stale = True
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
-        """Whether a node is in another domain of some topology."""
-        return any(
+        """Whether a node, under the same name, is in another domain of some topology."""
+        # Most updates are heartbeats, and a node's domains follow from its labels.
+        return before.labels != after.labels and any(
             topology.path_of(before) != topology.path_of(after)
             for topology in self.topologies.values()
         )

@@ -53,7 +53,7 @@ class DomainNodes:
 
 @dataclass(slots=True)
 class Placeholder:
-    """A place kept for a pod that does not exist; see `absent.py`."""
+    """A place kept for a pod that does not exist; see `lifecycle/placeholders.py`."""
 
     member: Member  # what that pod will be like; its uid is ours
     until: float  # infinite: as long as the gang wants it
@@ -168,7 +168,12 @@ class Gang:
         """The member, present or absent, of this uid."""
         return self.members[uid] if uid in self.members else self.placeholders[uid].member
 
-    def under_way(self) -> set[str]:
+    def may_be_planned(self) -> set[str]:
+        """Who the plan may cover: those that wait, placeholders, and whose Bind is under way."""
+        waiting = {member.pod.uid for member in self.membership.unbound}
+        return waiting | self.placeholders.keys() | self._under_way()
+
+    def _under_way(self) -> set[str]:
         """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
         return {
             uid

@@ -107,6 +107,11 @@ class MembershipStatus:
         """How many pods the gang has; None: not known yet."""
         return None if self.spec is None else self.spec.pods
 
+    @property
+    def topology(self) -> str | None:
+        """The Topology that the gang names, if it does."""
+        return None if self.spec is None else self.spec.topology
+
 
 def member_of(pod: PodRecord, claim: Claim) -> Member:
     """The record of a pod that claims to belong to a gang."""

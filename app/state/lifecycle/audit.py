@@ -92,9 +92,7 @@ def _gangs(books: Books, ledger: Ledger) -> Iterator[str]:
 
 def _gang(books: Books, ledger: Ledger, gang: Gang) -> Iterator[str]:
     if gang.key not in ledger.unreviewed:
-        wanted = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
-        wanted |= gang.under_way()
-        if not gang.plan.keys() <= wanted:
+        if not gang.plan.keys() <= gang.may_be_planned():
             yield f"gang {gang.key}: the plan covers pods that are not waiting"
         if gang.phase is not phase_of(gang):
             yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"

@@ -36,9 +36,7 @@ class Invalidation:
         """A node is in other domains now: so are those who have it, and who was to be with them."""
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
         bound = self.books.bound_on.get(node, {})
-        keys |= dict.fromkeys(
-            self.ledger.gang_of[uid] for uid in bound if uid in self.ledger.gang_of
-        )
+        keys |= self.ledger.keys_of(bound)
         for gang in [self.ledger.gangs[key] for key in keys]:
             if gang.names_levels and gang.plan.keys() - gang.posted:
                 self.ledger.lose_plan(gang, f"node {node} has moved to another domain", now)
@@ -60,7 +58,7 @@ class Invalidation:
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
         ledger, held = self.ledger, self.books.held_on.get(node, {})
-        keys = dict.fromkeys(ledger.gang_of[uid] for uid in held if uid in ledger.gang_of)
+        keys = ledger.keys_of(held)
         for key in ledger.replacements.expecting:
             if any(uid in held for uid in ledger.gangs[key].placeholders):
                 keys[key] = None

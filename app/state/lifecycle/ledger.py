@@ -2,17 +2,17 @@
 
     put, drop ──▶ unreviewed ──roll call──▶ phase ──▶ plannable ──pass──▶ plan, held
 
-Every method leaves the invariants of `gangs.py` intact and has the voice say what the cluster must
-be told. A roll call sorts all members, so it is not taken on every event but when it can matter:
-at once when the last declared member appears or a planned one goes, before a verb about the gang
-is answered if somebody has come, gone or changed, and else on a tick. Of a large gang not on every
-tick: then its roll calls would be all that we do.
+Every method leaves the invariants of `gang/gang.py` intact and has the voice say what the cluster
+must be told. A roll call sorts all members, so it is not taken on every event but when it can
+matter: at once when the last declared member appears or a planned one goes, before a verb about the
+gang is answered if somebody has come, gone or changed, and else on a tick. Of a large gang not on
+every tick: then its roll calls would be all that we do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.spec import Claim, GangKey, GangSpec, Said
@@ -171,6 +171,10 @@ class Ledger:
             if key in self.gangs:
                 self.owe_review(self.gangs[key])
 
+    def keys_of(self, uids: Iterable[str]) -> dict[GangKey, None]:
+        """The gangs of these pods, in the order of the pods; ordinary ones have none."""
+        return dict.fromkeys(self.gang_of[uid] for uid in uids if uid in self.gang_of)
+
     def _pods(self, gang: Gang, claim: Claim) -> int | None:
         """How many pods the gang has, as far as this newcomer or an object says."""
         if claim.said.pods is not None:
@@ -223,8 +227,7 @@ class Ledger:
             gang.members.values(), lambda said, ended: self._spec(gang.key, said, ended)
         )
         self.replacements.review(gang, now)
-        wanted = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
-        wanted |= gang.under_way()
+        wanted = gang.may_be_planned()
         for uid in [uid for uid in gang.plan if uid not in wanted]:
             self.reservations.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
         if (

@@ -102,8 +102,7 @@ class Repairs:
     def _gangs_on(self, node: str, now: float) -> list[Gang]:
         """The gangs of which a member runs on a node."""
         ledger = self.ledger
-        uids = self.books.bound_on.get(node, {})
-        keys = dict.fromkeys(ledger.gang_of[uid] for uid in uids if uid in ledger.gang_of)
+        keys = ledger.keys_of(self.books.bound_on.get(node, {}))
         for key in keys:
             ledger.review_now(ledger.gangs[key], now)
         return [ledger.gangs[key] for key in keys if key in ledger.gangs]

@@ -71,9 +71,8 @@ class Planner:
 
         Where members are settled, only one that has their nodes serves the rest.
         """
-        spec = gang.membership.spec
         levels = {level for pod_set in pod_sets for level in pod_set.levels}
-        found = self._with_levels(levels, None if spec is None else spec.topology)
+        found = self._with_levels(levels, gang.membership.topology)
         settled = [node for _, node in gang.settled()] if len(found) > 1 else []
         around = tuple(
             topology
@@ -96,9 +95,7 @@ class Planner:
     def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
         """The domain of a node that a member is to have without a search; None if it has none."""
         level = member.constraint.required or member.constraint.preferred
-        spec = gang.membership.spec
-        named = None if spec is None else spec.topology
-        for topology in self._with_levels({level} if level else set(), named):
+        for topology in self._with_levels({level} if level else set(), gang.membership.topology):
             slot = topology.tree.slot_of.get(node)
             if slot is not None:
                 depth = topology.levels.index(level or NODE_LEVEL)
@@ -127,8 +124,8 @@ class Planner:
 
     def _shares_domain(self, gang: Gang, level: str, node: str, others: Iterable[str]) -> bool:
         """Whether a node is in a domain of a level with one of the others, if there is any."""
-        spec, is_alone = gang.membership.spec, True
-        topologies = self._with_levels({level}, None if spec is None else spec.topology)
+        is_alone = True
+        topologies = self._with_levels({level}, gang.membership.topology)
         here = [
             (topology.tree.slot_of, domains, domains[slot])
             for topology in topologies
@@ -211,10 +208,9 @@ class Planner:
         return NoPlan(explained(answer, builder, question, topology, request))
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
-        spec = gang.membership.spec
         levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
-        named = spec.topology if spec is not None else None
-        return UnknownTopology(tuple(levels), self.books.known_levels(), named or "")
+        named = gang.membership.topology or ""
+        return UnknownTopology(tuple(levels), self.books.known_levels(), named)
 
     # -- order ---------------------------------------------------------------------------------
 

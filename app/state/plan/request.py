@@ -92,8 +92,7 @@ class Question:
     @property
     def signature(self) -> tuple[object, ...]:
         """What decides, but for the books and the offer, whether there is a place."""
-        spec = self.gang.membership.spec
-        topology = None if spec is None else spec.topology
+        topology = self.gang.membership.topology
         pod_sets = map(_signature, self.pod_sets)
         return (topology, self.closed, self.gang.has_started, self.units, *pod_sets)
 
@@ -108,7 +107,7 @@ def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
     return (
         pod_set.shaped, pod_set.allowed, pod_set.constraint, pod_set.slices,
         len(pod_set.unplanned), pod_set.kept, pod_set.around,
-        tuple((group.name, group.constraint, group.needed) for group in pod_set.groups),
+        tuple((group.name, group.constraint) for group in pod_set.groups),
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
-"""What goes out: reports to people, wakes for kube-scheduler, and the list of all effects.
+"""What goes out: events for people, requeues for kube-scheduler, and the list of all effects.
 
-    Report   to the owner of a gang, or about one pod: every sentence once, verdicts when settled
-    Wake     for members that were told no and have a node now, or that were told what is outdated
-    Ungate   for planned members that kube-scheduler does not know of yet (`ungating.py`)
-    Evict    what runs of a gang that can't be repaired, and Delete of excess pods: if so set
+    EmitEvent  to the owner of a gang, or about one pod: every sentence once, verdicts when settled
+    Requeue    for members that were told no and have a node now, or that were told what is outdated
+    Ungate     for planned members that kube-scheduler does not know of yet (`ungating.py`)
+    Evict      what runs of a gang that can't be repaired, and Delete of excess pods: if so set
 
 Whoever changes a gang appends to `out` what else must be written; the engine takes all of it.
 """
@@ -136,9 +136,7 @@ class Voice:
             self.tell(gang, "GangMistaken", gang.sentence)
             self._note_misinformed(gang, gang.members.values(), gang.sentence)
         elif gang.phase is Phase.GATHERING:
-            gang.sentence = messages.gathering(
-                gang.key, None if membership.spec is None else membership.spec.pods
-            )
+            gang.sentence = messages.gathering(gang.key, membership.pods)
             gang.sentence_at, gang.told = None, ""
             self._note_misinformed(gang, membership.unbound, gang.sentence)
         for member in gang.members.values() if not membership.problem else ():
