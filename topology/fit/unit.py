@@ -244,18 +244,31 @@ def _unit(
     )
 
 
+def asked_levels(tree: Tree, owner: str, constraint: Constraint) -> tuple[int | None, int | None]:
+    """Where in `tree.levels` the required and the preferred level are; None: not asked for.
+
+    Raises: InvalidRequest naming `owner` for an unknown level, or a preferred one that is wider.
+    """
+    required = preferred = None
+    if constraint.required is not None:
+        required = index_of(tree.levels, constraint.required, f"{owner}, required")
+    if constraint.preferred is not None:
+        preferred = index_of(tree.levels, constraint.preferred, f"{owner}, preferred")
+    if required is not None and preferred is not None and preferred < required:
+        raise InvalidRequest(
+            f"{owner}: preferred level {constraint.preferred} is wider than "
+            f"required level {constraint.required}"
+        )
+    return required, preferred
+
+
 def _steps(tree: Tree, workers: PodSet, constraint: Constraint) -> tuple[int, int, bool]:
     """First and last level of the table above, and whether several domains will do.
 
     Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), the requested level
         and those above it.
     """
-    owner = f"pod set {workers.name}"
-    required = preferred = None
-    if constraint.required is not None:
-        required = index_of(tree.levels, constraint.required, f"{owner}, required")
-    if constraint.preferred is not None:
-        preferred = index_of(tree.levels, constraint.preferred, f"{owner}, preferred")
+    required, preferred = asked_levels(tree, f"pod set {workers.name}", constraint)
     if required is None and preferred is None:
         level = 0 if workers.slices else tree.node_level
         return level, level, True
@@ -264,11 +277,6 @@ def _steps(tree: Tree, workers: PodSet, constraint: Constraint) -> tuple[int, in
         return preferred, 0, True
     if preferred is None:
         return required, required, False
-    if preferred < required:
-        raise InvalidRequest(
-            f"{owner}: preferred level {constraint.preferred} is wider than "
-            f"required level {constraint.required}"
-        )
     return preferred, required, False
 
 

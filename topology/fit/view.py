@@ -82,7 +82,7 @@ class View:
             self._assumed[row][placed.indices] += placed.pods * (times * request[row])
 
     def expect(self, requests: Iterable[Sequence[int]]) -> None:
-        """Makes what will be assumed of these requests seen by rooms that share it."""
+        """Makes what will be assumed of these requests seen by views that share it."""
         for row in {row for request in requests for row in _asked(request)}:
             self._assumed.setdefault(row, np.zeros(len(self.tree.nodes), dtype=np.int64))
 

@@ -117,7 +117,7 @@ class NoFit:
     needed: int
     available: int
     """How many fit the best domain of `level`, or all nodes together."""
-    unit: Literal["pod", "slice", "leader"] = "pod"
+    unit: Literal["pod", "slice"] = "pod"
     excluded: tuple[tuple[str, int], ...] = ()
     """(reason, nodes that take none for it), most frequent first, ties alphabetical."""
     nodes: int = 0

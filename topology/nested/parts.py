@@ -23,7 +23,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from topology.errors import InvalidRequest
-from topology.fit.unit import Unit, units_of
+from topology.fit.unit import Unit, asked_levels, units_of
 from topology.model.levels import index_of
 from topology.model.request import Constraint, Gang, Group, PodSet, Strategy
 from topology.model.tree import Tree
@@ -200,19 +200,10 @@ def wanted(part: Part) -> Part:
 
 def _levels(tree: Tree, owner: str, constraint: Constraint) -> tuple[tuple[int, ...], bool]:
     """The table above."""
-    required = preferred = None
-    if constraint.required is not None:
-        required = index_of(tree.levels, constraint.required, f"{owner}, required")
-    if constraint.preferred is not None:
-        preferred = index_of(tree.levels, constraint.preferred, f"{owner}, preferred")
+    required, preferred = asked_levels(tree, owner, constraint)
     if preferred is None:
         return ((), True) if required is None else ((required,), False)
     widest = 0 if required is None else required
-    if preferred < widest:
-        raise InvalidRequest(
-            f"{owner}: preferred level {constraint.preferred} is wider than "
-            f"required level {constraint.required}"
-        )
     return tuple(range(preferred, widest - 1, -1)), required is None
 
 

@@ -256,8 +256,8 @@ def _even_share(fits: LevelFit, domains: Rows, unit: Unit, threshold: int) -> Sh
     slices = []
     for place, domain in enumerate(chosen.tolist()):
         leads = place == 0 and unit.leader is not None
-        view = int((here.slices_led if leads else here.slices)[domain]) - threshold
-        taken = min(view, extra)
+        room = int((here.slices_led if leads else here.slices)[domain]) - threshold
+        taken = min(room, extra)
         slices.append(threshold + taken)
         extra -= taken
     if extra > 0:

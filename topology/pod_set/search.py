@@ -79,11 +79,11 @@ def check_generation(tree: Tree, capacity: Capacity) -> None:
         )
 
 
-def assume(view: View, unit: Unit, placed: Sequence[PodSetPlacement]) -> None:
-    """Counts a unit as being where it was just placed: Kueue's assumed usage."""
+def assume(view: View, unit: Unit, placed: Sequence[PodSetPlacement], times: int = 1) -> None:
+    """Counts a unit as being where it was just placed: Kueue's assumed usage; -1 undoes it."""
     requests = {one.name: one.request for one in unit.pod_sets}
     for pod_set in placed:
-        view.assume(requests[pod_set.pod_set], pod_set.slots)
+        view.assume(requests[pod_set.pod_set], pod_set.slots, times)
 
 
 def place(view: View, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:

@@ -49,22 +49,21 @@ def completed(
     """
     stays = staying(unit, kept)
     found: dict[str, list[PodSetPlacement]] = {name: [] for name in stays}
-    requests = {one.name: one.request for one in unit.pod_sets}
-    assumed: list[PodSetPlacement] = []
+    assumed: list[tuple[Unit, tuple[PodSetPlacement, ...]]] = []
     try:
         for part in _parts(view, unit, stays):
             view.confine(_both(part.inside, within))
             answer = search.place(view, part.unit)
             if isinstance(answer, NoFit):
                 return answer
+            search.assume(view, part.unit, answer)
+            assumed.append((part.unit, answer))
             for pod_set in answer:
-                view.assume(requests[pod_set.pod_set], pod_set.slots)
-                assumed.append(pod_set)
                 found[pod_set.pod_set].append(pod_set)
     finally:
         view.confine(None)
-        for pod_set in assumed:
-            view.assume(requests[pod_set.pod_set], pod_set.slots, -1)
+        for assumed_unit, answer in assumed:
+            search.assume(view, assumed_unit, answer, -1)
     placed = [_merged(view.tree, unit, name, stays[name], found[name]) for name in stays]
     return tuple(reversed(placed) if unit.is_leader_first else placed)
 

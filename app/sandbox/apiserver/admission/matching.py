@@ -38,16 +38,17 @@ def kind_to_send(
 
 def _selects(webhook: Object, attributes: Attributes, labels_of: Callable[[str], Object]) -> bool:
     objects = [attributes.after, *([attributes.before] if attributes.before else ())]
-    if not any(matches_labels(webhook["objectSelector"], _labels(each)) for each in objects):
+    if not any(matches_labels(webhook["objectSelector"], labels_in(each)) for each in objects):
         return False
     if attributes.kind is NAMESPACE:
-        return matches_labels(webhook["namespaceSelector"], _labels(attributes.after))
+        return matches_labels(webhook["namespaceSelector"], labels_in(attributes.after))
     if not attributes.namespace:
         return True
     return matches_labels(webhook["namespaceSelector"], labels_of(attributes.namespace))
 
 
-def _labels(body: Object) -> Object:
+def labels_in(body: Object) -> Object:
+    """The labels of an object; none at all is an empty object."""
     labels: Object = body["metadata"].get("labels") or {}
     return labels
 

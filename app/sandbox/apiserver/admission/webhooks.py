@@ -15,7 +15,7 @@ from functools import lru_cache
 import aiohttp
 
 from app.sandbox.apiserver.admission.attributes import Attributes
-from app.sandbox.apiserver.admission.matching import kind_to_send
+from app.sandbox.apiserver.admission.matching import kind_to_send, labels_in
 from app.sandbox.apiserver.admission.review import Answer, InvalidAnswer, answer_of, request_body
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage import json_patch
@@ -86,8 +86,7 @@ class Webhooks:
 
     def _labels_of(self, namespace: str) -> Object:
         stored = self._registry.store.get(NAMESPACE, ("", namespace))
-        labels: Object = (stored.body["metadata"].get("labels") or {}) if stored else {}
-        return labels
+        return labels_in(stored.body) if stored else {}
 
     async def _changed(self, webhook: Object, kind: Kind, attributes: Attributes) -> Object:
         """The object with the webhook's patch; the same object if it has none.

@@ -33,7 +33,7 @@ from app.sandbox.apiserver.rules.registry import Registry, Write
 from app.sandbox.apiserver.storage import failures
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import DEFINITION, EVENT, POD, Object
-from app.sandbox.apiserver.storage.selectors import predicate
+from app.sandbox.apiserver.storage.selectors import Predicate, predicate
 from app.sandbox.apiserver.storage.store import Change, Stored
 
 _PUBLIC = frozenset({"/version", "/readyz", "/livez", "/healthz"})
@@ -189,9 +189,7 @@ class Api:
         return ListRequest(
             kind=address.kind,
             namespace=address.namespace,
-            matches=predicate(
-                address.kind, query.get("labelSelector", ""), query.get("fieldSelector", "")
-            ),
+            matches=_matches(request, address),
             limit=int(limit),
             token=query.get("continue", ""),
             version=query.get("resourceVersion", ""),
@@ -211,9 +209,7 @@ class Api:
         watch_request = WatchRequest(
             kind=address.kind,
             namespace=address.namespace,
-            matches=predicate(
-                address.kind, query.get("labelSelector", ""), query.get("fieldSelector", "")
-            ),
+            matches=_matches(request, address),
             version=None if from_now else int(version),
             wants_bookmarks=query.get("allowWatchBookmarks") in ("1", "true"),
             wants_initial_end=wants_initial,
@@ -290,6 +286,12 @@ async def _body_of(request: Request) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise failures.bad_request(f"couldn't decode the body: {error}") from error
+
+
+def _matches(request: Request, address: Address) -> Predicate | None:
+    """What the selectors of a list or a watch ask for."""
+    query = request.query_params
+    return predicate(address.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
 
 
 def _json(body: Object, *, code: int = 200) -> Response:

@@ -6,7 +6,7 @@
 
 A Write is a change that every rule allows and that is not stored yet: admission webhooks are asked
 between the steps (`http.writing`). The loops of the cluster do all steps at once (`create`,
-`replace`, `patch`). Nothing here awaits, and a write that changes nothing makes no new version.
+`patch`). Nothing here awaits, and a write that changes nothing makes no new version.
 """
 
 from __future__ import annotations
@@ -95,10 +95,6 @@ class Registry:
     def create(self, kind: Kind, namespace: str, body: Object) -> Stored:
         """Raises: Refused: 400, 403, 404 (no such namespace), 409 AlreadyExists, 422."""
         return self.commit(self.creation(kind, self.draft(kind, namespace, body)))
-
-    def replace(self, kind: Kind, key: Key, body: Object, subresource: str = "") -> Stored:
-        """A PUT. Raises: Refused: 400, 404, 409 (version or uid moved on), 422."""
-        return self.commit(self.replacement(kind, key, body, subresource))
 
     def patch(
         self, kind: Kind, key: Key, change: Any, content_type: str, subresource: str = ""
