@@ -21,9 +21,15 @@ def workload(
     replicas: Mapping[str, int],
     *,
     level: str | None = None,
+    like: PodRecord | None = None,
+    jobs: int = 0,
     **more: object,
 ) -> WorkloadRecord:
-    """A workload with so many pods by template; all of them ask for `level` if it is given."""
+    """A workload with so many pods by template; all of them ask for `level` if it is given.
+
+    `like`: what a pod of any template will be like, where places are reserved beforehand; `jobs`:
+    how many Jobs number the pods of a template, each for itself.
+    """
     annotations = {REQUIRED: level} if level else {}
     fields = {
         "namespace": "default",
@@ -31,7 +37,9 @@ def workload(
         "uid": f"uid-{kind}-{name}",
         "version": "1",
         "kind": kind,
-        "templates": tuple(Template(part, pods, annotations) for part, pods in replicas.items()),
+        "templates": tuple(
+            Template(part, pods, annotations, like, jobs) for part, pods in replicas.items()
+        ),
     }
     return WorkloadRecord(**{**fields, **more})  # type: ignore[arg-type]
 

@@ -56,6 +56,43 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What one pod says of its gang; the pods of a template share one object."""
+
+    constraint: Constraint = ANYWHERE
+    slices: tuple[Slice, ...] = ()
+    offset: int = 0
+    """The number of the pod set's first pod."""
+    pod_set_group: str = ""
+    """Leaves that share this name are a leader and its workers."""
+    together: Constraint = ANYWHERE
+    """Of all pods of the gang, whatever their leaves."""
+    pods: int | None = None
+    """How many pods the gang has; None: the pod leaves that to others."""
+    where: str = ""
+    """Where the pod says that, for messages."""
+    leaves: tuple[LeafSpec, ...] = ()
+    """Every leaf of the gang, from a driver that will make the pods of the others."""
+    is_retriable: bool = True  # False: this pod's end is the end of its gang
+    is_serving: bool = False
+    reserves_all: bool = False
+    spares: int = 0
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the pods of a leaf will be like, where places are reserved before they exist."""
+
+    pod: PodRecord
+    said: Said = NOTHING_SAID
+    indices: tuple[Index, ...] = ()
+    """The numbers they will have; () if they have none."""
+
+
+@dataclass(frozen=True, slots=True)
 class LeafSpec:
     """Pods of a gang that are made from one template."""
 
@@ -65,8 +102,8 @@ class LeafSpec:
     constraint: Constraint | None = None
     """None: each pod says it itself, in its claim."""
     slices: tuple[Slice, ...] = ()
-    like: PodRecord | None = None
-    """What one of them will be like, where places are reserved before they exist."""
+    like: Expected | None = None
+    """None: places are not reserved before the pods exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,31 +179,6 @@ def _paths(root: GroupSpec) -> Iterator[tuple[GroupSpec | LeafSpec, ...]]:
             yield path
         else:
             waiting.extend((*path, member) for member in reversed(last.members))
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What one pod says of its gang; the pods of a template share one object."""
-
-    constraint: Constraint = ANYWHERE
-    slices: tuple[Slice, ...] = ()
-    pod_set_group: str = ""
-    """Leaves that share this name are a leader and its workers."""
-    together: Constraint = ANYWHERE
-    """Of all pods of the gang, whatever their leaves."""
-    pods: int | None = None
-    """How many pods the gang has; None: the pod leaves that to others."""
-    where: str = ""
-    """Where the pod says that, for messages."""
-    leaves: tuple[LeafSpec, ...] = ()
-    """Every leaf of the gang, from a driver that will make the pods of the others."""
-    is_retriable: bool = True  # False: this pod's end is the end of its gang
-    is_serving: bool = False
-    reserves_all: bool = False
-    spares: int = 0
-
-
-NOTHING_SAID = Said()
 
 
 @dataclass(frozen=True, slots=True)

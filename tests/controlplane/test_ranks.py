@@ -91,8 +91,9 @@ def test_the_jobs_a_job_set_makes_later_are_in_the_rack_of_those_that_run(
     [
         pytest.param("LeaderCreated", None, id="made_at_once"),
         pytest.param("LeaderCreated", IN_RACK, id="of_two_templates"),
-        # One template: a leader that runs before its workers exist takes their places along.
+        # A leader that runs before its workers exist reserves their places.
         pytest.param("LeaderReady", None, id="leader_first"),
+        pytest.param("LeaderReady", IN_RACK, id="leader_first_of_two_templates"),
     ],
 )
 def test_each_group_of_a_leader_worker_set_by_its_worker_indexes(

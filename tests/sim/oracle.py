@@ -79,7 +79,7 @@ def to_come(claims: Iterable[Claim], there: list[PodRecord], missing: int) -> li
         return [wanted(like)] * missing
     known = [claim.leaf for pod in there if (claim := claim_of(pod)) is not None]
     return [
-        Wanted(leaf.like, leaf.constraint or ANYWHERE, leaf.slices, leaf.name)
+        Wanted(leaf.like.pod, leaf.constraint or ANYWHERE, leaf.slices, leaf.name)
         for leaf in leaves
         if leaf.like is not None
         for _ in range(leaf.pods - known.count(leaf.name))

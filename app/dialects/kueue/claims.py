@@ -37,7 +37,6 @@ class _Read:
     """What the annotations of a template mean, or the first rule they break."""
 
     said: Said
-    offset: int = 0
     flaw: Flaw | None = None
 
 
@@ -86,7 +85,7 @@ def _of_group(pod: PodRecord, group: str) -> Claim:
             contradiction = invalid(annotation(pod_groups.TOTAL_COUNT), total, problem)
             return Claim(key, flaw=_told(pod, str(contradiction)))
     leaf = pod_groups.role(pod, leaves) or pod.annotations.get(ROLE_HASH, "")
-    return Claim(key, leaf, _shifted(pod_groups.index(pod), read.offset), said)
+    return Claim(key, leaf, _shifted(pod_groups.index(pod), read.said.offset), said)
 
 
 def _with_size(pod: PodRecord, said: Said, leaves: tuple[LeafSpec, ...]) -> Said:
@@ -112,7 +111,7 @@ def _of_workload(pod: PodRecord, place: Place) -> Claim:
     if flaw is not None:
         return Claim(place.gang, flaw=_told(pod, str(flaw)))
     said = read.said if place.pods is None else _sized(read.said, place.pods, place.where)
-    return Claim(place.gang, place.leaf, _shifted(place.index, read.offset), said)
+    return Claim(place.gang, place.leaf, _shifted(place.index, read.said.offset), said)
 
 
 def _alone(pod: PodRecord) -> Claim:
@@ -137,9 +136,7 @@ def _told(pod: PodRecord, problem: str) -> str:
 def _read(pod: PodRecord) -> tuple[_Read, Flaw | None, tuple[LeafSpec, ...]]:
     """What the pod's annotations mean, the first rule it breaks, the pod sets it declares."""
     annotations = pod.annotations
-    items = tuple(annotations.items())
-    is_short = sum(len(value) for _, value in items) <= MOST_CACHED_TEXT
-    read = _cached(items) if is_short else _of_annotations(annotations)
+    read = _read_annotations(annotations)
     flaw = read.flaw or _first(group_rules.flaws(pod.labels, annotations))
     leaves: tuple[LeafSpec, ...] = ()
     if flaw is None and driver_sets.SETS in annotations:
@@ -155,6 +152,20 @@ def _sets_flaw(annotations: Strings, problem: str) -> Flaw:
     return invalid(annotation(driver_sets.SETS), annotations[driver_sets.SETS], problem)
 
 
+def said_in(annotations: Strings) -> Said | None:
+    """What the annotations of a template ask for; None: for no topology.
+
+    Of invalid ones that is nothing: the pods made from it are told what is wrong.
+    """
+    return _read_annotations(annotations).said if topology.asks_for_topology(annotations) else None
+
+
+def _read_annotations(annotations: Strings) -> _Read:
+    items = tuple(annotations.items())
+    is_short = sum(len(value) for _, value in items) <= MOST_CACHED_TEXT
+    return _cached(items) if is_short else _of_annotations(annotations)
+
+
 @lru_cache(maxsize=4_096)  # the pods of a template share one, and so do the events of a pod
 def _cached(items: tuple[tuple[str, str], ...]) -> _Read:
     return _of_annotations(dict(items))
@@ -168,6 +179,7 @@ def _of_annotations(annotations: Strings) -> _Read:
     said = Said(
         topology.constraint(annotations),
         topology.slices(annotations),
+        topology.index_offset(annotations),
         annotations.get(topology.POD_SET_GROUP, ""),
         topology.together(annotations),
         is_retriable=flag[pod_groups.RETRIABLE] is not False,
@@ -175,7 +187,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         reserves_all=flag[pod_groups.FAST] is True,
         spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
     )
-    return _Read(said, topology.index_offset(annotations))
+    return _Read(said)
 
 
 def _first(flaws: Iterator[Flaw]) -> Flaw | None:

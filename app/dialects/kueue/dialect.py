@@ -101,7 +101,7 @@ def _declared(key: GangKey, objects: Collection[ObjectRecord]) -> GangSpec | Non
     if kind is None:
         return None
     owners = [record for record in objects if isinstance(record, WorkloadRecord)]
-    return kind.spec(key, owners, keys.asks_for_topology)
+    return kind.spec(key, owners, claims.said_in)
 
 
 def _as_said(key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:

@@ -15,7 +15,7 @@ from app.dialects.kueue import annotations as topology
 from app.dialects.kueue.annotations import MOST_PODS, PREFIX
 from app.dialects.kueue.rules import pod_set_flaws
 from app.dialects.rules import BadValue
-from app.dialects.spec import LeafSpec
+from app.dialects.spec import Expected, LeafSpec
 from app.errors import DecodeError
 from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
@@ -105,7 +105,7 @@ def _plain_yaml(text: str) -> object:
 
 def is_drivers(leaf: LeafSpec, driver: PodRecord) -> bool:
     """Whether a set is that of the driver itself, as far as its template tells."""
-    like = leaf.like
+    like = leaf.like.pod if leaf.like is not None else None
     if like is None or like is driver:
         return like is driver
     return leaf.pods == 1 and (like.request, like.shape) == (driver.request, driver.shape)
@@ -114,7 +114,7 @@ def is_drivers(leaf: LeafSpec, driver: PodRecord) -> bool:
 def _driver(pod: PodRecord) -> LeafSpec:
     annotations = pod.annotations
     constraint, slices = topology.constraint(annotations), topology.slices(annotations)
-    return LeafSpec(DRIVER, 1, constraint, slices, like=pod)
+    return LeafSpec(DRIVER, 1, constraint, slices, like=Expected(pod))
 
 
 def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
@@ -133,7 +133,7 @@ def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
         declared.count,
         topology.constraint(like.annotations),
         topology.slices(like.annotations),
-        like=like,
+        like=Expected(like),
     )
 
 

@@ -15,7 +15,7 @@ members of a gang at all, and where they must be. A new kind is a file here and 
 
 from app.dialects.workloads.job import JOB
 from app.dialects.workloads.job_set import JOB_SET
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking
+from app.dialects.workloads.kind import Place, Reads, WorkloadKind, asking
 from app.dialects.workloads.kubeflow import KINDS as KUBEFLOW
 from app.dialects.workloads.leader_worker_set import LEADER_WORKER_SET
 from app.dialects.workloads.record import Template, WorkloadRecord
@@ -26,8 +26,8 @@ KINDS: tuple[WorkloadKind, ...] = (LEADER_WORKER_SET, JOB_SET, *KUBEFLOW, STATEF
 
 __all__ = [
     "KINDS",
-    "Asks",
     "Place",
+    "Reads",
     "Template",
     "TemplatePlace",
     "WorkloadKind",

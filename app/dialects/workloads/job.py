@@ -8,7 +8,7 @@ import msgspec
 
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, gang_of
+from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
@@ -25,6 +25,7 @@ class JobSpec(wire.Wire):
 
     parallelism: wire.Int32 | None = None
     completions: wire.Int32 | None = None
+    completion_mode: wire.Text = None
     suspend: bool | None = None
     template: msgspec.Raw = NULL
 
@@ -95,7 +96,7 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
         yield GangKey(record.namespace, record.name, SOURCE, record.uid)
 
 
-def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the Job declares."""
     for record in owners:
         return gang_of(

@@ -8,7 +8,8 @@ Ranks go through the Jobs of one replicated Job in order. A JobSet that restarts
 Jobs and makes new ones: that is another gang, told apart by the number of the attempt.
 
 Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) cannot be waited
-for: then the gang may start with the Jobs there are, and the later ones join it where it is.
+for. There the gang starts with the Jobs there are, and reserves places for the pods of the others;
+also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well.
 Source: labels as its controller writes them on Jobs and pods, jobset
 api/jobset/v1alpha2/jobset_types.go (v0.10).
 """
@@ -22,7 +23,14 @@ import msgspec
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
 from app.dialects.workloads import job
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
+from app.dialects.workloads.kind import (
+    Place,
+    Reads,
+    WorkloadKind,
+    asking,
+    gang_of,
+    leaf_to_come,
+)
 from app.dialects.workloads.record import (
     Template,
     WorkloadRecord,
@@ -95,7 +103,7 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
         "JobSet",
         found.metadata,
         keep,
-        [_template(part, keep) for part in parts],
+        [_template(part, keep, comes_later=is_gradual) for part in parts],
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(status.conditions, "Completed", "Failed"),
         restarts=status.restarts or 0,
@@ -103,12 +111,20 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
     )
 
 
-def _template(part: _ReplicatedJob, keep: Keep) -> Template:
+def _template(part: _ReplicatedJob, keep: Keep, *, comes_later: bool) -> Template:
     made = (part.template and part.template.spec) or job.JobSpec()
-    pods = or_one(made.parallelism)
+    jobs, pods = or_one(part.replicas), or_one(made.parallelism)
     if made.completions is not None:
         pods = min(pods, made.completions)
-    return template_of(part.name or "", or_one(part.replicas) * pods, made.template, keep)
+    return template_of(
+        part.name or "",
+        jobs * pods,
+        made.template,
+        keep,
+        comes_later=comes_later,
+        # As the JobSet's own webhook sets it where nothing is said.
+        jobs=jobs if made.completion_mode in (None, "", "Indexed") else 0,
+    )
 
 
 def place_of(pod: PodRecord) -> Place | None:
@@ -142,14 +158,14 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
         yield _key(record)
 
 
-def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the Jobs of a JobSet declare together, once all that can be there are."""
     made = [record for record in owners if record.kind == "Job"]
     whole = next((record for record in owners if record.kind == "JobSet"), None)
     expected = max((_jobs_of_all(each) for each in made), default=0)
     if not made or not expected:
         return None
-    members = [each for each in made if any(asks(part.annotations) for part in each.templates)]
+    members = [each for each in made if any(reads(part.annotations) for part in each.templates)]
     there = _leaves_there(members or made)
     if len(made) >= expected:
         return gang_of(key, f"parallelism of all Jobs of JobSet {key.name}", there)
@@ -159,7 +175,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> Gan
     return gang_of(
         key,
         f"spec of JobSet {key.name}",
-        [*there, *_leaves_to_come(whole, there, asks)],
+        [*there, *_leaves_to_come(whole, there, reads)],
         starts_with=pods_there,
     )
 
@@ -174,13 +190,22 @@ def _leaves_there(made: Collection[WorkloadRecord]) -> list[LeafSpec]:
 
 
 def _leaves_to_come(
-    whole: WorkloadRecord, there: Collection[LeafSpec], asks: Asks
+    whole: WorkloadRecord, there: Collection[LeafSpec], reads: Reads
 ) -> Iterator[LeafSpec]:
     """A leaf for each replicated Job that is made only once others run."""
     names = {leaf.name for leaf in there}
-    for template in asking(whole, asks):
+    for template in asking(whole, reads):
         if template.name not in names and template.pods:
-            yield LeafSpec(template.name, template.pods)
+            yield leaf_to_come(template.name, template, reads, _indices(template))
+
+
+def _indices(template: Template) -> list[Index]:
+    """The numbers of a replicated Job's pods, Job by Job."""
+    return [
+        Index(index, part, template.jobs)
+        for part in range(template.jobs)
+        for index in range(template.pods // template.jobs)
+    ]
 
 
 def _jobs_of_all(made: WorkloadRecord) -> int:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from app.dialects.spec import Flaw, GangKey, GangSpec, GroupSpec, Index, LeafSpec
+from app.dialects.spec import (
+    NOTHING_SAID,
+    Expected,
+    Flaw,
+    GangKey,
+    GangSpec,
+    GroupSpec,
+    Index,
+    LeafSpec,
+    Said,
+)
 from app.dialects.workloads.record import Template, WorkloadRecord
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.decode import Json, Keep
 from app.kube.core.objects import PodRecord
 from app.kube.watch.resource import Resource
 
-Asks = Callable[[Mapping[str, str]], bool]
-"""Whether annotations of a template ask for a topology, in whatever vocabulary."""
+Reads = Callable[[Mapping[str, str]], Said | None]
+"""What annotations of a template ask for, in whatever vocabulary; None: for no topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ class WorkloadKind:
     """The pod's place in the gang of its owner; None: the pod is of another kind."""
     keys: Callable[[WorkloadRecord], Iterator[GangKey]]
     """The gangs that an object of any kind has a say in by way of this one."""
-    spec: Callable[[GangKey, Collection[WorkloadRecord], Asks], GangSpec | None]
+    spec: Callable[[GangKey, Collection[WorkloadRecord], Reads], GangSpec | None]
     """What a gang of this kind's `source` is; None if that is not known yet."""
     source: str
     """Of the keys of its gangs."""
@@ -68,13 +78,24 @@ class WorkloadKind:
         )
 
 
-def asking(record: WorkloadRecord, asks: Asks) -> tuple[Template, ...]:
+def asking(record: WorkloadRecord, reads: Reads) -> tuple[Template, ...]:
     """The templates whose pods are members: those that ask for a topology.
 
     All of them where none does: then something adds the annotations to the pods themselves.
     """
-    found = tuple(each for each in record.templates if asks(each.annotations))
+    found = tuple(each for each in record.templates if reads(each.annotations))
     return found or record.templates
+
+
+def leaf_to_come(
+    name: str, template: Template, reads: Reads, indices: Sequence[Index] = ()
+) -> LeafSpec:
+    """The leaf of pods that are made only once others of their gang run."""
+    if template.like is None:
+        return LeafSpec(name, template.pods)
+    said = reads(template.annotations) or NOTHING_SAID
+    numbers = tuple(replace(index, offset=said.offset) for index in indices)
+    return LeafSpec(name, template.pods, like=Expected(template.like, said, numbers))
 
 
 def gang_of(

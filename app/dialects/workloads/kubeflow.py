@@ -3,7 +3,7 @@
 The launcher of an MPIJob is the pod of a batch Job that the MPIJob makes: it is a member like the
 workers, as in Kueue, if its template asks for a topology. With `runLauncherAsWorker` it has number
 0 and the workers count on from it. A launcher that is made only once the workers run
-(`WaitForWorkersReady`) is not waited for, but joins them later.
+(`WaitForWorkersReady`) is not waited for: they reserve its place.
 Source: labels as the two operators write them, training-operator pkg/apis/kubeflow.org/v1 (v1.9)
 and mpi-operator pkg/apis/kubeflow/v2beta1 (v0.6).
 """
@@ -18,8 +18,22 @@ import msgspec
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
 from app.dialects.workloads import job
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
-from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
+from app.dialects.workloads.kind import (
+    Place,
+    Reads,
+    WorkloadKind,
+    asking,
+    gang_of,
+    leaf_to_come,
+)
+from app.dialects.workloads.record import (
+    NULL,
+    Template,
+    WorkloadRecord,
+    or_one,
+    record_of,
+    template_of,
+)
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
 from app.kube.core.decode import Json, Keep, decoded, has_condition
@@ -67,6 +81,7 @@ class _Spec(wire.Wire):
     mpi_replica_specs: _ReplicaSpecs = None
     run_policy: _RunPolicy | None = None
     launcher_creation_policy: wire.Text = None
+    run_launcher_as_worker: bool | None = None
 
 
 class _ReplicaStatus(wire.Wire):
@@ -96,12 +111,20 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
     spec, status = found.spec or _Spec(), found.status or _Status()
     maps = (getattr(spec, f"{prefix}_replica_specs") for prefix, _ in FIELDS.values())
     ended = (status.replica_statuses or {}).values()
+    is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
     return record_of(
         kind,
         found.metadata,
         keep,
         [
-            template_of(name, or_one(part.replicas), part.template, keep)
+            template_of(
+                name,
+                or_one(part.replicas),
+                part.template,
+                keep,
+                comes_later=is_gradual and name == LAUNCHER,
+                jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
+            )
             for parts in maps
             for name, part in (parts or {}).items()
             if part is not None
@@ -109,7 +132,7 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         succeeded=sum(part.succeeded or 0 for part in ended if part is not None),
         is_suspended=bool(spec.run_policy and spec.run_policy.suspend),
         is_finished=has_condition(status.conditions, "Succeeded", "Failed"),
-        is_gradual=spec.launcher_creation_policy == "WaitForWorkersReady",
+        is_gradual=is_gradual,
     )
 
 
@@ -149,20 +172,25 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
         yield _key(record.namespace, record.name, record.kind, record.uid)
 
 
-def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the job declares: all pods of the types that ask for a topology, less those done."""
     for record in owners:
-        templates = asking(record, asks)
-        members = sum(part.pods for part in templates)
+        where = f"spec of {record.kind} {record.name}"
+        templates = asking(record, reads)
         workers = sum(part.pods for part in templates if part.name != LAUNCHER)
+        members = sum(part.pods for part in templates)
         left = max(members - record.succeeded, 0)
-        return gang_of(
-            key,
-            f"spec of {record.kind} {record.name}",
-            [LeafSpec("", left)],
-            starts_with=workers if record.is_gradual and 0 < workers < members else None,
-        )
+        launcher = next((part for part in templates if part.name == LAUNCHER), None)
+        if not record.is_gradual or launcher is None or not 0 < workers < left:
+            return gang_of(key, where, [LeafSpec("", left)])
+        later = leaf_to_come(LAUNCHER.lower(), launcher, reads, _numbers(launcher))
+        return gang_of(key, where, [LeafSpec("", left - launcher.pods), later], starts_with=workers)
     return None
+
+
+def _numbers(launcher: Template) -> list[Index]:
+    """A launcher that is a worker as well is the first of them."""
+    return [Index(0, is_across=True)] if launcher.jobs else []
 
 
 def _kind(kind: str, prefix: str, version: str) -> WorkloadKind:

@@ -6,8 +6,7 @@ together, as in Kueue. The pods say how large a group is; the LeaderWorkerSet co
 template asks for no topology, since its pods are then no members.
 
 Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
-placement) cannot be waited for: the leader starts alone. If they are like it, it reserves their
-places as well.
+placement) cannot be waited for: the leader starts alone, and reserves their places.
 Source: labels as its controller and webhook write them, lws
 api/leaderworkerset/v1/leaderworkerset_types.go (v0.7).
 """
@@ -20,9 +19,17 @@ import msgspec
 
 from app.dialects.rules import annotation, whole_number
 from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, asking, gang_of
+from app.dialects.workloads.kind import (
+    Place,
+    Reads,
+    WorkloadKind,
+    asking,
+    gang_of,
+    leaf_to_come,
+)
 from app.dialects.workloads.record import (
     NULL,
+    Template,
     WorkloadRecord,
     is_there,
     or_one,
@@ -41,6 +48,7 @@ WORKER_INDEX = PREFIX + "worker-index"
 SIZE = PREFIX + "size"
 EXCLUSIVE = PREFIX + "exclusive-topology"
 SOURCE = "leaderworkerset"
+WORKER = "worker"
 MOST_GANGS = 10_000  # of one LeaderWorkerSet; each has a key of its own
 
 
@@ -86,11 +94,13 @@ def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
     size, groups = or_one(pods.size), or_one(spec.replicas)
     rollout = spec.rollout_strategy and spec.rollout_strategy.rolling_update_configuration
     surge = (rollout and rollout.max_surge) or 0
-    templates = [template_of("worker", size, pods.worker_template, keep)]
+    annotations = (found.metadata and found.metadata.annotations) or {}
+    is_gradual = spec.startup_policy == "LeaderReady" or EXCLUSIVE in annotations
+    templates = [template_of(WORKER, size, pods.worker_template, keep)]
     if is_there(pods.leader_template):
         templates = [
             template_of("leader", 1, pods.leader_template, keep),
-            template_of("worker", size - 1, pods.worker_template, keep),
+            template_of(WORKER, size - 1, pods.worker_template, keep, comes_later=is_gradual),
         ]
     return record_of(
         "LeaderWorkerSet",
@@ -99,7 +109,7 @@ def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
         templates,
         # A surge in percent is at most as many groups again.
         gangs=min(groups + (surge if isinstance(surge, int) else groups), MOST_GANGS),
-        is_gradual=spec.startup_policy == "LeaderReady",
+        is_gradual=is_gradual,
     )
 
 
@@ -133,15 +143,23 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
             yield _key(record.namespace, record.name, str(group))
 
 
-def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the LeaderWorkerSet declares of each of its groups."""
     for record in owners:
-        leaves = [LeafSpec(each.name, each.pods) for each in asking(record, asks)]
-        where = f"spec of LeaderWorkerSet {record.name}"
-        if not record.is_gradual and EXCLUSIVE not in record.annotations:
-            return gang_of(key, where, leaves)
-        return gang_of(key, where, leaves, starts_with=1, reserves_all=len(record.templates) == 1)
+        where, members = f"spec of LeaderWorkerSet {record.name}", asking(record, reads)
+        if not record.is_gradual:
+            return gang_of(key, where, [LeafSpec("", each.pods) for each in members])
+        # Workers made from the leader's template are like the leader: its pod says all of them.
+        reserves_all = len(record.templates) == 1
+        leaves = [_leaf(each, reads) for each in members]
+        return gang_of(key, where, leaves, starts_with=1, reserves_all=reserves_all)
     return None
+
+
+def _leaf(template: Template, reads: Reads) -> LeafSpec:
+    """The leaf of a template; pods do not say which it is, so it has no name."""
+    workers = [Index(number, is_across=True) for number in range(1, template.pods + 1)]
+    return leaf_to_come("", template, reads, workers)
 
 
 LEADER_WORKER_SET = WorkloadKind(

@@ -12,8 +12,8 @@ import msgspec
 
 from app.errors import DecodeError
 from app.kube.core import wire
-from app.kube.core.decode import Keep, controller, kept
-from app.kube.core.objects import ObjectRecord, Owner
+from app.kube.core.decode import Keep, controller, decode_pod, kept
+from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 
 
 class Template(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +22,8 @@ class Template(msgspec.Struct, frozen=True, gc=False):
     name: str  # what the workload calls them; "" where it makes all its pods from one template
     pods: int
     annotations: Mapping[str, str]  # kept keys
+    like: PodRecord | None = None  # a pod made from it, if such pods come later than others
+    jobs: int = 0  # Jobs that number their pods each for itself; 0: the pods have no numbers
 
 
 class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
@@ -106,15 +108,27 @@ def is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
-def template_of(name: str, pods: int, raw: msgspec.Raw, keep: Keep) -> Template:
+def template_of(
+    name: str,
+    pods: int,
+    raw: msgspec.Raw,
+    keep: Keep,
+    *,
+    comes_later: bool = False,
+    jobs: int = 0,
+) -> Template:
     """Return how many pods are made from a template, and what it says to us.
 
+    `comes_later`: places are reserved for its pods before they exist.
     Raises: DecodeError.
     """
     if not is_there(raw):
-        return Template(intern(name), pods, {})
+        return Template(intern(name), pods, {}, jobs=jobs)
     try:
         metadata = _TEMPLATE.decode(raw).metadata or _Metadata()
-    except (ValueError, RecursionError) as error:
+        like = decode_pod(bytes(raw), keep) if comes_later else None
+    except (ValueError, RecursionError, DecodeError) as error:
         raise DecodeError(f"pod template {name}: {error}") from error
-    return Template(intern(name), pods, kept(metadata.annotations, keep))
+    if like is not None and like.problem:
+        raise DecodeError(f"pod template {name}: {like.problem}")
+    return Template(intern(name), pods, kept(metadata.annotations, keep), like, jobs)

@@ -14,7 +14,7 @@ import msgspec
 
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
-from app.dialects.workloads.kind import Asks, Place, WorkloadKind, gang_of
+from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
@@ -73,7 +73,7 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
         yield GangKey(record.namespace, record.name, SOURCE, record.uid)
 
 
-def spec_of(key: GangKey, owners: Collection[WorkloadRecord], asks: Asks) -> GangSpec | None:
+def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the StatefulSet declares."""
     for record in owners:
         leaves, where = [LeafSpec("", record.pods)], f"replicas of StatefulSet {record.name}"

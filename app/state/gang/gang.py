@@ -59,6 +59,7 @@ class Placeholder:
     until: float  # infinite: as long as the gang wants it
     instead_of: str = ""  # uid of the member that was lost
     is_spare: bool = False  # beside the places of the members
+    is_declared: bool = False  # for a pod of a template that makes its pods later
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
     a member is lost              its node stays held for whoever replaces it, for a while
     a node fails under a member   another node is held before the replacement exists
     fast admission                the first pod of a group takes places for all
-    a driver declares workers     their places are held while it starts
+    workers that come later       their places are held while the first pods start
     spares                        places beside those of the members, for the next loss
 
 Each is a member of the plan without being a pod: it has a uid of ours and stands for one pod of
@@ -13,14 +13,13 @@ its role. The first pod of that role to join takes its place over, hold and all.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 
 import msgspec
 
-from app.dialects.spec import ANYWHERE, Index, LeafSpec
+from app.dialects.spec import Index, LeafSpec
 from app.state.gang.gang import Gang, Placeholder
 from app.state.gang.membership import Member
 
@@ -76,13 +75,20 @@ def place_for(gang: Gang, newcomer: Member) -> str:
     """
     best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
     for uid, each in gang.placeholders.items():  # in the order of their age
-        if each.member.role == newcomer.role:
+        if each.member.role == newcomer.role or _is_declared_as(each, newcomer):
             unlike = (each.member.index != newcomer.index, uid not in gang.plan, each.is_spare)
             if not any(unlike):
                 return uid
             if not best[1] or unlike < best[0]:
                 best = (unlike, uid)
     return best[1]
+
+
+def _is_declared_as(place: Placeholder, newcomer: Member) -> bool:
+    """Whether this pod is the one that a template declares, whatever was written on it since."""
+    leaf, index = place.member.leaf, place.member.index
+    is_told_apart = bool(leaf) or index is not None
+    return place.is_declared and is_told_apart and (leaf, index) == (newcomer.leaf, newcomer.index)
 
 
 def spares(gang: Gang) -> tuple[Member, ...]:
@@ -158,29 +164,45 @@ def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
 
 
 def _expect_leaves(gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Member]) -> None:
-    there = Counter(member.leaf for member in present)
-    there.update(each.member.leaf for each in gang.placeholders.values() if not each.is_spare)
-    there.update(member.leaf for member in gang.members.values() if member.is_done)
+    there = [
+        *present,
+        *(each.member for each in gang.placeholders.values() if not each.is_spare),
+        *(member for member in gang.members.values() if member.is_done),
+    ]
     for leaf in leaves if present else ():
-        for _ in range(leaf.pods - there[leaf.name]):
-            _add(gang, _from_leaf(present[0], leaf), math.inf)
+        of_leaf = [member for member in there if member.leaf == leaf.name]
+        for index in _absent(leaf, of_leaf):
+            _add(gang, _from_leaf(present[0], leaf, index), math.inf, is_declared=True)
 
 
-def _from_leaf(driver: Member, leaf: LeafSpec) -> Member:
+def _absent(leaf: LeafSpec, there: Sequence[Member]) -> Iterator[Index | None]:
+    """The numbers of a leaf's pods that are not there; None for a pod without one."""
+    if leaf.like is not None and leaf.like.indices:
+        taken = {member.index for member in there}
+        yield from (index for index in leaf.like.indices if index not in taken)
+    else:
+        yield from repeat(None, max(leaf.pods - len(there), 0))
+
+
+def _from_leaf(first: Member, leaf: LeafSpec, index: Index | None) -> Member:
+    """What a pod of this leaf will be like, beside the first member of its gang."""
     assert leaf.like is not None  # no place is reserved for pods of which nothing is known
+    like, said = leaf.like.pod, leaf.like.said
     pod = msgspec.structs.replace(
-        leaf.like,
-        namespace=driver.pod.namespace,
-        name=leaf.name,
-        priority=driver.pod.priority,
-        owner=driver.pod.owner,
+        like,
+        namespace=first.pod.namespace,
+        name=leaf.name or like.name or first.pod.name,
+        priority=first.pod.priority,
+        owner=first.pod.owner,
     )
     return Member(
         pod,
-        leaf=leaf.name,
-        constraint=leaf.constraint or ANYWHERE,
-        slices=leaf.slices,
-        shape=leaf.like.shape,
+        said,
+        leaf.name,
+        index,
+        constraint=said.constraint if leaf.constraint is None else leaf.constraint,
+        slices=said.slices if leaf.constraint is None else leaf.slices,
+        shape=like.shape,
     )
 
 
@@ -210,7 +232,13 @@ def _owed(gang: Gang) -> int:
 
 
 def _add(
-    gang: Gang, like: Member, until: float, *, instead_of: str = "", is_spare: bool = False
+    gang: Gang,
+    like: Member,
+    until: float,
+    *,
+    instead_of: str = "",
+    is_spare: bool = False,
+    is_declared: bool = False,
 ) -> str:
     gang.placeholders_made += 1
     uid = f"{gang.key}/{gang.key.source}/absent/{gang.placeholders_made}"
@@ -218,5 +246,5 @@ def _add(
         like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
     )
     member = replace(like, pod=pod, allowed=None)
-    gang.placeholders[uid] = Placeholder(member, until, instead_of, is_spare)
+    gang.placeholders[uid] = Placeholder(member, until, instead_of, is_spare, is_declared)
     return uid

@@ -105,10 +105,21 @@ class Replacements:
         node = gang.plan.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):
             return False
-        del gang.placeholders[uid]
-        if node:
-            self.reservations.hand_over(gang, uid, newcomer.pod.uid)
-        return bool(node)
+        kept = gang.placeholders.pop(uid).member
+        if not node:
+            return False
+        self.reservations.hand_over(gang, uid, newcomer.pod.uid)
+        if kept.role == newcomer.role or self._may_keep(newcomer, node):
+            return True
+        self.reservations.end(gang, newcomer.pod.uid, "")
+        return False
+
+    def _may_keep(self, newcomer: Member, node: str) -> bool:
+        """Whether a pod that is not quite what its template declared may have the place held."""
+        books = self.planner.books
+        record = books.nodes.get(node)
+        is_allowed = record is not None and may_stay(record, newcomer.shape)
+        return is_allowed and not books.is_overcommitted(node)
 
     def hold_spares(self, gang: Gang, now: float) -> None:
         """Hold what spare places there is room for; nobody hears of those there is none for."""

@@ -131,16 +131,16 @@ YAML = f"""\
 
 
 def test_story_3_yaml_means_what_json_means():
-    assert leaves_of(driver(YAML))[1].like.request == ((("cpu", 1000), (GPU, 8), ("pods", 1)))
+    assert leaves_of(driver(YAML))[1].like.pod.request == ((("cpu", 1000), (GPU, 8), ("pods", 1)))
     from_yaml, from_json = (leaves_of(driver(sets))[1] for sets in (YAML, two_sets()))
     assert (from_yaml.name, from_yaml.pods) == (from_json.name, from_json.pods)
-    assert from_yaml.like.request == from_json.like.request
+    assert from_yaml.like.pod.request == from_json.like.pod.request
 
 
 def test_story_3_the_keps_own_spelling_of_requests_is_understood():
     short = template({"name": "worker", "requests": {"cpu": "250m"}})
     found = leaves_of(driver(two_sets(shape=short)))[1]
-    assert found.like.request == (("cpu", 250), ("pods", 1))
+    assert found.like.pod.request == (("cpu", 250), ("pods", 1))
 
 
 # The manifest in the KEP mixes YAML's two styles, which YAML itself does not allow.
@@ -166,7 +166,7 @@ def test_story_3_the_text_printed_in_the_kep_is_no_yaml_and_the_line_is_told():
 def test_story_3_a_template_left_empty_is_like_the_driver_itself(empty):
     member = driver([{"name": "all", "count": 4, **empty}], **{REQUIRED: RACK})
     (found,) = leaves_of(member)
-    assert found.like is member
+    assert found.like.pod is member
     assert found.constraint == Constraint(required=RACK)
 
 
@@ -185,7 +185,7 @@ def test_story_3_a_template_with_topology_annotations_keeps_its_own():
 
 def test_story_3_a_template_says_where_its_pods_may_run():
     shape = template(container(cpu="1"), nodeSelector={"pool": "gpu"})
-    assert leaves_of(driver(two_sets(shape=shape)))[1].like.shape.selector == (("pool", "gpu"),)
+    assert leaves_of(driver(two_sets(shape=shape)))[1].like.pod.shape.selector == (("pool", "gpu"),)
 
 
 def test_story_3_the_driver_is_of_the_set_without_a_template():

@@ -114,9 +114,9 @@ def test_a_job_set_has_the_pods_of_all_its_jobs():
     }
     record = record_of(decode_job_set, spec, restarts=2)
     assert record.templates == (
-        Template("driver", 1, OURS),
-        Template("workers", 8, OURS),
-        Template("few", 3, OURS),
+        Template("driver", 1, OURS, jobs=1),
+        Template("workers", 8, OURS, jobs=2),
+        Template("few", 3, OURS, jobs=1),
     )
     assert (record.pods, record.restarts) == (12, 2)
     assert (record.is_suspended, record.is_gradual, record.is_finished) == (True, False, False)
@@ -139,6 +139,59 @@ def test_a_job_set_has_the_pods_of_all_its_jobs():
 )
 def test_a_job_set_that_makes_some_jobs_later(spec, is_gradual):
     assert record_of(decode_job_set, spec).is_gradual is is_gradual
+
+
+ONE_GPU = {"name": "c", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}}
+LATER = {**TEMPLATE, "spec": {"containers": [ONE_GPU], "nodeSelector": {"pool": "gpu"}}}
+
+
+def test_templates_whose_pods_come_later_say_what_these_will_be_like():
+    jobs = [
+        {"name": "b", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": LATER}}}
+    ]
+    in_order = {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": jobs}
+    (template,) = record_of(decode_job_set, in_order).templates
+    assert template.like.request == (("cpu", 1000), ("nvidia.com/gpu", 1), ("pods", 1))
+    assert template.like.shape.selector == (("pool", "gpu"),)
+    assert (template.pods, template.jobs) == (6, 2)
+    assert record_of(decode_job_set, {"replicatedJobs": jobs}).templates[0].like is None
+
+
+def test_jobs_whose_pods_have_no_completion_index_number_none():
+    made = {"completionMode": "NonIndexed", "template": TEMPLATE}
+    jobs = [{"name": "b", "replicas": 2, "template": {"spec": made}}]
+    assert record_of(decode_job_set, {"replicatedJobs": jobs}).templates[0].jobs == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations"),
+    [
+        pytest.param("LeaderReady", {}, id="leader_ready"),
+        pytest.param(
+            "LeaderCreated",
+            {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"},
+            id="exclusive",
+        ),
+    ],
+)
+def test_workers_that_wait_for_a_leader_of_its_own_template_come_later(policy, annotations):
+    spec = {
+        "startupPolicy": policy,
+        "leaderWorkerTemplate": {"size": 3, "leaderTemplate": TEMPLATE, "workerTemplate": LATER},
+    }
+    document = {"metadata": {**METADATA, "annotations": annotations}, "spec": spec}
+    record = decode_leader_worker_set(json.dumps(document).encode(), ours)
+    leader, workers = record.templates
+    assert (leader.like, workers.like.request[1]) == (None, ("nvidia.com/gpu", 1))
+    assert record.is_gradual
+
+
+def test_a_template_that_cannot_be_read_is_named():
+    bad = {"spec": {"containers": [{"resources": {"requests": {"cpu": "a lot"}}}]}}
+    jobs = [{"name": "b", "template": {"spec": {"template": bad}}}]
+    in_order = {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": jobs}
+    with pytest.raises(DecodeError, match=r"pod template b: .*a lot"):
+        record_of(decode_job_set, in_order)
 
 
 @pytest.mark.parametrize(

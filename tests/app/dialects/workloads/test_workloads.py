@@ -120,6 +120,18 @@ def test_a_job_set_whose_jobs_come_in_order_may_start_with_those_there_are():
     assert declared(key, whole, *jobs) == (9, "parallelism of all Jobs of JobSet js", None, False)
 
 
+def test_pods_of_jobs_that_come_later_are_expected_by_their_numbers():
+    jobs, pods = job_set("js", {"driver": (1, 1), "workers": (2, 4)}, RACK)
+    like = pod("like")
+    whole = workload("JobSet", "js", {"workers": 8}, level=RACK, like=like, jobs=2, is_gradual=True)
+    found = spec(claim_of(pods[0]).gang, whole, jobs[0])
+    there, later = found.leaves()
+    assert (there.name, there.like) == ("driver", None)
+    assert (later.name, later.pods, later.like.pod) == ("workers", 8, like)
+    assert later.like.said.constraint.required == RACK
+    assert later.like.indices == tuple(claim_of(each).index for each in pods[1:])
+
+
 @pytest.mark.parametrize(
     "missing", ["job-index", "replicatedjob-replicas", COMPLETION_INDEX.removeprefix(JOBSET)]
 )
@@ -159,10 +171,6 @@ def test_each_group_of_a_leader_worker_set_is_a_gang():
             {"leader": 1, "worker": 3}, RACK, {"is_gradual": True}, (4, 1, False),
             id="leader_ready_and_unlike_its_workers",
         ),
-        pytest.param(
-            {"worker": 4}, RACK, {"annotations": {f"{LWS}exclusive-topology": "zone"}},
-            (4, 1, True), id="exclusive_placement_of_its_own",
-        ),
     ],
 )  # fmt: skip
 def test_what_a_leader_worker_set_declares_of_its_groups(replicas, levels, more, expected):
@@ -171,6 +179,23 @@ def test_what_a_leader_worker_set_declares_of_its_groups(replicas, levels, more,
         pods, where, *rest = declared(claim_of(group_pods("lws", number, 4, RACK)[0]).gang, record)
         assert (pods, *rest) == expected
         assert where == "spec of LeaderWorkerSet lws"
+
+
+def test_workers_that_come_after_their_leader_are_expected_by_their_numbers():
+    workers = group_pods("lws", 0, 4, RACK)[1:]
+    record = workload(
+        "LeaderWorkerSet", "lws", {"leader": 1, "worker": 3}, level=RACK, is_gradual=True
+    )
+    like = pod("like")
+    leader, worker = record.templates
+    templates = (leader, msgspec.structs.replace(worker, like=like))
+    found = spec(claim_of(workers[0]).gang, msgspec.structs.replace(record, templates=templates))
+    first, later = found.leaves()
+    assert (first.pods, first.like) == (1, None)
+    assert (later.pods, later.like.pod) == (3, like)
+    claims_of_workers = [claim_of(each) for each in workers]
+    assert later.like.indices == tuple(claim.index for claim in claims_of_workers)
+    assert {claim.leaf for claim in claims_of_workers} == {later.name}
 
 
 def test_a_leader_whose_template_asks_for_nothing_is_no_member():
@@ -247,6 +272,21 @@ def test_the_launcher_of_an_mpi_job_is_one_of_its_gang(first, launcher):
         (key, "worker", Index(first, is_across=True)),
         (key, "worker", Index(first + 1, is_across=True)),
     ]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["no_worker", "a_worker_as_well"])
+def test_a_launcher_that_comes_later_is_expected(first):
+    launcher, worker, _ = mpi_pods("m", 2, RACK, first=first)
+    like = pod("like")
+    record = workload(
+        "MPIJob", "m", {"Launcher": 1, "Worker": 2}, level=RACK, like=like, jobs=first,
+        is_gradual=True,
+    )  # fmt: skip
+    workers, later = spec(claim_of(worker).gang, record).leaves()
+    assert (workers.pods, workers.like) == (2, None)
+    assert (later.name, later.pods, later.like.pod) == (claim_of(launcher).leaf, 1, like)
+    index = claim_of(launcher).index
+    assert later.like.indices == (() if index is None else (index,))
 
 
 @pytest.mark.parametrize(("is_gradual", "needed"), [(False, None), (True, 2)])

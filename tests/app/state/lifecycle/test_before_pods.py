@@ -12,7 +12,7 @@ from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, not_ready, started
 from tests.app.state.world import World, four_racks, racks
 from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, pod
-from tests.workload_pods import stateful_pods, workload
+from tests.workload_pods import group_pods, job_set, stateful_pods, workload
 
 SPARES = {"corral.dev/spare-pods": "1"}
 
@@ -193,3 +193,116 @@ def test_a_gang_whose_job_has_gone_has_no_spares():
         world.tick()
         assert world.held == {}
     assert world.gang("train").phase is Phase.GATHERING
+
+
+# -- pods of templates that come later ----------------------------------------------------------
+
+
+def in_order(pods: int, like) -> World:
+    """A JobSet of two pods `a`, which run first, and so many `b`; only the Job of `a` exists."""
+    jobs, made = job_set("js", {"a": (1, 2), "b": (1, pods)}, RACK)
+    whole = workload("JobSet", "js", {"b": pods}, level=RACK, like=like, jobs=1, is_gradual=True)
+    world = World(four_racks(), jobs=[whole, jobs[0]])
+    world.put(*made[:2])
+    world.tick()
+    world.later = (jobs[1], made[2:])
+    return world
+
+
+def test_the_first_job_of_a_job_set_in_order_waits_while_the_others_would_not_fit_beside_it():
+    world = in_order(5, like=pod("like"))
+    assert world.held == {}
+    assert isinstance(world.filter(world.pods["uid-js-a-0-0"]), Rejected)
+
+
+def test_pods_of_later_jobs_find_the_places_held_for_them_by_their_numbers():
+    world = in_order(2, like=pod("like"))
+    assert len(world.held) == 4
+    (rack,) = racks(world.held)
+    world.schedule(world.pods["uid-js-a-0-0"], world.pods["uid-js-a-0-1"])
+    kept = sorted(world.held.values())
+    job_b, pods = world.later
+    world.put(job_b, *reversed(pods))
+    world.tick()
+    assert [world.held[each.uid] for each in pods] == kept  # rank i on node i, whoever came first
+    assert racks(world.schedule(*pods)) == {rack}
+    assert world.held == {}
+
+
+def test_strangers_do_not_get_what_is_held_for_later_jobs():
+    world = in_order(2, like=pod("like"))
+    answer = world.filter(pod("stranger", gpus=8))
+    assert set(world.held.values()) <= answer.without
+
+
+def test_a_pod_that_is_smaller_than_its_template_takes_the_place_held_for_it():
+    world = in_order(2, like=pod("like"))
+    world.schedule(world.pods["uid-js-a-0-0"], world.pods["uid-js-a-0-1"])
+    job_b, pods = world.later
+    smaller = [msgspec.structs.replace(each, request=pod("x", gpus=4).request) for each in pods]
+    kept = sorted(world.held.values())
+    world.put(job_b, *smaller)
+    world.tick()
+    assert [world.held[each.uid] for each in smaller] == kept
+
+
+def test_a_pod_too_large_for_the_place_held_for_it_is_planned_anew():
+    world = in_order(1, like=pod("like", gpus=4))
+    world.schedule(world.pods["uid-js-a-0-0"], world.pods["uid-js-a-0-1"])
+    (kept,) = world.held.values()
+    world.put(pod("stranger", gpus=4, on=kept))
+    world.tick()
+    assert list(world.held.values()) == [kept]
+    job_b, (large,) = world.later
+    world.put(job_b, large)
+    world.tick()
+    assert world.held[large.uid] != kept
+    assert racks(world.held) == {kept[:2]}
+
+
+def leader_and_workers(workers: int) -> tuple[World, list]:
+    """A group whose leader has a template of its own and is there; its workers wait for it."""
+    like, (leader, *rest) = pod("like"), group_pods("lws", 0, workers + 1, RACK)
+    record = workload(
+        "LeaderWorkerSet", "lws", {"leader": 1, "worker": workers}, level=RACK, is_gradual=True
+    )
+    templates = tuple(
+        msgspec.structs.replace(each, like=like if each.name == "worker" else None)
+        for each in record.templates
+    )
+    world = World(four_racks(), jobs=[msgspec.structs.replace(record, templates=templates)])
+    leader = msgspec.structs.replace(leader, request=pod("x", gpus=0).request)
+    world.put(leader)
+    world.tick()
+    return world, [leader, *rest]
+
+
+def test_a_leader_of_its_own_template_starts_only_where_its_workers_fit():
+    world, (leader, *_) = leader_and_workers(5)
+    assert world.held == {}
+    assert isinstance(world.filter(leader), Rejected)
+
+
+def test_workers_that_come_after_their_leader_take_the_places_held_for_them():
+    world, (leader, *workers) = leader_and_workers(4)
+    assert len(world.held) == 5
+    (rack,) = racks({uid: node for uid, node in world.held.items() if uid != leader.uid})
+    world.schedule(leader)
+    kept = sorted(world.held.values())
+    for each in (workers[2], workers[0], workers[3], workers[1]):
+        world.put(each)
+        world.tick()
+    assert [world.held[each.uid] for each in workers] == kept
+    assert racks(world.schedule(*workers)) == {rack}
+    assert world.held == {}
+
+
+def test_after_a_restart_the_places_for_later_pods_are_held_again():
+    world, (leader, *_) = leader_and_workers(4)
+    world.schedule(leader)
+    held = sorted(world.held.values())
+    again = World(
+        four_racks(), world.pods.values(), jobs=list(world.engine.objects.by_uid.values())
+    )
+    again.tick()
+    assert sorted(again.held.values()) == held
