@@ -104,6 +104,9 @@ class Metrics:
         self.reports = self._counters(
             "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES
         )
+        self.notes = self._counters(
+            "corral_notes", "Annotations of ours written on members", "outcome", STATUS_OUTCOMES
+        )
         self.statuses = self._counters(
             "corral_statuses", "Statuses of gangs written back", "outcome", STATUS_OUTCOMES
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app.state.effects import (
+    Annotate,
     Bind,
     Delete,
     Effect,
@@ -23,6 +24,7 @@ class Dispatcher:
     """One taker per kind of effect; a taker only queues or resolves, it never blocks."""
 
     wake: Callable[[Requeue], None]
+    annotate: Callable[[Annotate], None]
     ungate: Callable[[Ungate], None]
     remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
@@ -38,6 +40,8 @@ class Dispatcher:
                     self.bind(effect)
                 case Requeue():
                     self.wake(effect)
+                case Annotate():
+                    self.annotate(effect)
                 case Ungate():
                     self.ungate(effect)
                 case Evict() | Delete():

@@ -3,7 +3,7 @@
 Effects ─▶ Dispatcher ─┬─ Bind ───────────────────────────────▶ bind ──┐
                        ├─ RejectBind ──▶ the desk where it is held     ├─ outcome ─▶ Engine
                        ├─ Ungate ────▶ ┐                    ┌▶ ungate ─┘
-                       └─ Requeue … ─▶ ┴ only while leading ┴▶ wake, evict, report, status
+                       └─ Requeue … ─▶ ┴ only while leading ┴▶ wake, annotate, evict, report, status
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from app.controllers.annotate import AnnotateController
 from app.controllers.bind import BindController
 from app.controllers.dispatch import Dispatcher
 from app.controllers.evict import EvictController, Removal
@@ -86,6 +87,7 @@ class Writers:
             per_second=settings.wake_per_second,
             burst=settings.wake_burst,
         )
+        self._notes = AnnotateController(client, lambda outcome: metrics.notes[outcome].inc())
         self._reports = ReportController(
             client,
             lambda outcome: metrics.reports[outcome].inc(),
@@ -94,6 +96,7 @@ class Writers:
         self._statuses = StatusController(client, lambda outcome: metrics.statuses[outcome].inc())
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
+            annotate=self._if_leading(self._notes.take),
             ungate=self._ungate,
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
@@ -113,6 +116,7 @@ class Writers:
             ("ungate", self._ungates.run()),
             ("evict", self._evicts.run()),
             ("wake", self._wakes.run()),
+            ("annotate", self._notes.run()),
             ("report", self._reports.run()),
             ("status", self._statuses.run()),
         ]

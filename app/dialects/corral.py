@@ -1,7 +1,8 @@
 """Our own gate and annotations: written by Corral, but for those of the whole workload.
 
-Some are read back after a restart: what a gang was made of when it started, and what we narrowed
-a pod to when we took its gate off, which is no wish of the pod's own: `own_shape` takes it away.
+Some are read back after a restart: what a gang was made of when it started, which of its pods have
+succeeded, and what we narrowed a pod to when we took its gate off, which is no wish of the pod's
+own: `own_shape` takes it away.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ GANG = PREFIX + "gang"  # in the Binding: the gang this pod started with
 DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was placed in
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
 POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
+SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group that have succeeded
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
 WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
 MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300
 WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
-KEPT = (NARROWED, MANAGED, POD_SETS, *WORKLOAD)
+MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
+MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
+KEPT = (NARROWED, MANAGED, POD_SETS, SUCCEEDED, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
@@ -64,3 +68,34 @@ def pod_sets_from_text(text: str) -> tuple[tuple[str, int], ...]:
             return ()
         pods[name] = int(count)
     return tuple(pods.items())
+
+
+def succeeded_text(gone: Mapping[str, int], present: Mapping[str, str]) -> str:
+    """The succeeded pods of a group as an annotation, "" if there are none.
+
+    `gone`: how many of each pod set were deleted; `present`: the pod set of each of the others, by
+    a digest of its uid: "driver=0/9f86d081,workers=2/1a2b3c4d.5e6f7a8b". Beyond `MOST_LISTED`
+    digests are left out: those pods are counted when they are deleted.
+    """
+    listed: dict[str, list[str]] = {pod_set: [] for pod_set, pods in gone.items() if pods}
+    for digest, pod_set in sorted(present.items())[:MOST_LISTED]:
+        listed.setdefault(pod_set, []).append(digest)
+    text = ",".join(
+        f"{pod_set}={gone.get(pod_set, 0)}" + ("/" + ".".join(digests) if digests else "")
+        for pod_set, digests in sorted(listed.items())
+    )
+    return text if len(text) <= MOST_SUCCEEDED_TEXT else ""  # names of pod sets come from users
+
+
+def succeeded_from_text(text: str) -> tuple[dict[str, int], dict[str, str]]:
+    """The same, read back; nothing if the text is not ours."""
+    gone: dict[str, int] = {}
+    present: dict[str, str] = {}
+    for part in text.split(",") if 0 < len(text) <= MOST_SUCCEEDED_TEXT else ():
+        name, _, said = part.rpartition("=")
+        pods, _, digests = said.partition("/")
+        if not name or not (pods.isascii() and pods.isdecimal() and len(pods) <= 9):
+            return {}, {}
+        gone[name] = int(pods)
+        present |= dict.fromkeys(digests.split(".") if digests else (), name)
+    return gone, present

@@ -27,6 +27,16 @@ class Requeue:
 
 
 @dataclass(frozen=True, slots=True)
+class Annotate:
+    """Write annotations of ours on a pod; all others stay."""
+
+    namespace: str
+    name: str
+    uid: str
+    annotations: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ungate:
     """Take our scheduling gate off a pod and narrow it, in one patch.
 
@@ -101,7 +111,7 @@ class WriteStatus:
     status: Mapping[str, object]
 
 
-Effect = Requeue | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent | WriteStatus
+Effect = Requeue | Annotate | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent | WriteStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.starvation import Starvation
 from app.state.report import messages
+from app.state.report.notes import Notes
 from app.state.report.statuses import Statuses
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -83,6 +84,7 @@ class Engine:
         )
         self.voice = Voice(self.settings)
         self.statuses = Statuses(self.objects)
+        self.notes = Notes()
         self.reservations = Reservations(self.books, self.planner, self.voice)
         self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
         self.ledger = Ledger(
@@ -93,6 +95,7 @@ class Engine:
             self.replacements,
             self.voice,
             self.statuses,
+            self.notes,
         )
         self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
         self.invalidation = Invalidation(self.books, self.ledger)
@@ -380,6 +383,7 @@ class Engine:
         if self.is_draining:
             return
         self.ledger.plan_waiting(now)
+        self.voice.out += self.notes.written(self.ledger.gangs, now)
         self.voice.wake_misinformed(self.ledger.gangs)
         self.voice.out += self.rejected_pods.woken(self.reservations.freed_nodes)
         self.reservations.freed_nodes.clear()

@@ -18,6 +18,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import (
+    Annotate,
     Bind,
     BindFailed,
     BindOutcome,
@@ -341,6 +342,8 @@ class Corral:
                     life.wakes[effect.uid] = effect
                     pause = WAKE_EVERY * len(life.wakes)
                     self._clock.after(pause, self._alive(self._next_wake))
+            case Annotate() if self.is_leading:
+                self._work(self._writes.annotate(effect))
             case Ungate():
                 self._work(self._ungating(effect))
             case Evict() | Delete() if self.is_leading:

@@ -12,6 +12,7 @@ from typing import Any
 
 from app.dialects import corral as own
 from app.state.effects import (
+    Annotate,
     Bind,
     BindFailed,
     BindOutcome,
@@ -53,6 +54,13 @@ class Writes:
             yield patch
         except (Refused, Unanswered):
             self._history.say(f"{self.name}: wake of {wake.name} failed")
+
+    def annotate(self, effect: Annotate) -> Work:
+        self._history.say(f"{self.name}: notes {dict(effect.annotations)} on {effect.name}")
+        try:
+            yield lambda: self._api.annotate(effect.name, effect.uid, dict(effect.annotations))
+        except (Refused, Unanswered):
+            self._history.say(f"{self.name}: note on {effect.name} failed")
 
     def bind(self, bind: Bind) -> Generator[Call | float, Any, BindOutcome]:
         """As `app/controllers/bind.py`: two POSTs at most, then one look at what became of it."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.state.gang.membership import Member, MembershipStatus
+from app.state.gang.succeeded import SucceededPods
 
 
 class Phase(enum.Enum):
@@ -75,6 +76,7 @@ class Gang:
     key: GangKey
     members: dict[str, Member] = field(default_factory=dict)
     membership: MembershipStatus = field(default_factory=MembershipStatus)
+    succeeded: SucceededPods = field(default_factory=SucceededPods)
     running: set[str] = field(default_factory=set)  # live members that have a node
     phase: Phase = Phase.GATHERING
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours

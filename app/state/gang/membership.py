@@ -10,7 +10,7 @@ concern.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,6 +21,7 @@ from app.kube.core.objects import Amounts, PodRecord, Shape
 from topology.model.request import Constraint, Slice
 
 ANY_SHAPE = Shape()
+NONE_GONE: Mapping[str, int] = {}
 
 SpecOf = Callable[[Sequence[Said], Sequence[Said]], GangSpec | None]
 """What a gang is, from what its live pods say and what its failed pods said."""
@@ -157,9 +158,12 @@ def is_same_claim(before: Member, member: Member) -> bool:
     )
 
 
-def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipStatus:
+def membership_status(
+    members: Iterable[Member], spec_of: SpecOf, gone: Mapping[str, int] = NONE_GONE
+) -> MembershipStatus:
     """Sort a gang's members out.
 
+    `gone`: how many of each pod set have succeeded and were deleted since.
     `spec_of` tells what the gang is: the owning workload knows better than its pods. Of a gang that
     runs, the members that run say how large it is, and what the others say does not matter.
     """
@@ -184,9 +188,9 @@ def membership_status(members: Iterable[Member], spec_of: SpecOf) -> MembershipS
     is_over = not bound and any(
         each.pod.is_finished and not each.said.is_retriable for each in everyone
     )
-    places = 0 if is_over else _places(everyone, bound, spec)
+    places = 0 if is_over else _places(everyone, bound, spec, gone)
     fit_to_join = _without(candidates, mismatched)
-    outside = _outside(fit_to_join, places, _places_left(spec, everyone))
+    outside = _outside(fit_to_join, places, _places_left(spec, everyone, gone))
     joining = tuple(_without(fit_to_join, outside))
     unbound = tuple(member for member in joining if member.is_ready)
     return MembershipStatus(
@@ -227,15 +231,19 @@ def _said(members: Iterable[Member]) -> tuple[Said, ...]:
     return tuple({id(each.said): each.said for each in members}.values())
 
 
-def _places(everyone: list[Member], bound: tuple[Member, ...], spec: GangSpec) -> int:
+def _places(
+    everyone: list[Member], bound: tuple[Member, ...], spec: GangSpec, gone: Mapping[str, int]
+) -> int:
     """How many members may join those that run."""
     places = spec.pods - len(bound)
     if spec.lifecycle.counts_succeeded:
-        places -= sum(member.is_done for member in everyone)
+        places -= sum(member.is_done for member in everyone) + sum(gone.values())
     return max(places, 0)
 
 
-def _places_left(spec: GangSpec, everyone: Sequence[Member]) -> Counter[str]:
+def _places_left(
+    spec: GangSpec, everyone: Sequence[Member], gone: Mapping[str, int]
+) -> Counter[str]:
     """How many more pods each pod set may have; a pod set that is not in it, any number.
 
     Declared by leaf; of a gang whose pods tell no leaves apart, what it started with says.
@@ -252,6 +260,8 @@ def _places_left(spec: GangSpec, everyone: Sequence[Member]) -> Counter[str]:
         is_counted = spec.lifecycle.counts_succeeded and member.is_done
         if member.pod_set in pods and (is_counted or (member.is_live and member.pod.node)):
             pods[member.pod_set] -= 1
+    for pod_set in gone.keys() & pods.keys() if spec.lifecycle.counts_succeeded else ():
+        pods[pod_set] -= gone[pod_set]
     return pods
 
 

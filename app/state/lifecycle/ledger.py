@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from app.dialects import corral
 from app.dialects.spec import Claim, GangKey, GangSpec, Said
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.cache.node_refusals import Offer
@@ -26,6 +27,7 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner, in_order
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages, ungating
+from app.state.report.notes import Notes
 from app.state.report.statuses import Statuses
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -50,6 +52,7 @@ class Ledger:
     replacements: Replacements
     voice: Voice
     statuses: Statuses
+    notes: Notes
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
@@ -82,6 +85,7 @@ class Ledger:
         before = gang.members.get(pod.uid)
         member = gang.members[pod.uid] = member_of(pod, claim)
         self.gang_of[pod.uid] = claim.gang
+        self._note_success(gang, member)
         if pod.node and member.is_live:
             gang.running.add(pod.uid)
         else:
@@ -100,6 +104,17 @@ class Ledger:
             is_full = len(gang.members) == self._pods(gang, claim)
             if is_full or (claim.flaw and not gang.membership.problem):
                 self.review(gang, now)
+
+    def _note_success(self, gang: Gang, member: Member) -> None:
+        """Remember that a pod has succeeded, and before the first plan what others know of that.
+
+        A pod that first ends while it is being deleted was stopped, and may be replaced.
+        """
+        pod, is_starting = member.pod, not self.planner.is_ready
+        if member.is_done and (is_starting or not pod.is_terminating):
+            gang.succeeded.note(pod.uid, member.pod_set)
+        if is_starting and corral.SUCCEEDED in pod.annotations:
+            gang.succeeded.learn(pod.annotations[corral.SUCCEEDED])
 
     def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
         """What follows for the gang's plan from how a member is now."""
@@ -139,6 +154,8 @@ class Ledger:
         gang = self.gangs[key]
         member = gang.members.pop(uid)
         gang.running.discard(uid)
+        if gang.succeeded.drop(uid):
+            self.notes.hurry(gang, now)
         if not member.pod.is_finished:
             self.replacements.keep(gang, member, now)
         gang.ungating.pop(uid, None)
@@ -222,10 +239,14 @@ class Ledger:
         self.unreviewed.pop(gang.key, None)
         if self.planner.is_ready:  # when that begins every gang is sorted out once more
             gang.reviewed_at = now
+            gang.succeeded.settle()
         gang.asked = None
         gang.membership = membership_status(
-            gang.members.values(), lambda said, ended: self._spec(gang.key, said, ended)
+            gang.members.values(),
+            lambda said, ended: self._spec(gang.key, said, ended),
+            gang.succeeded.gone,
         )
+        self.notes.look(gang, now)
         self.replacements.review(gang, now)
         wanted = gang.may_be_planned()
         for uid in [uid for uid in gang.plan if uid not in wanted]:

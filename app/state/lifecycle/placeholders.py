@@ -171,17 +171,17 @@ def _expect_leaves(gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Membe
     ]
     for leaf in leaves if present else ():
         of_leaf = [member for member in there if member.leaf == leaf.name]
-        for index in _absent(leaf, of_leaf):
+        for index in _absent(leaf, of_leaf, gang.succeeded.gone[leaf.name]):
             _add(gang, _from_leaf(present[0], leaf, index), math.inf, is_declared=True)
 
 
-def _absent(leaf: LeafSpec, there: Sequence[Member]) -> Iterator[Index | None]:
-    """The numbers of a leaf's pods that are not there; None for a pod without one."""
+def _absent(leaf: LeafSpec, there: Sequence[Member], gone: int) -> Iterator[Index | None]:
+    """The numbers of a leaf's pods that are to come; None for a pod without one."""
     if leaf.like is not None and leaf.like.indices:
         taken = {member.index for member in there}
         yield from (index for index in leaf.like.indices if index not in taken)
     else:
-        yield from repeat(None, max(leaf.pods - len(there), 0))
+        yield from repeat(None, max(leaf.pods - len(there) - gone, 0))
 
 
 def _from_leaf(first: Member, leaf: LeafSpec, index: Index | None) -> Member:

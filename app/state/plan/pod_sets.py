@@ -230,7 +230,8 @@ def flaw_in_units(gang: Gang) -> str:
     Once members run or have succeeded, nothing can be said of the pod sets any more.
     Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
-    has_begun = gang.has_started or any(member.is_done for member in gang.members.values())
+    has_ended = gang.succeeded.gone or any(member.is_done for member in gang.members.values())
+    has_begun = gang.has_started or has_ended
     units: dict[str, dict[SetKey, list[Member]]] = {}
     for member in () if has_begun else (*gang.unplanned(), *gang.planned()):
         if member.pod_set_group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.controllers.dispatch import Dispatcher
 from app.state.effects import (
+    Annotate,
     Bind,
     Delete,
     EmitEvent,
@@ -25,12 +26,14 @@ EFFECTS = [
     Evict("team", "c", "u4", "its node is gone"),
     Delete("team", "d", "u5", "one too many"),
     WriteStatus("/apis/toys/v1/bands/trio", "u6", {"phase": "placed"}),
+    Annotate("team", "e", "u7", (("corral.dev/succeeded", "w=1"),)),
 ]
 
 
 def test_each_kind_goes_to_its_taker_in_order():
     taken = {
         "wake": [],
+        "annotate": [],
         "ungate": [],
         "remove": [],
         "bind": [],
@@ -41,6 +44,7 @@ def test_each_kind_goes_to_its_taker_in_order():
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
         "wake": [EFFECTS[0], EFFECTS[4]],
+        "annotate": [EFFECTS[9]],
         "ungate": [EFFECTS[5]],
         "remove": [EFFECTS[6], EFFECTS[7]],
         "bind": [EFFECTS[1]],

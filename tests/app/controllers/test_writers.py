@@ -12,6 +12,7 @@ from app.errors import ApiError, NotFound
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import (
+    Annotate,
     Bind,
     Bound,
     Delete,
@@ -32,6 +33,7 @@ BIND = Bind("team", "a", "u1", "n1")
 REFUSE = RejectBind("u1", "no")
 FOR_THE_LEADER = [
     Requeue("team", "a", "u1"),
+    Annotate("team", "c", "u3", (("corral.dev/succeeded", "w=1"),)),
     Evict("team", "a", "u1", "its node is gone"),
     Delete("team", "b", "u2", "one too many"),
     EmitEvent(POD, "PodNotInGang", "one too many", is_warning=True),
@@ -119,7 +121,14 @@ async def test_the_leaders_own_corral_writes_it_all():
         world.writers.feed(FOR_THE_LEADER)
         await until(lambda: len(client.made) == len(FOR_THE_LEADER))
         await until(lambda: world.sample("corral_removals_total", how="delete", outcome="done"))
-    written = ["annotate_pod", "delete_pod", "evict_pod", "record_event", "record_event"]
+    written = [
+        "annotate_pod",
+        "annotate_pod",
+        "delete_pod",
+        "evict_pod",
+        "record_event",
+        "record_event",
+    ]
     assert sorted(client.made) == written
     assert world.sample("corral_removals_total", how="evict", outcome="done") == 1
     assert world.sample("corral_pods_rejected_total") == 1

@@ -1,0 +1,58 @@
+"""Notes reach their pods: the newest of each, and what fails is only counted."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.controllers.annotate import AnnotateController
+from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.state.effects import Annotate
+from tests.app.controllers.test_wake import Patches
+from tests.app.polling import until
+
+
+def note(name: str, said: str) -> Annotate:
+    return Annotate("team", name, f"uid-{name}", (("corral.dev/succeeded", said),))
+
+
+@asynccontextmanager
+async def outcomes_of(client, *notes):
+    outcomes = []
+    controller = AnnotateController(client, outcomes.append)
+    for each in notes:
+        controller.take(each)
+    task = asyncio.create_task(controller.run())
+    try:
+        await until(lambda: outcomes)
+        yield outcomes
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_of_two_notes_for_a_pod_the_newer_is_written():
+    client = Patches()
+    async with outcomes_of(client, note("a", "w=1"), note("a", "w=2")) as outcomes:
+        assert outcomes == ["written"]
+    assert client.patched == [("team", "a", "uid-a", {"corral.dev/succeeded": "w=2"})]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (NotFound(404, "NotFound"), "gone"),
+        (Conflict(409, "Conflict"), "gone"),
+        (ApiError(500, "InternalError"), "failed"),
+        (Unreachable("no route"), "failed"),
+        (TimeoutError(), "failed"),
+        (RuntimeError("bug"), "failed"),
+    ],
+)
+async def test_a_note_that_fails_is_counted_and_not_tried_again(error, outcome):
+    client = Patches({"a": error})
+    async with outcomes_of(client, note("a", "w=1")) as outcomes:
+        assert outcomes == [outcome]
+    assert len(client.patched) == 1
