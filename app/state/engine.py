@@ -23,6 +23,7 @@ from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.cache.assumed_pods import AssumedPods
 from app.state.cache.books import ALL_NODES, Books, is_open
 from app.state.cache.eligibility import Eligibility
+from app.state.cache.nominations import Nominations
 from app.state.cache.objects import Objects
 from app.state.cache.rejected_pods import RejectedPods
 from app.state.cache.topologies import Topologies
@@ -75,11 +76,13 @@ class Engine:
         self.objects = Objects(dialects)
         self.books = Books()
         self.eligibility = Eligibility()
+        self.nominations = Nominations()
         self.planner = Planner(
             self.books,
             self.eligibility,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
+            nominations=self.nominations,
             on_fault=on_fault,
         )
         self.voice = Voice(self.settings)
@@ -233,6 +236,8 @@ class Engine:
         self.repairs.lose_ending(name, now)
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
+        if left := self.nominations.put(pod):
+            self.reservations.capacity_grew([left])
         if pod.is_finished:
             self._unbook(pod.uid)
         elif pod.node:
@@ -254,6 +259,8 @@ class Engine:
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
+        if left := self.nominations.drop(uid):
+            self.reservations.capacity_grew([left])
         held = self.books.held.get(uid)
         booking = self.books.unbind(uid) or (held if self.assumed_pods.end(uid) else None)
         if booking is not None:

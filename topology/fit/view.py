@@ -25,6 +25,8 @@ class Options:
     """Per shape (N,), numbers >= 0: preferred node affinity, weighing more than capacity."""
     reasons: Mapping[Hashable, Sequence[str]] = field(default_factory=dict)
     """Per shape (N,): why its mask closes a node, for the sake of NoFit.excluded."""
+    arriving: Sequence[tuple[Sequence[int], Pairs]] = ()
+    """(request, slots) of pods that count as being there though the books do not have them."""
     unconstrained: Strategy = Strategy.LEAST_FREE
     """How pods without a level are packed (Kueue's gate TASProfileMixed; off: BEST_FIT)."""
     kept_bind: bool = True
@@ -64,6 +66,8 @@ class View:
         self.options = options
         self._assumed: dict[int, Counts] = {}  # resource row -> (N,) amounts
         self._inside: Mask | None = None
+        for request, slots in options.arriving:
+            self.assume(request, slots)
 
     def confine(self, slots: slice | None) -> None:
         """Leaves only these slots to the units that follow; None: all of them again."""

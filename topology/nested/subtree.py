@@ -124,6 +124,7 @@ def _tree(tree: Tree, start: int, end: int, ranges: list[tuple[int, int]]) -> Tr
 def _options(options: Options, here: slice) -> Options:
     return replace(
         options,
+        arriving=(),  # the view around the subtree has assumed them
         scores={shape: scores[here] for shape, scores in options.scores.items()},
         reasons={shape: reasons[here] for shape, reasons in options.reasons.items()},
     )

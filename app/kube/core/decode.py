@@ -76,6 +76,7 @@ def decode_pod(raw: Json, keep: Keep) -> PodRecord:
         nominated_node=intern(status.nominated_node_name or ""),
         version=metadata.resource_version or "",
         problem=f"Pod {namespace}/{name}: {unreadable}" if unreadable else "",
+        has_claims=bool(spec.resource_claims),
     )
 
 

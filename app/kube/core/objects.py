@@ -110,6 +110,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     nominated_node: str
     version: str
     problem: str = ""
+    has_claims: bool = False  # of dynamic resource allocation, which `request` does not contain
 
     @property
     def is_finished(self) -> bool:

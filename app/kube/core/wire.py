@@ -109,6 +109,7 @@ class PodSpec(Wire):
     init_containers: list[Container | None] | None = None
     overhead: Quantities = None
     resources: Resources | None = None
+    resource_claims: list[msgspec.Raw] | None = None
 
 
 class PodStatus(Wire):

@@ -136,6 +136,11 @@ class Gang:
             for member in self.members.values()
         )
 
+    @property
+    def has_claims(self) -> bool:
+        """Whether some member that waits has claims of dynamic resource allocation."""
+        return any(member.pod.has_claims for member in self.membership.unbound)
+
     def unplanned(self) -> tuple[Member, ...]:
         """Members that could be placed now and are not, absent ones but no spares included."""
         # Since the last roll call a pod may have been narrowed to some nodes.

@@ -32,6 +32,7 @@ from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.lifecycle.ledger import Ledger
 from app.state.lifecycle.reservations import Reservations
+from app.state.plan.verdict import CLAIMS_NOT_COUNTED
 from app.state.report import messages, ungating
 from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
@@ -165,6 +166,8 @@ class Permit:
         """
         unheard = _unheard(gang)
         why = "kube-scheduler did not bring every member in time"
+        if gang.has_claims:
+            why = f"{why}; {CLAIMS_NOT_COUNTED}"
         self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
         if unheard:
             gang.unheard = unheard

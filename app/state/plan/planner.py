@@ -10,20 +10,28 @@ shrinks, so a question without a place is not searched again for the next gang t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.nominations import Nomination, Nominations
 from app.state.gang.gang import DomainNodes, Gang
 from app.state.gang.membership import Member
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
-from app.state.plan.request import Builder, Question, closed_in, search
-from app.state.plan.verdict import InvalidGang, NoPlan, Plan, SearchFailed, UnknownTopology
+from app.state.plan.request import Builder, Question, depends_on, search
+from app.state.plan.verdict import (
+    CLAIMS_NOT_COUNTED,
+    InvalidGang,
+    NoPlan,
+    Plan,
+    SearchFailed,
+    UnknownTopology,
+)
 from topology.errors import InvalidRequest
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
@@ -47,6 +55,7 @@ class Planner:
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     is_ready: bool = False  # false until every list is in: no plan from half a picture
     refusals: Refusals = field(default_factory=Refusals)
+    nominations: Nominations = field(default_factory=Nominations)
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
@@ -158,10 +167,13 @@ class Planner:
     ) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or for those named, or why not."""
         try:
-            return self._searched(gang, offer, who)
+            found = self._searched(gang, offer, who)
         except Exception as error:
             self.on_fault(f"search for gang {gang.key}", error)
             return NoPlan(SearchFailed(type(error).__name__))
+        if isinstance(found, NoPlan) and isinstance(found.why, NoFit) and gang.has_claims:
+            return replace(found, note=CLAIMS_NOT_COUNTED)
+        return found
 
     def _searched(
         self, gang: Gang, offer: Offer | None, who: tuple[Member, ...] | None
@@ -173,7 +185,12 @@ class Planner:
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
         question = Question.of(
-            gang, pod_sets, self._closed_to(gang), offer, is_balanced=self.is_balanced
+            gang,
+            pod_sets,
+            self._closed_to(gang),
+            offer,
+            self._nominated(gang),
+            is_balanced=self.is_balanced,
         )
         signature = question.signature
         if offer is None and who is None:
@@ -218,8 +235,14 @@ class Planner:
         """Whether what this gang asked for last, and asks for still, has no place in this pass."""
         asked = gang.asked
         return (
-            asked is not None and closed_in(asked) == self._closed_to(gang) and asked in self._unfit
+            asked is not None
+            and depends_on(asked) == (self._closed_to(gang), self._nominated(gang))
+            and asked in self._unfit
         )
+
+    def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
+        """Pods that this gang gives way to on the nodes they are nominated for."""
+        return tuple(self.nominations.above(gang.priority, gang.members, self.books.held))
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""

@@ -20,10 +20,11 @@ from app.dialects.spec import ANYWHERE, GroupSpec
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.eligibility import Eligibility
 from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.nominations import Nomination
 from app.state.gang.gang import Gang as GangRecord
 from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
 from topology.fit.view import Options
-from topology.model.answer import NoFit, Placement
+from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.capacity import Capacity
 from topology.model.request import Constraint, Gang, Group, Leader, PodSet
 from topology.model.resources import Mask
@@ -73,6 +74,8 @@ class Question:
     closed: frozenset[str] = frozenset()
     """Nodes that are kept for other gangs."""
     offer: Offer | None = None
+    nominated: tuple[Nomination, ...] = ()
+    """Other pods that count as being on their nodes already."""
     is_balanced: bool = False
     """Pods with a preferred level are spread evenly over the domains they need."""
 
@@ -83,23 +86,25 @@ class Question:
         pod_sets: tuple[PodSetMembers, ...],
         closed: frozenset[str],
         offer: Offer | None,
+        nominated: tuple[Nomination, ...] = (),
         *,
         is_balanced: bool = False,
     ) -> Question:
         """The question of where these members go."""
-        return cls(gang, pod_sets, units_of(pod_sets), closed, offer, is_balanced)
+        return cls(gang, pod_sets, units_of(pod_sets), closed, offer, nominated, is_balanced)
 
     @property
     def signature(self) -> tuple[object, ...]:
         """What decides, but for the books and the offer, whether there is a place."""
         topology = self.gang.membership.topology
         pod_sets = map(_signature, self.pod_sets)
-        return (topology, self.closed, self.gang.has_started, self.units, *pod_sets)
+        has_started = self.gang.has_started
+        return (topology, self.closed, self.nominated, has_started, self.units, *pod_sets)
 
 
-def closed_in(signature: tuple[object, ...]) -> object:
-    """The nodes that were kept for other gangs when this was asked."""
-    return signature[1]
+def depends_on(signature: tuple[object, ...]) -> tuple[object, object]:
+    """What of a signature changes without the gang: nodes kept for others, nominated pods."""
+    return signature[1], signature[2]
 
 
 def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
@@ -146,8 +151,23 @@ class Builder:
             Gang(str(question.gang.key), root, question.gang.priority),
             attempts,
             kept,
-            replace(self.options, scores=self._scores(pod_sets, topology)),
+            replace(
+                self.options,
+                scores=self._scores(pod_sets, topology),
+                arriving=self._arriving(question, topology),
+            ),
         )
+
+    def _arriving(
+        self, question: Question, topology: TopologyBooks
+    ) -> list[tuple[tuple[int, ...], Pairs]]:
+        """The pods nominated for nodes of this topology."""
+        slot_of = topology.tree.slot_of
+        return [
+            (self.books.vector(each.request), Pairs.of([(slot_of[each.node], 1)]))
+            for each in question.nominated
+            if each.node in slot_of
+        ]
 
     def _scores(
         self, pod_sets: Sequence[PodSetMembers], topology: TopologyBooks

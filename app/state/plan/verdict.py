@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from app.state.gang.gang import DomainNodes
 from topology.model.answer import NoFit
 
+CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -65,9 +67,11 @@ class NoPlan:
     """Why there is no plan now."""
 
     why: NoFit | UnknownTopology | InvalidGang | SearchFailed
+    note: str = ""
+    """What the search does not take into account."""
 
     def __str__(self) -> str:
-        return str(self.why)
+        return f"{self.why}; {self.note}" if self.note else str(self.why)
 
     @property
     def is_mistake(self) -> bool:

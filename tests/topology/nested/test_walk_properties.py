@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.topology.nested.test_walk_oracle import LEVELS, Question, random_question
 from topology import Capacity, NoFit, Placement, build, find
+from topology.model.answer import Pairs
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +80,19 @@ def test_what_closed_nodes_have_and_what_runs_there_changes_nothing_for_groups(
         asked.capacity.set_node(slot, (9, offered[slot]), is_open=False)
         asked.capacity.use(slot, (1, 1), offered[-1 - slot])
     assert answer_to(asked) == before
+
+
+@given(st.integers(0, 10**6), st.lists(st.tuples(st.integers(0, 7), st.integers(1, 3)), max_size=4))
+def test_pods_that_arrive_count_like_pods_on_the_books(
+    seed: int, arriving: list[tuple[int, int]]
+) -> None:
+    asked = random_question(random.Random(seed))
+    rows = asked.capacity.allocatable.shape[0]
+    pods = [((amount,) * rows, slot) for slot, amount in arriving if slot < len(asked.tree.nodes)]
+    options = replace(
+        asked.options, arriving=[(request, Pairs.of([(slot, 1)])) for request, slot in pods]
+    )
+    answer = answer_to(replace(asked, options=options))
+    for request, slot in pods:
+        asked.capacity.use(slot, request)
+    assert answer == answer_to(asked)

@@ -109,6 +109,12 @@ def test_a_pod_keeps_what_scheduling_needs():
     )
 
 
+def test_a_pod_says_whether_it_has_resource_claims():
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "one"}]}
+    assert pod_from({"spec": claims}).has_claims
+    assert not pod_from({"spec": {"resourceClaims": []}}).has_claims
+
+
 def test_an_empty_pod_is_a_record_of_zero_values():
     record = pod_from({})
     assert (record.key, record.node, record.owner) == ("/", "", None)

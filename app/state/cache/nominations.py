@@ -1,0 +1,48 @@
+"""Pods that kube-scheduler has nominated for a node: it evicts others there to make room for them.
+
+Until such a pod is bound, its node is free on the books and not for whoever has no higher priority:
+kube-scheduler itself counts it as being there.
+Source: kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+
+from app.kube.core.objects import Amounts, PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """One pod on its way to a node."""
+
+    node: str
+    request: Amounts
+    priority: int
+
+
+@dataclass(slots=True)
+class Nominations:
+    """The nominations of all pods, whichever scheduler made them; by pod uid."""
+
+    _by_uid: dict[str, Nomination] = field(default_factory=dict)
+
+    def put(self, pod: PodRecord) -> str:
+        """Learn of a pod; returns the node it is nominated for no longer, "" if there is none."""
+        before = self._by_uid.pop(pod.uid, None)
+        is_waiting = not (pod.node or pod.is_finished or pod.is_terminating)
+        if is_waiting and pod.nominated_node:
+            self._by_uid[pod.uid] = Nomination(pod.nominated_node, pod.request, pod.priority)
+        return before.node if before and before != self._by_uid.get(pod.uid) else ""
+
+    def drop(self, uid: str) -> str:
+        """Forget a pod; returns the node it was nominated for, "" if there is none."""
+        before = self._by_uid.pop(uid, None)
+        return before.node if before else ""
+
+    def above(self, priority: int, *known: Container[str]) -> Iterator[Nomination]:
+        """Those that pods of this priority give way to, but for pods in one of `known`."""
+        for uid, each in self._by_uid.items():
+            if each.priority >= priority and not any(uid in some for some in known):
+                yield each

@@ -1,0 +1,97 @@
+"""Nodes that kube-scheduler has nominated for pods are not free for gangs that give way to them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.state.cache.nominations import Nomination, Nominations
+from tests.app.state.world import World, four_racks, members
+from tests.records import group, node, pod
+
+
+def nominated(name: str, on: str, **more):
+    return msgspec.structs.replace(pod(name, **more), nominated_node=on)
+
+
+def test_a_nomination_lasts_until_its_pod_is_bound_ends_or_goes():
+    nominations = Nominations()
+    waiting = nominated("p", "n1", priority=5)
+    known = Nomination("n1", waiting.request, 5)
+    assert nominations.put(waiting) == ""
+    assert [*nominations.above(5)] == [known]
+    assert nominations.put(msgspec.structs.replace(waiting, nominated_node="n2")) == "n1"
+    assert nominations.put(msgspec.structs.replace(waiting, node="n2")) == "n2"
+    assert [*nominations.above(5)] == []
+    nominations.put(waiting)
+    assert nominations.put(msgspec.structs.replace(waiting, is_terminating=True)) == "n1"
+    nominations.put(waiting)
+    assert nominations.drop(waiting.uid) == "n1"
+    assert [*nominations.above(5)] == []
+
+
+def test_pods_of_higher_priority_and_known_ones_do_not_give_way():
+    nominations = Nominations()
+    nominations.put(nominated("p", "n1", priority=5))
+    assert [*nominations.above(6)] == []
+    assert [*nominations.above(5, {}, {"uid-p"})] == []
+
+
+ONE_NODE = [node("b0/r0/n00", gpus=8)]
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_planned"),
+    [
+        pytest.param(0, False, id="a_lower_one"),
+        pytest.param(100, False, id="an_equal_one"),
+        pytest.param(101, True, id="a_higher_one"),
+    ],
+)
+def test_a_gang_gives_way_to_a_pod_nominated_with_no_lower_priority(priority, is_planned):
+    world = World(ONE_NODE, [nominated("p", "n00", priority=100)])
+    world.put(pod("g", annotations=group("g", 1), priority=priority))
+    world.tick()
+    assert bool(world.held) is is_planned
+
+
+def test_what_is_left_beside_a_nominated_pod_is_free():
+    world = World(ONE_NODE, [nominated("p", "n00", priority=100, gpus=4)])
+    world.put(pod("g", gpus=4, annotations=group("g", 1)))
+    world.tick()
+    assert len(world.held) == 1
+
+
+def test_a_gang_is_tried_again_when_the_nominated_pod_goes_elsewhere():
+    world = World(ONE_NODE, [nominated("p", "n00", priority=100)])
+    world.put(pod("g", annotations=group("g", 1)))
+    world.tick()
+    assert world.held == {}
+    world.put(pod("p", priority=100))
+    world.tick()
+    assert len(world.held) == 1
+
+
+def test_a_nomination_of_its_own_member_keeps_no_gang_away():
+    first, second = members("g", 2)
+    world = World(four_racks())
+    world.put(msgspec.structs.replace(first, nominated_node="n00"), second)
+    world.tick()
+    assert world.held[first.uid] == "n00"
+
+
+def test_a_planned_member_of_another_gang_counts_once():
+    world = World(ONE_NODE)
+    world.put(pod("a", gpus=4, annotations=group("a", 1)))
+    world.tick()
+    world.put(nominated("a", "n00", gpus=4, annotations=group("a", 1)))
+    world.put(pod("b", gpus=4, annotations=group("b", 1)))
+    world.tick()
+    assert sorted(world.held) == ["uid-a", "uid-b"]
+
+
+def test_members_that_need_one_domain_go_around_a_nominated_node():
+    taken = nominated("p", "n01", priority=100)
+    world = World(four_racks(), [taken, *members("g", 4)])
+    assert len({on[:2] for on in world.held.values()}) == 1
+    assert not {on for on in world.held.values() if on.startswith("n0")}
