@@ -85,7 +85,9 @@ class EngineOptions(BaseModel):
 
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this
-    gang_bind_seconds: Seconds = 20.0  # wait for the last member at /bind; + bind_seconds < 30
+    # Longest hold of one request at /bind; with bind_seconds it is below the httpTimeout of the
+    # extender that binds, 300. A gang of 10,000 pods takes a minute to pass kube-scheduler.
+    gang_bind_seconds: Seconds = 280.0
     refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
     rewake_seconds: Seconds = 10.0  # a planned pod that is not at /filter by then is woken again
     # Pause after a lost plan, doubled each time in a row (thrice for one held in vain) up to the
@@ -140,7 +142,7 @@ class Settings(EngineOptions, BaseSettings):
 
     # Time
     tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
-    bind_seconds: Seconds = 8.0  # one binding with its retries; httpTimeout 30 is what bounds both
+    bind_seconds: Seconds = 8.0  # one binding with its retries
     audit_seconds: Seconds = 60.0  # between two checks of the books; each takes 2 µs a pod
 
     # Writes to the API server

@@ -121,11 +121,11 @@ async def _stage(
                     url=corral.extender_url,
                     filter_verb="filter",
                     prioritize_verb="prioritize",
-                    bind_verb="bind",
                     weight=15,
                     node_cache_capable=True,
                     http_timeout=30.0,
                 ),
+                ExtenderConfig(corral.extender_url, bind_verb="bind", http_timeout=300.0),
                 profiles={SCHEDULER: 100},
             )
             seconds = time.monotonic() - began

@@ -33,7 +33,7 @@ def test_defaults_fit_kube_schedulers_timeouts():
     settings = load({})
     assert settings.extender_listen == Address("127.0.0.1", 8888)
     assert settings.scheduler_name == "corral"
-    assert settings.gang_bind_seconds + settings.bind_seconds < 30  # the httpTimeout we recommend
+    assert settings.gang_bind_seconds + settings.bind_seconds < 300  # the httpTimeout of /bind
     assert settings.keep_alive_seconds > 90  # how long Go's client keeps an idle connection
 
 

@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Objects, collection, grid, job
+from tests.cluster import (
+    BLOCK,
+    GPU,
+    RACK,
+    Cluster,
+    Object,
+    Objects,
+    collection,
+    grid,
+    job,
+    node,
+)
 from tests.controlplane import kinds
 from tests.controlplane.operators import (
     job_set_step,
@@ -20,7 +31,7 @@ from tests.controlplane.operators import (
     start_bound_pods,
 )
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.seen import START_SECONDS
+from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.corral_process import CorralProcess
 from tests.workloads import asking
 
@@ -84,6 +95,27 @@ def test_the_jobs_a_job_set_makes_later_are_in_the_rack_of_those_that_run(
     pods = run(served, pods=1 + PODS // 2, step=lambda: job_set_step(served, stored))
     assert len(workers_of(pods)) == PODS // 2
     assert len({one["spec"]["nodeName"].rsplit("-", 1)[0] for one in pods}) == 1
+
+
+def test_the_first_job_of_a_job_set_in_order_waits_until_the_others_fit_too(
+    served: Cluster,
+) -> None:
+    # Each of the racks has room for the driver and for four of the eight workers.
+    thing = kinds.job_set(
+        "js", IN_RACK, HALF_A_NODE, driver=IN_RACK, jobs=1, pods=PODS, order="InOrder"
+    )
+    stored = served.create(thing)
+    job_set_step(served, stored)
+    driver = "js-driver-0-"
+
+    def refusal() -> str:
+        return next((why for name, why in unschedulable(served).items() if driver in name), "")
+
+    served.wait(lambda: "cannot be placed" in refusal(), START_SECONDS, "a verdict")
+    served.create(node("b0-r0-more-0", labels={BLOCK: "b0", RACK: "b0-r0"}, gpus=8))
+    served.create(node("b0-r0-more-1", labels={BLOCK: "b0", RACK: "b0-r0"}, gpus=8))
+    pods = run(served, pods=1 + PODS, step=lambda: job_set_step(served, stored))
+    assert {one["spec"]["nodeName"].split("-")[1] for one in workers_of(pods)} == {"r0"}
 
 
 @pytest.mark.parametrize(

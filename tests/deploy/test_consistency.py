@@ -36,7 +36,8 @@ def test_every_environment_variable_is_a_setting_that_is_valid() -> None:
     settings = _settings()
     assert settings.percentage_of_nodes_to_score == _profile()["percentageOfNodesToScore"]
     assert settings.scheduler_name == _profile()["schedulerName"]
-    assert _extender()["urlPrefix"] == f"http://{settings.extender_listen}"
+    prefixes = {_extender(verb)["urlPrefix"] for verb in ("filter", "bind")}
+    assert prefixes == {f"http://{settings.extender_listen}"}
 
 
 def test_corral_follows_the_lease_its_neighbour_takes() -> None:
@@ -47,12 +48,13 @@ def test_corral_follows_the_lease_its_neighbour_takes() -> None:
 
 def test_a_held_binding_ends_before_the_schedulers_time_limit() -> None:
     settings = _settings()
-    limit = float(_extender()["httpTimeout"].removesuffix("s"))
+    limit = float(_extender("bind")["httpTimeout"].removesuffix("s"))
     assert settings.gang_bind_seconds + settings.bind_seconds < limit
 
 
 def test_the_grace_of_a_pod_is_longer_than_the_schedulers_time_limit() -> None:
-    limit = float(_extender()["httpTimeout"].removesuffix("s"))
+    # What is held at /bind is refused at once when the pod ends.
+    limit = float(_extender("filter")["httpTimeout"].removesuffix("s"))
     spec = _shipped("Deployment")["spec"]["template"]["spec"]
     assert spec["terminationGracePeriodSeconds"] > limit
 
@@ -81,8 +83,8 @@ def _profile() -> dict[str, Any]:
     return dict(profile)
 
 
-def _extender() -> dict[str, Any]:
-    (extender,) = _config()["extenders"]
+def _extender(verb: str) -> dict[str, Any]:
+    (extender,) = [one for one in _config()["extenders"] if f"{verb}Verb" in one]
     return dict(extender)
 
 

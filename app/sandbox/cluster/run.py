@@ -17,7 +17,8 @@ _PROFILES = (
     "default-scheduler",
     "corral",
 )  # the schedulerNames that pods may use without a configuration file
-_HTTP_TIMEOUT = 30.0  # seconds; longer than an extender holds the bindings of a gang
+# Seconds. /bind has its own limit: an extender may hold the bindings of a gang for minutes.
+_HTTP_TIMEOUT, _BIND_TIMEOUT = 30.0, 300.0
 
 
 class InvalidOptions(ValueError):
@@ -82,16 +83,16 @@ def _scheduler_config(options: RunOptions) -> SchedulerConfig:
     profiles: dict[str, int | None] = dict.fromkeys(_PROFILES, 100)
     if not options.extender:
         return SchedulerConfig(profiles=profiles)
-    extender = ExtenderConfig(
+    asked = ExtenderConfig(
         url=options.extender,
         filter_verb="filter",
         prioritize_verb="prioritize",
-        bind_verb="bind",
         weight=1,
         node_cache_capable=True,
         http_timeout=_HTTP_TIMEOUT,
     )
-    return SchedulerConfig(profiles=profiles, extenders=(extender,))
+    binder = ExtenderConfig(options.extender, bind_verb="bind", http_timeout=_BIND_TIMEOUT)
+    return SchedulerConfig(profiles=profiles, extenders=(asked, binder))
 
 
 def _cluster(options: RunOptions) -> Object | None:

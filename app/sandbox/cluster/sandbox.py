@@ -128,8 +128,7 @@ class Sandbox:
 
     async def schedule_with(
         self,
-        extender: ExtenderConfig | None = None,
-        *,
+        *extenders: ExtenderConfig,
         config: SchedulerConfig | None = None,
         profiles: Mapping[str, int | None] | None = None,
         percentage_of_nodes_to_score: int | None = None,
@@ -141,8 +140,8 @@ class Sandbox:
         speed: how much faster than real the scheduler's back-offs and rests pass.
         """
         chosen = config or SchedulerConfig()
-        if extender is not None:
-            chosen = replace(chosen, extenders=(extender,))
+        if extenders:
+            chosen = replace(chosen, extenders=extenders)
         if profiles is not None:
             chosen = replace(chosen, profiles=profiles)
         if percentage_of_nodes_to_score is not None:

@@ -3,8 +3,8 @@
     /bind ──▶ held ──────────────── all have arrived ──▶ posted: Bind
                └──time is up──▶ refused ──▶ back-off, /filter, /bind again ──▶ held, or posted
 
-An arrival is remembered for as long as the member's reservation stands. kube-scheduler waits 30 s
-for an answer, and a large gang takes longer to pass through it: its members are never all at /bind
+An arrival is remembered for as long as the member's reservation stands. A large gang may take
+longer to pass kube-scheduler than that waits for an answer: then its members are never all at /bind
 at one moment. So a request whose time is up is refused alone, and nothing is given up. Once every
 member has arrived the gang starts: those that are held are bound at once, each of the others when
 it comes again. A pod refused at /bind waits in kube-scheduler's back-off for errors, which no
