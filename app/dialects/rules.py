@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from app.dialects.spec import Flaw
 
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 # The spellings that Go's strconv.ParseBool takes, which most controllers read with.
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -29,19 +25,6 @@ def whole_number(text: str | None) -> int | None:
 def boolean(text: str) -> bool | None:
     """The truth value of an annotation, or None if it is neither."""
     return _BOOLEANS.get(text)
-
-
-def is_label_key(text: str) -> bool:
-    """Whether this is a qualified label key as the API server takes it."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and not (len(prefix) <= 253 and is_subdomain(prefix)):
-        return False
-    return _NAME.fullmatch(name) is not None
-
-
-def is_subdomain(text: str) -> bool:
-    """Whether this is a lowercase RFC 1123 subdomain, of any length."""
-    return _PREFIX.fullmatch(text) is not None
 
 
 def annotation(key: str) -> str:

@@ -30,13 +30,13 @@ from app.dialects.rules import (
     boolean,
     forbidden,
     invalid,
-    is_subdomain,
     label,
     required,
     whole_number,
 )
 from app.dialects.spec import Flaw
 from app.kube.core.objects import PodRecord
+from app.labels import is_subdomain
 
 INDEX_LABEL = PREFIX + "pod-group-pod-index-label"  # annotation: names the label with the index
 PREBUILT = PREFIX + "prebuilt-workload-name"

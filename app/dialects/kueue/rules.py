@@ -40,11 +40,11 @@ from app.dialects.rules import (
     boolean,
     forbidden,
     invalid,
-    is_label_key,
     required,
     whole_number,
 )
 from app.dialects.spec import Flaw
+from app.labels import is_label_key
 
 ELASTIC = PREFIX + "elastic-job"
 INT32 = 2**31 - 1
