@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.controllers.audit import AuditController
@@ -34,8 +35,9 @@ from app.extender.routes import Limits, Port, verbs
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
-from app.kube.watch.events import Kind
+from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
+from app.kube.watch.resource import Resource
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
 from app.process.journal_file import JournalFile
@@ -58,6 +60,7 @@ OTHER_CONNECTIONS = 64  # to the API server, beside bindings and patches: watche
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Feed = Callable[[Iterable[Effect]], None]
+Sink = Callable[[Event], None]
 
 
 async def serve(settings: Settings) -> None:
@@ -163,9 +166,11 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     client = Client(outside.transport, keep=engine.dialects.keeps)
     receivers = _receivers(driver, desk)
     writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
-    reflectors = _reflectors(outside.transport, engine.dialects, driver, metrics)
+    namespaces = Namespaces(settings.admission_namespace_selector)
+    sinks = _sinks(settings, engine.dialects, driver, namespaces)
+    reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, engine.dialects.keeps, feed, desk, metrics, _limits(settings))
-    routes = _routes(settings, engine, reflectors, port)
+    routes = _routes(settings, engine, reflectors, port, namespaces)
     return Parts(
         metrics,
         engine,
@@ -206,8 +211,18 @@ def _receivers(driver: Driver, desk: BindDesk) -> Receivers:
     return Receivers(bind_finished, driver.ungate_finished, desk.refuse)
 
 
+def _sinks(
+    settings: Settings, dialects: Dialects, driver: Driver, namespaces: Namespaces
+) -> list[tuple[Resource, Sink]]:
+    """What is watched, each with who hears of it: the engine, or the webhook where there is one."""
+    sinks: list[tuple[Resource, Sink]] = [(each, driver.apply) for each in dialects.resources()]
+    if settings.admission_listen is not None:
+        sinks += [(each, namespaces.apply) for each in namespaces.resources()]
+    return sinks
+
+
 def _reflectors(
-    transport: Transport, dialects: Dialects, driver: Driver, metrics: Metrics
+    transport: Transport, sinks: Iterable[tuple[Resource, Sink]], metrics: Metrics
 ) -> tuple[Reflector, ...]:
     """One watch per kind of object."""
 
@@ -216,8 +231,7 @@ def _reflectors(
         log.warning("watch", kind=kind, problem=str(error))
 
     return tuple(
-        Reflector(transport, resource, driver.apply, on_problem=problem)
-        for resource in dialects.resources()
+        Reflector(transport, resource, sink, on_problem=problem) for resource, sink in sinks
     )
 
 
@@ -241,7 +255,11 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _routes(
-    settings: Settings, engine: Engine, reflectors: Sequence[Reflector], port: Port
+    settings: Settings,
+    engine: Engine,
+    reflectors: Sequence[Reflector],
+    port: Port,
+    namespaces: Namespaces,
 ) -> Routes:
     metrics = port.metrics
 
@@ -249,7 +267,8 @@ def _routes(
         metrics.show_gangs(engine.gangs_by_phase())
         return metrics.exposition()
 
-    desk = Desk(scope_of(settings), engine.dialects, metrics, settings.admission_body_bytes)
+    scope = scope_of(settings, namespaces)
+    desk = Desk(scope, engine.dialects, metrics, settings.admission_body_bytes)
     return Routes(
         verbs(port), health(lambda: unready(engine, reflectors), exposition), webhook(desk)
     )

@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
+from app.labels import EVERYTHING, LabelSelector, selector_from_text
 
 ENV_PREFIX = "CORRAL_"
 SETTINGS_FILE = "settings"  # names the file itself, so a file cannot set it
@@ -64,8 +65,18 @@ def names_from_text(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def selector_parsed(value: object) -> object:
+    """The text of a label selector as a LabelSelector; one that is parsed already passes."""
+    if isinstance(value, LabelSelector):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("expected a label selector, such as: team in (a,b),!legacy")
+    return selector_from_text(value)
+
+
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
+Selector = Annotated[LabelSelector, NoDecode, BeforeValidator(selector_parsed)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1024, le=1024 * MIB)]
 
@@ -137,7 +148,13 @@ class Settings(EngineOptions, BaseSettings):
     admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless
     admission_cert: Path | None = None  # PEM, read again when it changes
     admission_key: Path | None = None
-    admission_namespaces_excluded: Names = ("kube-system",)  # beside deploy/webhook.yaml's
+    # Which pods it gates and checks, as `kubectl get --selector` writes it: those that the pod
+    # selector selects, in a namespace that the namespace selector selects. Neither the system nor
+    # Corral itself may wait for Corral. deploy/webhook.yaml keeps the same ones from being sent.
+    admission_namespace_selector: Selector = selector_from_text(
+        "kubernetes.io/metadata.name notin (kube-system,corral-system)"
+    )
+    admission_pod_selector: Selector = EVERYTHING
     admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
 
     # Time

@@ -42,7 +42,8 @@ def mutate(raw: Json, namespace: str, scope: Scope, dialects: Dialects) -> list[
     Raises: DecodeError naming the pod and the field.
     """
     pod = decode_pod(raw, _everything)
-    if pod.node or not scope.covers(namespace, pod.scheduler) or has_opted_out(pod.labels):
+    is_ours = scope.covers(namespace, pod.scheduler, pod.labels)
+    if pod.node or not is_ours or has_opted_out(pod.labels):
         return []
     if scope.is_kueues(pod.labels, pod.annotations, pod.gates):
         return _withdrawal(pod)

@@ -1,22 +1,28 @@
-"""Which pods the webhook has a say in; the same is said, coarser, in deploy/webhook.yaml."""
+"""Which pods the webhook has a say in; the same is said, coarser, in deploy/webhook.yaml.
+
+Source: KEP-976 "Pods subject to queueing".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from app.admission.namespaces import Namespaces
 from app.dialects import corral
 from app.dialects.kueue.in_charge import is_kueues
+from app.labels import EVERYTHING, LabelSelector
 from app.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Pods of one scheduler, outside some namespaces, that Kueue does not manage."""
+    """Pods of one scheduler that both selectors select and that Kueue does not manage."""
 
     scheduler_name: str
     """spec.schedulerName of our pods; "": any."""
-    namespaces_excluded: frozenset[str] = frozenset()
+    namespaces: Namespaces = field(default_factory=lambda: Namespaces(EVERYTHING))
+    pods: LabelSelector = EVERYTHING
     kueue_manages: bool = False
     """Whether Kueue runs here and takes every pod that names a queue."""
 
@@ -29,13 +35,17 @@ class Scope:
         gates: Sequence[str] = (),
     ) -> bool:
         """Whether a pod like this is Corral's to gate and to check."""
-        return self.covers(namespace, scheduler) and not self.is_kueues(labels, annotations, gates)
+        return self.covers(namespace, scheduler, labels) and not self.is_kueues(
+            labels, annotations, gates
+        )
 
-    def covers(self, namespace: str, scheduler: str) -> bool:
-        """Whether pods of that scheduler in that namespace are ours, whoever else is there."""
-        if namespace in self.namespaces_excluded:
-            return False
-        return not self.scheduler_name or scheduler == self.scheduler_name
+    def covers(self, namespace: str, scheduler: str, labels: Mapping[str, str]) -> bool:
+        """Whether such pods in that namespace are ours, whoever else is there."""
+        return (
+            (not self.scheduler_name or scheduler == self.scheduler_name)
+            and self.pods.matches(labels)
+            and self.namespaces.selects(namespace)
+        )
 
     def is_kueues(
         self,
@@ -47,11 +57,12 @@ class Scope:
         return is_kueues(labels, annotations, gates, by_queue=self.kueue_manages)
 
 
-def scope_of(settings: Settings) -> Scope:
-    """What the operator has set."""
+def scope_of(settings: Settings, namespaces: Namespaces) -> Scope:
+    """What the operator has set; `namespaces` are those of the namespace selector."""
     return Scope(
         settings.scheduler_name,
-        frozenset(settings.admission_namespaces_excluded),
+        namespaces,
+        settings.admission_pod_selector,
         settings.kueue_manages,
     )
 

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.errors import SettingsError
+from app.labels import selector_from_text
 from app.main import engine_settings
 from app.settings import Address, Settings, address_from_text, load
 from app.state.settings import EngineSettings
@@ -111,6 +112,26 @@ def test_what_is_no_address(text):
         address_from_text(text)
 
 
+@pytest.mark.parametrize("text", ["team in (a,b),!legacy", ""])
+def test_selectors_are_written_as_for_kubectl(monkeypatch, settings_file, text):
+    selector = selector_from_text(text)
+    assert load({"admission_pod_selector": text}).admission_pod_selector == selector
+    monkeypatch.setenv("CORRAL_ADMISSION_POD_SELECTOR", text)
+    assert load({}).admission_pod_selector == selector
+    monkeypatch.delenv("CORRAL_ADMISSION_POD_SELECTOR")
+    path = settings_file(f'admission_pod_selector: "{text}"\n')
+    assert load({"settings": path}).admission_pod_selector == selector
+
+
+def test_a_wrong_selector_is_named_with_its_value_and_what_is_wrong_with_it():
+    with pytest.raises(SettingsError) as error:
+        load({"admission_pod_selector": "team is a"})
+    assert str(error.value) == (
+        "flag --admission-pod-selector: 'team is a' is not valid:"
+        " expected '=' or '==' or '!=' or 'in' or 'notin', found 'is'"
+    )
+
+
 def test_a_wrong_flag_is_named_with_its_value():
     with pytest.raises(SettingsError) as error:
         load({"extender_listen": "nowhere"})
@@ -171,6 +192,8 @@ def test_a_file_that_is_not_there(tmp_path):
         ("full_nodes", "maybe"),
         ("neighbour_lease", "no-namespace"),
         ("neighbour_lease", "one/two/three"),
+        ("admission_namespace_selector", "team in (a"),
+        ("admission_pod_selector", 7),
     ],
 )
 def test_values_that_cannot_be_meant(name, value):

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
 from app.dialects import corral
 from app.dialects.kueue import annotations, pod_groups
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import KINDS
+from app.labels import LabelSelector, Requirement
 from app.settings import ENV_PREFIX, Settings
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
@@ -65,12 +67,14 @@ def test_each_webhook_fails_open_soon_and_without_side_effects(webhook: dict[str
 
 
 @pytest.mark.parametrize("webhook", WEBHOOKS)
-def test_no_webhook_is_asked_about_the_system_or_about_us(webhook: dict[str, Any]) -> None:
+def test_what_the_manifest_does_not_send_is_what_the_settings_do_not_select(
+    webhook: dict[str, Any],
+) -> None:
     (expression,) = webhook["namespaceSelector"]["matchExpressions"]
-    assert expression["operator"] == "NotIn"
+    sent = Requirement(expression["key"], expression["operator"], frozenset(expression["values"]))
+    assert _settings().admission_namespace_selector == LabelSelector((sent,))
     home = _one("corral.yaml", "Deployment")["metadata"]["namespace"]
-    excluded = set(_settings().admission_namespaces_excluded)
-    assert {home, "kube-system"} | excluded == set(expression["values"])
+    assert sent == Requirement(METADATA_NAME, "NotIn", frozenset({home, "kube-system"}))
 
 
 @pytest.mark.parametrize("webhook", WEBHOOKS)

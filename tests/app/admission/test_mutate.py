@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.admission.mutate import Operation, adds_gate, mutate
+from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.scope import Scope
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
+from app.labels import selector_from_text
 from tests.app.admission.port import SCOPE, patched
 from tests.cluster import RACK, Object, pod
 from tests.workloads import GROUP, TOTAL, asking, member
@@ -26,6 +28,9 @@ INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index-label"
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 IN_RACK = asking(required=RACK)
+OUTSIDE_SYSTEM = replace(
+    SCOPE, namespaces=Namespaces(selector_from_text(f"{METADATA_NAME}!=kube-system"))
+)
 
 
 def operations(thing: Object, scope: Scope = SCOPE) -> list[Operation]:
@@ -76,8 +81,22 @@ def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
     ],
 )
 def test_5_2_other_pods_are_left_alone(thing):
-    scope = replace(SCOPE, namespaces_excluded=frozenset({"kube-system"}))
-    assert operations(thing, scope) == []
+    assert operations(thing, OUTSIDE_SYSTEM) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "is_taken"),
+    [
+        pytest.param({"team": "a"}, "default", True, id="both_select_it"),
+        pytest.param({"team": "b"}, "default", False, id="the_pod_selector_does_not"),
+        pytest.param({}, "default", False, id="without_the_label"),
+        pytest.param({"team": "a"}, "kube-system", False, id="the_namespace_selector_does_not"),
+    ],
+)
+def test_976_a_pod_is_taken_in_where_both_selectors_select_it(labels, namespace, is_taken):
+    scope = replace(OUTSIDE_SYSTEM, pods=selector_from_text("team in (a)"))
+    thing = pod("p", annotations=IN_RACK, labels=labels, namespace=namespace)
+    assert bool(operations(thing, scope)) is is_taken
 
 
 def test_any_scheduler_is_ours_where_none_is_named():

@@ -12,7 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.scope import Scope
+from app.labels import selector_from_text
 from tests.app.admission.certificates import HOST, pair
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
 from tests.app.polling import until
@@ -113,7 +115,7 @@ async def test_only_new_errors_refuse_an_update(tmp_path: Path):
 
 
 async def test_the_scope_of_the_settings_holds(tmp_path: Path):
-    scope = Scope("corral", frozenset({"team"}))
+    scope = Scope("corral", Namespaces(selector_from_text(f"{METADATA_NAME}!=team")))
     thing = member("g", 0, 2, namespace="team")
     async with running_port(tmp_path, scope=scope) as running:
         assert not patch_of(await post(running, "/mutate", review(thing)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.scope import Scope
 from app.admission.templates import MOST_TEMPLATES
 from app.admission.validate import Thing, Validator
@@ -15,6 +16,7 @@ from app.dialects.corral import WORKLOAD
 from app.dialects.kueue.annotations import PREFERRED, UNCONSTRAINED
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import KINDS
+from app.labels import selector_from_text
 from tests.app.admission.port import SCOPE
 from tests.cluster import BLOCK, RACK, Object, job, pod
 from tests.workloads import GROUP, REQUIRED, TOTAL, asking, member
@@ -331,8 +333,18 @@ def test_a_group_of_a_leader_worker_set_that_has_no_size_is_told_of_its_pods():
         pytest.param(pod("p", annotations=BROKEN, scheduler="volcano"), SCOPE, id="scheduler"),
         pytest.param(
             pod("p", annotations=BROKEN, namespace="kube-system"),
-            replace(SCOPE, namespaces_excluded=frozenset({"kube-system"})),
+            replace(SCOPE, namespaces=Namespaces(selector_from_text(f"{METADATA_NAME} in (team)"))),
             id="namespace",
+        ),
+        pytest.param(
+            pod("p", annotations=BROKEN, labels={"team": "b"}),
+            replace(SCOPE, pods=selector_from_text("team!=b")),
+            id="pod",
+        ),
+        pytest.param(
+            job("j", pods=1, annotations=BROKEN),
+            replace(SCOPE, pods=selector_from_text("team")),
+            id="pods_of_a_template",
         ),
         pytest.param(
             pod("p", annotations=BROKEN, gates=["kueue.x-k8s.io/admission"]), SCOPE, id="kueues_pod"

@@ -11,7 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from app.admission.namespaces import METADATA_NAME
 from app.errors import SettingsError
+from app.labels import selector_from_text
 from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
@@ -67,7 +69,8 @@ async def test_a_running_corral_answers_reviews_and_counts_them_on_its_other_por
 async def test_the_settings_say_which_pods_are_ours(tmp_path):
     knobs = {
         "scheduler_name": "gangs",
-        "admission_namespaces_excluded": ("kube-system", "infra"),
+        "admission_namespace_selector": selector_from_text(f"{METADATA_NAME} notin (infra)"),
+        "admission_pod_selector": selector_from_text("tier!=web"),
         "kueue_manages": True,
     }
     wanted = asking(required=RACK)
@@ -77,6 +80,7 @@ async def test_the_settings_say_which_pods_are_ours(tmp_path):
             (pod("p", annotations=wanted, scheduler="gangs"), True),
             (pod("p", annotations=wanted, scheduler="corral"), False),
             (pod("p", annotations=wanted, scheduler="gangs", namespace="infra"), False),
+            (pod("p", annotations=wanted, scheduler="gangs", labels={"tier": "web"}), False),
             (pod("p", annotations=wanted, scheduler="gangs", labels=queue), False),
         ):
             answer = await client.post("/mutate", json=review(thing))
@@ -117,10 +121,10 @@ def test_the_settings_are_read_from_flags_as_text():
     settings = load(
         {
             "admission_listen": "0.0.0.0:9443",
-            "admission_namespaces_excluded": "kube-system, infra",
+            "admission_namespace_selector": "team in (a, b), !legacy",
             "admission_cert": "/tls.crt",
         }
     )
     assert settings.admission_listen == Address("0.0.0.0", 9443)
-    assert settings.admission_namespaces_excluded == ("kube-system", "infra")
+    assert settings.admission_namespace_selector == selector_from_text("team in (a,b),!legacy")
     assert settings.admission_cert == Path("/tls.crt")
