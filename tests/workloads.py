@@ -12,6 +12,7 @@ GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+QUEUE = "kueue.x-k8s.io/queue-name"
 UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 GATE = "corral.dev/gang"
 MANAGED = "corral.dev/managed"
@@ -30,9 +31,11 @@ def asking(
 
 
 def is_gang(thing: Object) -> bool:
-    """Whether a pod, or the pods of a Job, belong to a gang."""
-    annotations = _pod_of(thing)["metadata"].get("annotations", {})
-    return bool(annotations.keys() & {GROUP, REQUIRED, PREFERRED, UNCONSTRAINED})
+    """Whether a pod, or the pods of a Job, belong to a gang; a queue name makes one of a pod."""
+    metadata = _pod_of(thing)["metadata"]
+    is_queued = thing["kind"] == "Pod" and QUEUE in metadata.get("labels", {})
+    asked = metadata.get("annotations", {}).keys()
+    return is_queued or bool(asked & {GROUP, REQUIRED, PREFERRED, UNCONSTRAINED})
 
 
 def behind_gate(thing: Object, *foreign: str) -> Object:

@@ -10,6 +10,7 @@
     - {job: train, pods: 8, requests: {gpu: 4}, required: rack}
     - {group: late, pods: 8, members: 0-6, preferred: rack}      # 7 pods of a group of 8
     - {pod: plain, requests: {gpu: 1}}                           # nothing asked, no gang
+    - {pod: queued, requests: {gpu: 1}, queue: team}             # a gang of one
     - {delete: [filler-n2-0]}
     - {until: late, told: waits until all 8, within: 10}         # go on when that is so
     expect:
@@ -32,7 +33,7 @@ from typing import Any, TypeGuard
 import yaml
 
 from tests.cluster import BLOCK, GPU, HOSTNAME, RACK, Object, Objects, job, node, pod
-from tests.workloads import asking, behind_gate, is_gang, member
+from tests.workloads import QUEUE, asking, behind_gate, is_gang, member
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
 
@@ -257,8 +258,14 @@ def _step(**step: Any) -> Step:
     raise ValueError(f"no step is called {verb!r}")
 
 
-def _job(name: str, *, pods: int, requests: Amounts, **asked: Any) -> Object:
-    return job(name, pods=pods, requests=_long(requests), annotations=_annotations(**asked))
+def _job(name: str, *, pods: int, requests: Amounts, queue: str = "", **asked: Any) -> Object:
+    return job(
+        name,
+        pods=pods,
+        requests=_long(requests),
+        labels=_labels(queue),
+        annotations=_annotations(**asked),
+    )
 
 
 def _group(
@@ -284,8 +291,12 @@ def _group(
     )
 
 
-def _pod(name: str, *, requests: Amounts, scheduler: str = "corral") -> Object:
-    return pod(name, requests=_long(requests), scheduler=scheduler)
+def _pod(name: str, *, requests: Amounts, scheduler: str = "corral", queue: str = "") -> Object:
+    return pod(name, requests=_long(requests), scheduler=scheduler, labels=_labels(queue))
+
+
+def _labels(queue: str) -> dict[str, str]:
+    return {QUEUE: queue} if queue else {}
 
 
 def _annotations(

@@ -25,7 +25,7 @@ from tests.contract.worlds import sandbox
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.webhook import GATED, Webhook, installed
 from tests.corral_process import CorralProcess
-from tests.workloads import GATE, MANAGED, gates_of
+from tests.workloads import GATE, MANAGED, gates_of, is_gang
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -76,9 +76,9 @@ def test_mistakes_of_a_single_object_are_refused_and_all_others_are_told(
 
 def gated_by(webhook: Webhook, scenario: Scenario, plane: ControlPlane) -> Outcome:
     """What becomes of the manifests as they are, of which every gang's pod was gated."""
-    manifests = [
-        thing for step in scenario.steps if isinstance(step, Create) for thing in step.objects
-    ]
+    creations = [step for step in scenario.steps if isinstance(step, Create)]
+    manifests = [thing for step in creations for thing in step.objects]
+    gangs = {step.gang for step in creations if is_gang(step.objects[0])}
     assert not any(GATE in gates_of(thing) for thing in manifests if thing["kind"] == "Pod")
     plane.start_scheduler(extender=webhook.corral.url)
     outcome = play(behind_webhook(scenario), webhook.cluster)
@@ -87,7 +87,7 @@ def gated_by(webhook: Webhook, scenario: Scenario, plane: ControlPlane) -> Outco
         for one in webhook.cluster.list("Pod", "default")
         if one["metadata"].get("labels", {}).get(MANAGED) == "true"
     }
-    assert taken_in == outcome.placements.keys()
+    assert taken_in == gangs
     return outcome
 
 

@@ -13,7 +13,7 @@ from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
 from app.dialects import corral
-from app.dialects.kueue import annotations, pod_groups
+from app.dialects.kueue import annotations, in_charge, pod_groups
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import KINDS
 from app.labels import LabelSelector, Requirement
@@ -143,6 +143,7 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         if key.startswith(annotations.PREFIX)
         and key not in (annotations.INDEX_OFFSET, annotations.ROLE_HASH, *pod_groups.KEPT[1:])
     }
+    assert in_charge.QUEUE_NAME.startswith(annotations.PREFIX)
     for webhook in _webhooks()[:2]:
         text = " ".join(one["expression"] for one in webhook["matchConditions"])
         assert set(re.findall(r"startsWith\('([^']+)'\)", text)) == {annotations.PREFIX}

@@ -1,15 +1,16 @@
 """What one pod says in Kueue's vocabulary, read once.
 
-| a pod with a topology annotation | its gang                                          |
-|----------------------------------|---------------------------------------------------|
-| in a pod group                   | the group                                         |
-| of a workload that is known      | that of the workload (`app.dialects.workloads`)   |
-| of no controller                 | it alone                                          |
+| a pod                       | with a topology annotation: its gang | with a queue name alone    |
+|-----------------------------|--------------------------------------|----------------------------|
+| in a pod group              | the group                            | the group                  |
+| of a workload that is known | the workload (`dialects.workloads`)  | none, it is ordinary       |
+| of no controller            | it alone                             | it alone                   |
+| of another controller       | not known, it is refused             | it alone; see `in_charge`  |
 
-The first row that holds counts. Of any other controller it is not known how many pods there are:
-each would be a gang of its own, and none of what they ask for together would be kept. Groups need
-no annotation. A pod that breaks a rule belongs to its gang and cannot join it; the first rule that
-it breaks is told.
+The first row that holds counts. Of another controller it is not known how many pods there are: each
+would be a gang of its own, and none of what they ask for together would be kept. A queue name alone
+asks for nothing together. Groups need neither. A pod that breaks a rule belongs to its gang
+and cannot join it; the first rule that it breaks is told.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.dialects.kueue import annotations as topology
-from app.dialects.kueue import driver_sets, group_rules, pod_groups, rules
+from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
 from app.dialects.kueue.annotations import ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
-from app.dialects.spec import Claim, Flaw, GangKey, Index, LeafSpec, Said
+from app.dialects.spec import ANYWHERE, Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
 from app.kube.core.objects import Owner, PodRecord
 
@@ -47,13 +48,15 @@ def claim(pod: PodRecord) -> Claim | None:
         return _of_group(pod, names[0])
     if names or pod_groups.TOTAL_COUNT in pod.annotations:
         return _alone(pod)  # of which group is not known; the rules say so
-    if not topology.asks_for_topology(pod.annotations):
+    asks = topology.asks_for_topology(pod.annotations)
+    if not asks and not in_charge.is_queued_alone(pod):
         return None
     place = _place(pod)
     if place is not None:
-        return _of_workload(pod, place)
+        return _of_workload(pod, place) if asks else None
     claim = _alone(pod)
-    if pod.owner is None or claim.flaw:
+    asks_together = asks or claim.said.together != ANYWHERE
+    if pod.owner is None or claim.flaw or not asks_together:
         return claim
     return replace(claim, flaw=_told(pod, _unread(pod.owner)))
 

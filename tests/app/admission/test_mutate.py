@@ -43,6 +43,12 @@ def after(thing: Object, scope: Scope = SCOPE) -> Any:
     return patched(thing, msgspec.to_builtins(operations(thing, scope)))
 
 
+def of_job(thing: Object) -> Object:
+    """The pod as a Job's controller makes it."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    return {**thing, "metadata": {**thing["metadata"], "ownerReferences": [owner]}}
+
+
 def with_labels(thing: Object, **labels: str) -> Object:
     return {**thing, "metadata": {**thing["metadata"], "labels": labels}}
 
@@ -57,6 +63,7 @@ def with_labels(thing: Object, **labels: str) -> Object:
         pytest.param(pod("p", labels={GROUP: "g"}, annotations={TOTAL: "2"}), id="group_as_label"),
         pytest.param(pod("p", labels={GROUP: "g"}), id="group_without_its_size"),
         pytest.param(pod("p", annotations={**IN_RACK, GROUP: "a b"}), id="mistaken_group"),
+        pytest.param(pod("p", labels=QUEUE), id="queue_name_alone"),
     ],
 )
 def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
@@ -70,7 +77,7 @@ def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
     "thing",
     [
         pytest.param(pod("p"), id="ordinary"),
-        pytest.param(pod("p", labels=QUEUE), id="queue_name_alone"),
+        pytest.param(of_job(pod("p", labels=QUEUE)), id="queue_name_alone_on_a_jobs_pod"),
         pytest.param(
             pod("p", annotations=IN_RACK, scheduler="default-scheduler"), id="of_another_scheduler"
         ),
@@ -187,9 +194,9 @@ def test_hands_off_what_kueue_manages(fields):
 
 
 def test_a_queue_name_is_kueues_only_where_kueue_runs():
-    thing = pod("p", annotations=IN_RACK, labels=QUEUE)
-    assert adds_gate(operations(thing))
-    assert operations(thing, replace(SCOPE, kueue_manages=True)) == []
+    for thing in (pod("p", annotations=IN_RACK, labels=QUEUE), pod("p", labels=QUEUE)):
+        assert adds_gate(operations(thing))
+        assert operations(thing, replace(SCOPE, kueue_manages=True)) == []
 
 
 @pytest.mark.parametrize("fields", KUEUES)

@@ -66,6 +66,62 @@ def test_a_pod_that_asks_for_nothing_is_ordinary(annotations):
     assert DIALECTS.claim(pod("p", annotations=annotations)) is None
 
 
+# -- a queue name alone --------------------------------------------------------------------------
+
+QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(None, id="plain"),
+        pytest.param(Owner("apps/v1", "ReplicaSet", "web-5d9", "u"), id="of_a_replica_set"),
+        pytest.param(Owner("example.com/v1", "Workflow", "w", "u"), id="of_an_unknown_owner"),
+    ],
+)
+def test_story_1_a_queue_name_alone_makes_a_gang_of_one(owner):
+    claim = claim_of(pod("foo", labels=QUEUED, owner=owner))
+    assert claim.gang == GangKey("default", "foo", "pod", "uid-foo")
+    assert claim.said.pods == 1
+    assert claim.said.constraint == Constraint()
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(job_owner("j"), id="job"),
+        pytest.param(Owner("apps/v1", "StatefulSet", "s", "u"), id="stateful_set"),
+        pytest.param(Owner("kubeflow.org/v1", "PyTorchJob", "t", "u"), id="kubeflow"),
+        pytest.param(Owner("ray.io/v1", "RayCluster", "r", "u"), id="ray"),
+        pytest.param(Owner("v1", "Pod", "driver", "u"), id="spark_executor"),
+        pytest.param(Owner("apps/v1", "DaemonSet", "d", "u"), id="daemon_set"),
+    ],
+)
+def test_story_1_pods_that_are_queued_with_others_or_bound_to_a_node_stay_ordinary(owner):
+    labels = {**QUEUED, "training.kubeflow.org/job-name": "t"}
+    assert DIALECTS.claim(pod("foo", labels=labels, owner=owner)) is None
+
+
+def test_an_empty_queue_name_is_none():
+    assert DIALECTS.claim(pod("foo", labels={"kueue.x-k8s.io/queue-name": ""})) is None
+
+
+def test_a_queue_name_beside_a_group_or_a_topology_changes_nothing():
+    for said in (group("g", 3), {REQUIRED: RACK}):
+        queued = pod("foo", labels=QUEUED, annotations=said)
+        assert claim_of(queued) == claim_of(pod("foo", annotations=said))
+
+
+def test_queued_pods_of_an_unknown_owner_that_ask_for_something_together_are_refused():
+    owner = Owner("apps/v1", "ReplicaSet", "web-5d9", "u")
+    together = {"corral.dev/workload-required-topology": RACK}
+    flaw = flaw_of(pod("foo", labels=QUEUED, annotations=together, owner=owner))
+    assert "its controller is the ReplicaSet web-5d9, whose size" in flaw
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
 def test_a_group_is_named_by_label_or_annotation():
     by_label = claim_of(pod("p", labels={GROUP: "g"}, annotations={TOTAL: "3"}))
     by_annotation = claim_of(pod("p", annotations=group("g", 3)))

@@ -39,6 +39,27 @@ def test_story_1_a_single_pod_is_gated_planned_ungated_bound_and_finished():
     assert world.held == {}
 
 
+def test_story_1_a_pod_with_a_queue_name_alone_lives_the_same_life():
+    world = World(four_racks())
+    world.put(pod("foo", labels={PREFIX + "queue-name": "user-queue"}, gates=GATED))
+    assert world.ungated == ["foo"]
+    assert set(go(world)) == {"foo"}
+    assert world.gang("foo").phase is Phase.RUNNING
+
+
+def test_story_1_a_queue_name_without_a_gate_is_planned_too():
+    world = World([node("b0/r0/n00")], [pod("foo", labels={PREFIX + "queue-name": "q"})])
+    world.tick()
+    assert world.held == {"uid-foo": "n00"}
+
+
+def test_story_1_where_kueue_manages_queues_it_is_an_ordinary_pod():
+    queued = pod("foo", labels={PREFIX + "queue-name": "user-queue"})
+    world = World(four_racks(), [queued], kueue_manages=True)
+    assert world.held == {}
+    assert world.filter(queued) == Passed()
+
+
 def test_story_1_a_single_pod_waits_behind_its_gate_until_there_is_room():
     world = World([node("b0/r0/n00")], [pod("other", on="n00")])
     world.put(pod("foo", annotations={UNCONSTRAINED: "true"}, gates=GATED))
