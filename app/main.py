@@ -268,7 +268,8 @@ def _routes(
         return metrics.exposition()
 
     scope = scope_of(settings, namespaces)
-    desk = Desk(scope, engine.dialects, metrics, settings.admission_body_bytes)
+    most_body_bytes, roles = settings.admission_body_bytes, settings.pod_group_roles
+    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles)
     return Routes(
         verbs(port), health(lambda: unready(engine, reflectors), exposition), webhook(desk)
     )

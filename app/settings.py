@@ -77,6 +77,7 @@ def selector_parsed(value: object) -> object:
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
 Selector = Annotated[LabelSelector, NoDecode, BeforeValidator(selector_parsed)]
+RoleRules = Literal["kueue", "kep"]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1024, le=1024 * MIB)]
 
@@ -93,6 +94,11 @@ class EngineOptions(BaseModel):
     scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
     levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
     kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
+
+    # Whose rules tell the roles of a pod group apart, and how many it may have. kueue: what Kueue
+    # hashes, and 18, so that a group is read alike by both. kep: what KEP-976 lists, which is also
+    # labels, image and preemptionPolicy, and 8.
+    pod_group_roles: RoleRules = "kueue"
 
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this

@@ -23,6 +23,7 @@ from app.dialects.kueue.group_rules import INDEX_LABEL
 from app.dialects.registry import Dialects
 from app.kube.core.decode import Json, decode_pod
 from app.kube.core.objects import PodRecord
+from app.settings import RoleRules
 
 _TRUE = "true"
 _GATES = "/spec/schedulingGates"
@@ -36,9 +37,12 @@ class Operation(msgspec.Struct, frozen=True):
     value: object = msgspec.UNSET
 
 
-def mutate(raw: Json, namespace: str, scope: Scope, dialects: Dialects) -> list[Operation]:
+def mutate(
+    raw: Json, namespace: str, scope: Scope, dialects: Dialects, roles: RoleRules = "kueue"
+) -> list[Operation]:
     """What to change in this pod; nothing for a pod that is not ours.
 
+    `roles`: whose rules tell the roles of a pod group apart.
     Raises: DecodeError naming the pod and the field.
     """
     pod = decode_pod(raw, _everything)
@@ -51,7 +55,7 @@ def mutate(raw: Json, namespace: str, scope: Scope, dialects: Dialects) -> list[
         return []
     return [
         *_strings("labels", pod.labels, _labels(pod)),
-        *_strings("annotations", pod.annotations, _annotations(pod, raw)),
+        *_strings("annotations", pod.annotations, _annotations(pod, raw, roles)),
         *_gate(pod),
     ]
 
@@ -70,11 +74,11 @@ def _labels(pod: PodRecord) -> dict[str, str]:
     return wanted
 
 
-def _annotations(pod: PodRecord, raw: Json) -> dict[str, str]:
+def _annotations(pod: PodRecord, raw: Json, roles: RoleRules) -> dict[str, str]:
     is_grouped = any(pod_groups.GROUP_NAME in where for where in (pod.labels, pod.annotations))
     if not is_grouped or ROLE_HASH in pod.annotations:
         return {}
-    return {ROLE_HASH: role_hash(raw)}
+    return {ROLE_HASH: role_hash(raw, roles)}
 
 
 def _strings(field: str, present: Mapping[str, str], wanted: Mapping[str, str]) -> list[Operation]:

@@ -1,10 +1,15 @@
 """Which role of its group a pod plays: a hash over what matters for placing it.
 
-The same eight digits as Kueue's, byte for byte: Go's JSON has its keys sorted where it writes a
-map, as declared where it writes a struct (which is how the API server sends them), null for what is
-absent, and <, > and & escaped.
+By the rules `kueue` the same eight digits as Kueue's, byte for byte: Go's JSON has its keys sorted
+where it writes a map, as declared where it writes a struct (which is how the API server sends
+them), null for what is absent, and <, > and & escaped.
 
-Source: kueue pkg/util/pod/pod.go (v0.16).
+By the rules `kep` three more things tell roles apart: labels, images and the preemption policy. No
+Kueue computes that one, so its keys are sorted throughout; it is cut to eight digits all the same,
+since a whole sha256 is one digit too long for the name of a pod set.
+
+Source: kueue pkg/util/pod/pod.go (v0.16; the resources of the whole pod, v0.17); KEP-976 "Groups of
+Pods created beforehand".
 """
 
 from __future__ import annotations
@@ -13,10 +18,14 @@ import hashlib
 
 import msgspec
 
+from app.dialects import corral
+from app.dialects.kueue.annotations import PREFIX
 from app.errors import DecodeError
 from app.kube.core.decode import Json
+from app.settings import RoleRules
 
 HASH_DIGITS = 8
+_UNCOUNTED = (PREFIX, corral.PREFIX)  # labels of queues and gangs; the second are written by us
 _GO_ESCAPES = (
     (b"<", b"\\u003c"),
     (b">", b"\\u003e"),
@@ -31,6 +40,7 @@ class _Resources(msgspec.Struct):
 
 
 class _Container(msgspec.Struct):
+    image: object = None
     resources: _Resources | None = None
     ports: object = None
 
@@ -43,6 +53,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     init_containers: list[_Container] | None = None
     node_selector: object = None
     overhead: object = None
+    preemption_policy: object = None
     priority: object = None
     resource_claims: object = None
     resources: _Resources | None = None
@@ -51,23 +62,52 @@ class _Spec(msgspec.Struct, rename="camel"):
     topology_spread_constraints: object = None
 
 
+class _Metadata(msgspec.Struct):
+    labels: dict[str, object] | None = None
+
+
 class _Pod(msgspec.Struct):
+    metadata: _Metadata | None = None
     spec: _Spec | None = None
 
 
 _POD = msgspec.json.Decoder(_Pod)
 
 
-def role_hash(raw: Json) -> str:
+def role_hash(raw: Json, rules: RoleRules = "kueue") -> str:
     """The role hash of a pod. Raises: DecodeError."""
     try:
-        spec = _POD.decode(raw).spec or _Spec()
-        written = msgspec.json.encode({"spec": _shape(spec)})
+        pod = _POD.decode(raw)
+        written = _as_kueue(pod) if rules == "kueue" else _as_kep(pod)
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"Pod: {error}") from error
+    return hashlib.sha256(written).hexdigest()[:HASH_DIGITS]
+
+
+def _as_kueue(pod: _Pod) -> bytes:
+    """What Kueue hashes."""
+    written = msgspec.json.encode({"spec": _shape(pod.spec or _Spec())})
     for plain, escaped in _GO_ESCAPES:
         written = written.replace(plain, escaped)
-    return hashlib.sha256(written).hexdigest()[:HASH_DIGITS]
+    return written
+
+
+def _as_kep(pod: _Pod) -> bytes:
+    """What the KEP lists."""
+    spec = pod.spec or _Spec()
+    labels = (pod.metadata and pod.metadata.labels) or {}
+    counted = {key: labels[key] for key in labels if not key.startswith(_UNCOUNTED)}
+    more = {
+        "images": _images(spec.containers),
+        "initImages": _images(spec.init_containers),
+        "preemptionPolicy": spec.preemption_policy,
+    }
+    shape = {"metadata": {"labels": counted}, "spec": {**_shape(spec), **more}}
+    return msgspec.json.encode(shape, order="deterministic")
+
+
+def _images(containers: list[_Container] | None) -> list[object]:
+    return [container.image for container in containers or ()]
 
 
 def _shape(spec: _Spec) -> dict[str, object]:

@@ -25,6 +25,7 @@ from app.admission.validate import FieldError, Thing, Validator
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
 from app.metrics import Metrics
+from app.settings import RoleRules
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,7 @@ class Desk:
     dialects: Dialects
     metrics: Metrics
     most_body_bytes: int
+    roles: RoleRules = "kueue"
 
 
 def webhook(desk: Desk) -> APIRouter:
@@ -70,7 +72,7 @@ def _mutated(desk: Desk, asked: review.Request) -> bytes:
     is_new_pod = asked.operation == "CREATE" and not asked.sub_resource
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
-    operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects)
+    operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
     if not operations:
         return _counted(desk, "passed", review.allowed(asked.uid))
     if adds_gate(operations) and not asked.dry_run:

@@ -173,6 +173,20 @@ def test_5_4_a_role_that_is_there_is_trusted():
     assert changed["metadata"]["annotations"][ROLE_HASH] == "driver"
 
 
+def test_976_the_role_is_told_by_the_rules_that_are_set():
+    things = [member("g", 0, 2), member("g", 1, 2)]
+    for thing, image in zip(things, ("driver", "worker"), strict=True):
+        thing["spec"]["containers"][0]["image"] = image
+    roles = {
+        rules: [
+            mutate(json.dumps(each).encode(), "team", SCOPE, DIALECTS, rules) for each in things
+        ]
+        for rules in ("kueue", "kep")
+    }
+    assert roles["kueue"][0] == roles["kueue"][1]
+    assert roles["kep"][0] != roles["kep"][1]
+
+
 def test_5_4_a_pod_of_no_group_has_no_role():
     assert ROLE_HASH not in after(pod("p", annotations=IN_RACK))["metadata"]["annotations"]
 

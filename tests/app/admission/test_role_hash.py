@@ -1,4 +1,7 @@
-"""The role hash: Kueue's digits, and what counts as another role. Section: kueue.md 5.4."""
+"""The role hash: Kueue's digits and the KEP's, and what counts as another role.
+
+Sections: kueue.md 5.4; KEP-976 "Groups of Pods created beforehand".
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,21 @@ import pytest
 
 from app.admission.role_hash import role_hash
 from app.errors import DecodeError
+from app.settings import RoleRules
 
 
-def hashed(*, container: dict[str, Any] | None = None, **spec: Any) -> str:
+def hashed(
+    rules: RoleRules = "kueue",
+    *,
+    container: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> str:
     """The hash of a pod with one container."""
     main = {"name": "main", "image": "a", "resources": {"requests": {"cpu": "1"}}}
     whole = {"containers": [main | (container or {})], **spec}
-    return role_hash(json.dumps({"metadata": {"name": "p"}, "spec": whole}).encode())
+    metadata = {"name": "p", "labels": labels or {}}
+    return role_hash(json.dumps({"metadata": metadata, "spec": whole}).encode(), rules)
 
 
 def test_5_4_it_is_what_kueue_writes_for_the_same_pod():
@@ -53,40 +64,75 @@ def test_5_4_it_is_eight_digits_of_the_sha256_of_gos_json():
     assert role_hash(json.dumps({"spec": spec}).encode()) == expected
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"container": {"resources": {"requests": {"cpu": "2"}}}}, id="requests"),
-        pytest.param({"container": {"ports": [{"containerPort": 80}]}}, id="ports"),
-        pytest.param({"nodeSelector": {"pool": "a"}}, id="node_selector"),
-        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="tolerations"),
-        pytest.param({"priority": 1}, id="priority"),
-        pytest.param({"runtimeClassName": "kata"}, id="runtime_class"),
-        pytest.param({"overhead": {"cpu": "1"}}, id="overhead"),
-        pytest.param({"affinity": {}}, id="affinity"),
-        pytest.param({"resources": {"requests": {"cpu": "1"}}}, id="pod_level_resources"),
-        pytest.param({"resourceClaims": [{"name": "gpu"}]}, id="resource_claims"),
-        pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, id="spread"),
-        pytest.param({"initContainers": [{"name": "i"}]}, id="init_containers"),
-    ],
-)
-def test_5_4_another_shape_is_another_role(change):
-    assert hashed(**change) != hashed()
+PLACING = [
+    pytest.param({"container": {"resources": {"requests": {"cpu": "2"}}}}, id="requests"),
+    pytest.param({"container": {"ports": [{"containerPort": 80}]}}, id="ports"),
+    pytest.param({"nodeSelector": {"pool": "a"}}, id="node_selector"),
+    pytest.param({"tolerations": [{"operator": "Exists"}]}, id="tolerations"),
+    pytest.param({"priority": 1}, id="priority"),
+    pytest.param({"runtimeClassName": "kata"}, id="runtime_class"),
+    pytest.param({"overhead": {"cpu": "1"}}, id="overhead"),
+    pytest.param({"affinity": {}}, id="affinity"),
+    pytest.param({"resources": {"requests": {"cpu": "1"}}}, id="pod_level_resources"),
+    pytest.param({"resourceClaims": [{"name": "gpu"}]}, id="resource_claims"),
+    pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, id="spread"),
+    pytest.param({"initContainers": [{"name": "i"}]}, id="init_containers"),
+]
+
+
+@pytest.mark.parametrize("change", PLACING)
+@pytest.mark.parametrize("rules", ["kueue", "kep"])
+def test_5_4_another_shape_is_another_role(rules, change):
+    assert hashed(rules, **change) != hashed(rules)
+
+
+ONLY_THE_KEPS = [
+    pytest.param({"container": {"image": "b"}}, id="image"),
+    pytest.param({"labels": {"role": "driver"}}, id="label"),
+    pytest.param({"preemptionPolicy": "Never"}, id="preemption_policy"),
+]
+
+
+@pytest.mark.parametrize("change", ONLY_THE_KEPS)
+def test_976_labels_images_and_preemption_policy_tell_roles_apart_by_the_keps_rules(change):
+    assert hashed("kep", **change) != hashed("kep")
+    assert hashed("kueue", **change) == hashed("kueue")
+
+
+def test_976_an_image_of_an_init_container_tells_roles_apart_too():
+    one, other = (
+        hashed("kep", initContainers=[{"name": "i", "image": image}]) for image in ("a", "b")
+    )
+    assert one != other
+
+
+@pytest.mark.parametrize("key", ["kueue.x-k8s.io/pod-group-pod-index", "corral.dev/managed"])
+def test_976_labels_of_queues_and_gangs_do_not_count(key):
+    assert hashed("kep", labels={key: "1"}) == hashed("kep")
+
+
+def test_976_the_order_of_labels_does_not_matter():
+    one, other = {"a": "1", "b": "2"}, {"b": "2", "a": "1"}
+    assert hashed("kep", labels=one) == hashed("kep", labels=other)
+
+
+def test_976_the_keps_hash_has_as_many_digits_as_kueues():
+    assert len(hashed("kep")) == len(hashed("kueue")) == 8
+    assert hashed("kep") != hashed("kueue")
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"container": {"image": "b"}}, id="image"),
         pytest.param({"container": {"env": [{"name": "RANK", "value": "1"}]}}, id="env"),
         pytest.param({"container": {"args": ["--index", "1"]}}, id="arguments"),
         pytest.param({"volumes": [{"name": "data-1"}]}, id="volumes"),
-        pytest.param({"preemptionPolicy": "Never"}, id="preemption_policy"),
         pytest.param({"hostname": "worker-1"}, id="hostname"),
     ],
 )
-def test_5_4_what_does_not_matter_for_placing_is_the_same_role(change):
-    assert hashed(**change) == hashed()
+@pytest.mark.parametrize("rules", ["kueue", "kep"])
+def test_5_4_what_does_not_matter_for_placing_is_the_same_role(rules, change):
+    assert hashed(rules, **change) == hashed(rules)
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"spec":null}', b'{"spec":{"containers":[]}}'])

@@ -19,7 +19,7 @@ from app.process.parts import Parts
 from app.sandbox import Sandbox
 from app.settings import Address, Settings, load
 from tests.app.admission.certificates import HOST, pair
-from tests.app.admission.port import patch_of, review
+from tests.app.admission.port import patch_of, patched, review
 from tests.cluster import RACK, pod
 from tests.workloads import asking, member
 
@@ -85,6 +85,23 @@ async def test_the_settings_say_which_pods_are_ours(tmp_path):
         ):
             answer = await client.post("/mutate", json=review(thing))
             assert bool(patch_of(answer.json()["response"])) == is_changed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rules", "roles"), [("kueue", 1), ("kep", 2)])
+async def test_the_settings_say_what_makes_a_role(tmp_path, rules, roles):
+    things = [member("g", 0, 2), member("g", 1, 2)]
+    things[1]["metadata"]["labels"] = {"role": "driver"}
+    hashes = set()
+    async with (
+        running(tmp_path, pod_group_roles=rules) as corral,
+        trusting(corral.admission_url) as client,
+    ):
+        for thing in things:
+            answer = await client.post("/mutate", json=review(thing))
+            changed = patched(thing, patch_of(answer.json()["response"]))
+            hashes.add(changed["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"])
+    assert len(hashes) == roles
 
 
 @pytest.mark.slow
