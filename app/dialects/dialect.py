@@ -20,6 +20,7 @@ from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
+from app.settings import EngineOptions
 
 Strings = Mapping[str, str]
 
@@ -55,6 +56,10 @@ class Dialect:
 
     sources: ClassVar[frozenset[str]] = frozenset()
     writes_status: ClassVar[bool] = False
+
+    def configured(self, options: EngineOptions) -> Dialect:
+        """This vocabulary, as the operator wants it read."""
+        return self
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         """What to watch; labels and annotations only as far as `keep` says."""

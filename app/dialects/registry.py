@@ -12,6 +12,7 @@ from app.dialects.workloads import TemplatePlace
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource, nodes, pods
+from app.settings import EngineOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class Dialects:
     """Several vocabularies as one: of a pod that two of them read, the first one's claim counts."""
 
     each: tuple[Dialect, ...]
+
+    def configured(self, options: EngineOptions) -> Dialects:
+        """The same vocabularies, as the operator wants them read."""
+        return Dialects(tuple(dialect.configured(options) for dialect in self.each))
 
     def resources(self, keep: Keep | None = None) -> tuple[Resource, ...]:
         """What to watch: nodes, pods, and the objects of every vocabulary."""

@@ -141,6 +141,8 @@ class GangSpec:
     topology: str | None = None
     """The Topology it is placed on; None: the first that has its levels."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    most_roles: int | None = None
+    """How many kinds of pods it may have where the pods alone tell them apart; None: any number."""
 
     @property
     def pods(self) -> int:

@@ -72,8 +72,8 @@ class Engine:
     ) -> None:
         self._on_fault = on_fault
         self.settings = settings or EngineSettings()
-        self.dialects = dialects
-        self.objects = Objects(dialects)
+        self.dialects = dialects.configured(self.settings)
+        self.objects = Objects(self.dialects)
         self.books = Books()
         self.eligibility = Eligibility()
         self.nominations = Nominations()
@@ -108,7 +108,7 @@ class Engine:
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
         self.starvation = Starvation(self.settings, self.planner)
-        self.topologies = Topologies(self.settings, self.books, dialects)
+        self.topologies = Topologies(self.settings, self.books, self.dialects)
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()

@@ -33,6 +33,7 @@ from app.dialects.workloads import TemplatePlace, WorkloadRecord
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
+from app.settings import EngineOptions, RoleRules
 
 _BY_SOURCE = {kind.source: kind for kind in workloads.KINDS}
 _KEYS_OF = tuple(dict.fromkeys(kind.keys for kind in workloads.KINDS))
@@ -52,6 +53,12 @@ class KueueDialect(Dialect):
     """Topology annotations and pod groups, on every kind of workload."""
 
     sources: ClassVar[frozenset[str]] = frozenset(("group", "pod", *_BY_SOURCE))
+
+    def __init__(self, roles: RoleRules = "kueue") -> None:
+        self._most_roles = pod_groups.MOST_ROLES[roles]
+
+    def configured(self, options: EngineOptions) -> KueueDialect:
+        return KueueDialect(options.pod_group_roles)
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (topology.RESOURCE, *(kind.resource(keep) for kind in workloads.KINDS))
@@ -74,7 +81,7 @@ class KueueDialect(Dialect):
         said: Sequence[Said],
         ended: Sequence[Said],
     ) -> GangSpec | None:
-        spec = _declared(key, objects) or _as_said(key, said, ended)
+        spec = _declared(key, objects) or _as_said(key, said, ended, self._most_roles)
         if spec is None:
             return None
         return _with_lifecycle(_together(spec, objects, said), said)
@@ -104,7 +111,9 @@ def _declared(key: GangKey, objects: Collection[ObjectRecord]) -> GangSpec | Non
     return kind.spec(key, owners, claims.said_in)
 
 
-def _as_said(key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+def _as_said(
+    key: GangKey, said: Sequence[Said], ended: Sequence[Said], most_roles: int
+) -> GangSpec | None:
     """What the pods themselves say of their gang: the first that says how many there are."""
     is_live = any(each.pods is not None for each in said)
     first = next((each for each in (said if is_live else ended) if each.pods is not None), None)
@@ -117,6 +126,7 @@ def _as_said(key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangS
         # A driver that lives starts alone: its workers are made once it runs.
         starts_with=0 if is_live and first.leaves else None,
         lifecycle=Lifecycle(counts_succeeded=True),
+        most_roles=most_roles,
     )
 
 

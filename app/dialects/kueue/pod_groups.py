@@ -12,11 +12,12 @@ from collections.abc import Mapping
 
 from app.dialects import corral
 from app.dialects.kueue.annotations import PREFIX
-from app.dialects.kueue.driver_sets import SETS, is_drivers
+from app.dialects.kueue.driver_sets import MOST_SETS, SETS, is_drivers
 from app.dialects.rules import whole_number
 from app.dialects.spec import Index, LeafSpec
 from app.dialects.workloads.job import completion_index
 from app.kube.core.objects import PodRecord
+from app.settings import RoleRules
 
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"
@@ -29,6 +30,10 @@ SPARES = corral.PREFIX + "spare-pods"
 FLAGS = (RETRIABLE, SERVING, FAST)
 KEPT = (GROUP_NAME, TOTAL_COUNT, POD_INDEX, *FLAGS, SETS, ROLE, SPARES)
 
+# Roles of one group by whose rules it is read; of more Kueue makes no Workload, and we no gang.
+# Source: kueue pkg/controller/jobframework/constants.go (v0.19), MaxPodSets: 8 until v0.17, 10 in
+# v0.18; KEP-976 "Groups of Pods created beforehand", Caveats.
+MOST_ROLES: Mapping[RoleRules, int] = {"kueue": MOST_SETS, "kep": 8}
 MOST_SPARES = 100  # of one gang: each is searched for by itself, and others go without it
 
 Strings = Mapping[str, str]

@@ -193,6 +193,7 @@ def membership_status(
     outside = _outside(fit_to_join, places, _places_left(spec, everyone, gone))
     joining = tuple(_without(fit_to_join, outside))
     unbound = tuple(member for member in joining if member.is_ready)
+    problem = problem or ("" if bound else _too_many_roles(spec, joining))
     return MembershipStatus(
         bound,
         joining,
@@ -320,6 +321,24 @@ def _problem(live: list[Member]) -> str:
         if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
     return ""
+
+
+def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:
+    """Why a gang of so many kinds of pods is none, in Kueue's words; "" if it may have them.
+
+    A pod that names no leaf is of the kind of those that are like it.
+    Source: kueue pkg/controller/jobs/pod/pod_controller.go (v0.19), ConstructComposableWorkload.
+    """
+    if spec.most_roles is None:
+        return ""
+    names = {leaf.name for leaf in spec.leaves()} | {member.leaf for member in joining}
+    named, unnamed = (
+        {(each.pod.request, each.shape) for each in joining if bool(each.leaf) == is_named}
+        for is_named in (True, False)
+    )
+    if len(names - {""}) + len(unnamed - named) <= spec.most_roles:
+        return ""
+    return f"pod group can't include more than {spec.most_roles} roles"
 
 
 def _disagree(one: Member, other: Member, where: str, what: str) -> str:

@@ -8,10 +8,12 @@ what becomes of places.
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
-from app.kube.core.objects import Shape
+from app.kube.core.objects import PodRecord, Shape
 from app.state.effects import Delete, EmitEvent, Evict, Ungate
 from app.state.filter_result import Passed, Pinned, Rejected
 from app.state.gang.gang import Phase
@@ -22,6 +24,7 @@ from tests.records import GROUP, RACK, REQUIRED, TOTAL, UNCONSTRAINED, group, no
 PREFIX = "kueue.x-k8s.io/"
 GATED = ("corral.dev/gang",)
 RETRIABLE = PREFIX + "retriable-in-group"
+ROLE_HASH = PREFIX + "role-hash"
 
 
 # -- Story 1: single pods ------------------------------------------------------------------------
@@ -133,6 +136,70 @@ def test_story_2_the_order_in_which_the_pods_appear_does_not_matter(order):
     assert world.held == first.held
 
 
+def roles(count: int, *, hashed: bool = True) -> list[PodRecord]:
+    """The pods of a group of so many roles, a pod of each."""
+    return [
+        pod(
+            f"g{number:02}",
+            gpus=0,
+            cpu=100 + number,
+            annotations=group("g", count) | ({ROLE_HASH: f"role-{number}"} if hashed else {}),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("hashed", [True, False], ids=["by_hash", "by_shape"])
+@pytest.mark.parametrize(("rules", "most"), [("kueue", 18), ("kep", 8)])
+def test_groups_a_group_of_more_roles_than_may_be_is_refused_by_name(rules, most, hashed):
+    world = World(four_racks(), roles(most, hashed=hashed), pod_group_roles=rules)
+    assert len(world.held) == most
+
+    too_many = roles(most + 1, hashed=hashed)
+    world = World(four_racks(), too_many, pod_group_roles=rules)
+    assert world.held == {}
+    told = f"gang default/g is invalid: pod group can't include more than {most} roles"
+    assert sentence(world, too_many[0].uid) == told
+    world.tick(1.0)
+    assert world.reports == [told]
+
+
+def test_groups_a_pod_without_a_hash_is_of_the_role_of_those_like_it():
+    pods = [*roles(8), *roles(8, hashed=False)]
+    named = [
+        msgspec.structs.replace(
+            each,
+            name=f"{each.name}-{at}",
+            uid=f"uid-{at}",
+            annotations={**each.annotations, TOTAL: "16"},
+        )
+        for at, each in enumerate(pods)
+    ]
+    assert len(World(four_racks(), named, pod_group_roles="kep").held) == 16
+
+
+def test_groups_a_pod_in_excess_brings_in_no_role():
+    late = pod("late", gpus=0, annotations=group("g", 8), created="2026-01-02T00:00:00Z")
+    world = World(four_racks(), [*roles(8), late], pod_group_roles="kep")
+    assert len(world.held) == 8
+    assert late.uid not in world.held
+
+
+def test_groups_a_group_that_has_begun_to_start_goes_on_whatever_its_roles():
+    first, *others = roles(10)
+    begun = msgspec.structs.replace(first, node="n00", phase="Running")
+    world = World(four_racks(), [begun, *others], pod_group_roles="kep")
+    assert sorted(world.held) == [each.uid for each in others]
+
+
+def test_groups_a_driver_declares_no_more_roles_than_there_may_be():
+    sets = [{"name": f"w{number}", "count": 1} for number in range(9)]
+    declaring = {GROUP: "g", PREFIX + "pod-group-sets": json.dumps(sets)}
+    world = World(four_racks(), [pod("driver", annotations=declaring)], pod_group_roles="kep")
+    assert world.held == {}
+    assert "pod group can't include more than 8 roles" in sentence(world, "uid-driver")
+
+
 def test_groups_a_group_finished_when_all_its_pods_have_succeeded():
     world = World(four_racks(), story_2())
     go(world)
@@ -166,15 +233,6 @@ def test_groups_the_gang_starts_once_the_pod_with_another_total_count_is_replace
     world.delete(odd)
     world.put(two)
     assert len(go(world)) == 3
-
-
-# Kueue refuses a group of more than 8 (the KEP) or 18 (today) shapes; Corral has no use for that.
-def test_groups_more_shapes_than_a_workload_could_have_are_placed_all_the_same():
-    annotations = group("g", 19, RACK)
-    pods = [pod(f"g{i:02}", gpus=1, cpu=1000 + i, annotations=annotations) for i in range(19)]
-    world = World(four_racks(), pods)
-    assert len(world.held) == 19
-    assert len(racks(world.held)) == 1
 
 
 def test_groups_env_and_command_do_not_split_a_role_but_requests_and_selectors_do():
