@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +23,17 @@ from tests.controlplane.webhook import (
     installed,
     path_of,
 )
-from tests.workloads import GATE, GROUP, MANAGED, REQUIRED, asking, gates_of, member, members
+from tests.workloads import (
+    GATE,
+    GROUP,
+    MANAGED,
+    QUEUE,
+    REQUIRED,
+    asking,
+    gates_of,
+    member,
+    members,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -40,6 +51,15 @@ SERVING = "kueue.x-k8s.io/pod-group-serving"
 def webhook(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Webhook]:
     with installed(plane, tmp_path) as webhook:
         yield webhook
+
+
+@pytest.fixture
+def quiet(cluster: Cluster) -> Iterator[str]:
+    """A namespace labelled gangs=no."""
+    metadata = {"name": "quiet", "labels": {"gangs": "no"}}
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    yield "quiet"
+    cluster.delete("Namespace", "quiet")
 
 
 def test_the_shipped_service_and_configurations_are_accepted_as_written(cluster: Cluster) -> None:
@@ -96,6 +116,23 @@ def test_foreign_gates_stay_in_front_of_ours(webhook: Webhook) -> None:
 )
 def test_other_pods_are_created_as_they_are(webhook: Webhook, thing: Object) -> None:
     assert GATE not in gates_of(webhook.tried(thing))
+
+
+def test_only_pods_that_both_selectors_select_are_taken_in(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, quiet: str
+) -> None:
+    selectors = {"admission_namespace_selector": "gangs!=no", "admission_pod_selector": "tier!=web"}
+    with installed(plane, tmp_path, **selectors) as webhook:
+
+        def is_gated(**fields: Any) -> bool:
+            return GATE in gates_of(webhook.tried(pod("p", annotations=IN_RACK, **fields)))
+
+        assert is_gated()
+        assert not is_gated(labels={"tier": "web"})
+        assert not is_gated(namespace=quiet)
+        assert not webhook.is_refused(pod("p", annotations=BROKEN, namespace=quiet))
+        cluster.patch("Namespace", quiet, {"metadata": {"labels": {"gangs": "yes"}}})
+        cluster.wait(lambda: is_gated(namespace=quiet), START_SECONDS, "the label's effect")
 
 
 def test_a_broken_annotation_is_refused_with_its_field(webhook: Webhook) -> None:
@@ -164,6 +201,24 @@ def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, webhook: Web
     cluster.create(members("red", 4, annotations=IN_RACK)[3])
     cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "four bindings")
     assert len(racks_of(cluster)) == 1
+
+
+def test_a_pod_with_a_queue_name_alone_waits_behind_the_gate_until_there_is_room(
+    plane: ControlPlane, webhook: Webhook
+) -> None:
+    cluster = webhook.cluster
+    plane.nodes(grid(blocks=1, racks=1, nodes=1, gpus=8))
+    plane.start_scheduler(extender=webhook.corral.url)
+    first, second = (
+        pod(name, requests={GPU: 8}, labels={QUEUE: "team"}) for name in ("first", "second")
+    )
+    assert gates_of(cluster.create(first)) == [GATE]
+    wait_bound(cluster, first)
+    assert gates_of(cluster.create(second)) == [GATE]
+    cluster.wait(lambda: told_by_event(cluster, "cannot be placed"), START_SECONDS, "a refusal")
+    assert "second" not in cluster.bound()
+    cluster.delete("Pod", "first")
+    wait_bound(cluster, second)
 
 
 def test_a_job_of_64_pods_is_gated_and_starts_whole_in_one_rack(
