@@ -49,8 +49,10 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.starvation import Starvation
 from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
-from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 from topology.fit import order
 
@@ -81,20 +83,27 @@ class Engine:
             is_balanced=self.settings.balanced_placement,
             on_fault=on_fault,
         )
-        self.voice = Voice(self.settings)
+        self.outbox = Outbox()
         self.statuses = Statuses(self.objects)
-        self.reservations = Reservations(self.books, self.planner, self.voice)
-        self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
+        self.requeues = Requeues(self.settings, self.outbox)
+        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        self.reservations = Reservations(self.books, self.planner, self.outbox)
+        self.replacements = Replacements(
+            self.settings, self.planner, self.reservations, self.requeues
+        )
         self.ledger = Ledger(
             self.settings,
             self.objects,
             self.planner,
             self.reservations,
             self.replacements,
-            self.voice,
+            self.requeues,
+            self.reports,
             self.statuses,
         )
-        self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
+        self.permit = Permit(
+            self.settings, self.ledger, self.reservations, self.requeues, self.outbox
+        )
         self.invalidation = Invalidation(self.books, self.ledger)
         self.failures = Failures(self.settings)
         self.repairs = Repairs(self.books, self.ledger)
@@ -314,21 +323,21 @@ class Engine:
         key = self.ledger.gang_of.get(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
-            self.voice.out.append(RejectBind(uid, refused))
+            self.outbox.add(RejectBind(uid, refused))
         elif key is None:
             if self.assumed_pods.begin(uid, node, now):
-                self.voice.out.append(Bind(namespace, name, uid, node))
+                self.outbox.add(Bind(namespace, name, uid, node))
             else:
-                self.voice.out.append(RejectBind(uid, f"node {node} is held for a gang"))
+                self.outbox.add(RejectBind(uid, f"node {node} is held for a gang"))
         else:
             gang = self.ledger.gangs[key]
             self.ledger.review_now(gang, now)
             if gang.plan.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
-                self.voice.out.append(Bind(namespace, name, uid, node))  # bound: say so again
+                self.outbox.add(Bind(namespace, name, uid, node))  # bound: say so again
             else:
-                self.voice.out.append(RejectBind(uid, messages.planned_elsewhere(key)))
+                self.outbox.add(RejectBind(uid, messages.planned_elsewhere(key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
@@ -380,8 +389,8 @@ class Engine:
         if self.is_draining:
             return
         self.ledger.plan_waiting(now)
-        self.voice.wake_misinformed(self.ledger.gangs)
-        self.voice.out += self.rejected_pods.woken(self.reservations.freed_nodes)
+        self.requeues.requeue_outdated(self.ledger.gangs)
+        self.outbox.extend(self.rejected_pods.woken(self.reservations.freed_nodes))
         self.reservations.freed_nodes.clear()
 
     def _review_earmarks(self, now: float) -> None:
@@ -410,4 +419,4 @@ class Engine:
         return self._effects()
 
     def _effects(self) -> list[Effect]:
-        return [*self.voice.taken(), *self.statuses.taken(self.ledger.gangs)]
+        return [*self.outbox.taken(), *self.statuses.taken(self.ledger.gangs)]

@@ -21,7 +21,7 @@ from app.state.gang.gang import Gang, Phase
 from app.state.gang.membership import Member
 from app.state.lifecycle.ledger import Ledger
 from app.state.report import messages
-from app.state.report.voice import not_joining
+from app.state.report.reports import not_joining
 from app.state.settings import EngineSettings
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them
@@ -78,7 +78,7 @@ class Filtering:
             return Rejected(messages.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
             sentence = messages.sampled(gang.key)
-            self.ledger.voice.tell(gang, "NodesSampled", sentence)
+            self.ledger.reports.report(gang, "NodesSampled", sentence)
             return Rejected(sentence)
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)

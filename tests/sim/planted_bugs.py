@@ -105,7 +105,7 @@ PLANTED = (
         "a failed binding still counts as in progress",
     ),
     Planted(
-        "app.state.report.voice.Voice.wake",
+        "app.state.report.requeue.Requeues.requeue_planned",
         Change(
             "expression",
             "sorted(gang.rejected.keys() & gang.plan.keys())",

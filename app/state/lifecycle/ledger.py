@@ -2,11 +2,11 @@
 
     put, drop ──▶ unreviewed ──roll call──▶ phase ──▶ plannable ──pass──▶ plan, held
 
-Every method leaves the invariants of `gang/gang.py` intact and has the voice say what the cluster
-must be told. A roll call sorts all members, so it is not taken on every event but when it can
-matter: at once when the last declared member appears or a planned one goes, before a verb about the
-gang is answered if somebody has come, gone or changed, and else on a tick. Of a large gang not on
-every tick: then its roll calls would be all that we do.
+Every method leaves the invariants of `gang/gang.py` intact and reports what follows. A roll call
+sorts all members, so it is not taken on every event but when it can matter: at once when the last
+declared member appears or a planned one goes, before a verb about the gang is answered if somebody
+has come, gone or changed, and else on a tick. Of a large gang not on every tick: then its roll
+calls would be all that we do.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner, in_order
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages, ungating
+from app.state.report.reports import Reports
+from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
-from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 
 MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
@@ -48,7 +49,8 @@ class Ledger:
     planner: Planner
     reservations: Reservations
     replacements: Replacements
-    voice: Voice
+    requeues: Requeues
+    reports: Reports
     statuses: Statuses
     gangs: dict[GangKey, Gang] = field(default_factory=dict)
     gang_of: dict[str, GangKey] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class Ledger:
         gang = self.gangs.get(claim.gang)
         if gang is None:
             gang = self.gangs[claim.gang] = Gang(claim.gang)
-            self.voice.note_gathering(claim.gang, now)
+            self.reports.note_new(claim.gang, now)
         before = gang.members.get(pod.uid)
         member = gang.members[pod.uid] = member_of(pod, claim)
         self.gang_of[pod.uid] = claim.gang
@@ -239,10 +241,9 @@ class Ledger:
         self.move(gang, now)
         if not gang.members:
             del self.gangs[gang.key]
-            self.voice.forget_gathering(gang.key)
+            self.reports.forget(gang.key)
             return
-        self.voice.tell_roll_call(gang)
-        self.statuses.note(gang.key)
+        self.reports.roll_call(gang)
         if not self.planner.is_ready:
             return
         if gang.key in self.plannable and now >= gang.not_before:
@@ -258,14 +259,11 @@ class Ledger:
         was, phase = gang.phase, phase_of(gang)
         if not gang.move_to(phase):
             return
-        self.statuses.note(gang.key)
         if was is Phase.GATHERING:
             gang.complete_at = now
-            self.voice.forget_gathering(gang.key)
         if phase is Phase.RUNNING:
             gang.plans_lost = 0
-        if phase is Phase.GATHERING:
-            self.voice.note_gathering(gang.key, now)
+        self.reports.note_phase(gang, was, now)
         _keep(self.plannable, gang.key, phase in PLANNABLE)
         is_planned = phase in (Phase.PLACED, Phase.BINDING)
         _keep(self.planned, gang.key, is_planned or bool(gang.at_bind))
@@ -290,7 +288,7 @@ class Ledger:
                 self.replacements.hold_spares(gang, now)
             elif now >= gang.not_before and not (
                 # An equal gang found no place in this pass, and this one was told why lately.
-                self.voice.knows_verdict(gang, now) and self.planner.is_unfit(gang)
+                self.reports.knows_verdict(gang, now) and self.planner.is_unfit(gang)
             ):
                 self._plan(gang, now)
 
@@ -321,7 +319,7 @@ class Ledger:
         for uid in [uid for uid in gang.plan if uid not in gang.posted]:
             if is_whole or gang.plan[uid] == on:
                 self.reservations.end(gang, uid, sentence)
-        gang.sentence, gang.sentence_at = sentence, None
+        self.reports.plan_lost(gang, sentence)
         self._back_off(gang, now, losses)
         self.move(gang, now)
         self.reservations.capacity_grew()
@@ -346,8 +344,7 @@ class Ledger:
             if isinstance(found, NoPlan) and len(present) > 1 and not gang.has_parts:
                 self._plan_singly(gang, present, offer, now)
         if isinstance(found, NoPlan):
-            self.voice.tell_no_place(gang, found, now)
-            self.statuses.note(gang.key)
+            self.reports.no_place(gang, found, now)
             return False
         self._use(gang, found, now)
         self.replacements.hold_spares(gang, now)
@@ -366,8 +363,8 @@ class Ledger:
         """Hold a plan, tell those it is for, and have kube-scheduler ask for them."""
         self.reservations.hold(gang, found, now)
         self.move(gang, now)
-        self.voice.tell_placed(gang, found.fallback)
-        self.voice.call(gang, now)
+        self.reports.placed(gang, found.fallback)
+        self.requeues.call(gang, now)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -376,7 +373,7 @@ class Ledger:
         for key in [key for key in self.replacements.expecting if key in self.gangs]:
             if any(place.until <= now for place in self.gangs[key].placeholders.values()):
                 self.review(self.gangs[key], now)
-        self.voice.tell_due(self.gangs, now)
+        self.reports.report_due(self.gangs, now)
         if now >= self._retry_at:
             later = (self.gangs[key].not_before for key in self.plannable)
             self._retry_at = min((at for at in later if at > now), default=math.inf)

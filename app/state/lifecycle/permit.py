@@ -33,7 +33,8 @@ from app.state.gang.gang import Gang
 from app.state.lifecycle.ledger import Ledger
 from app.state.lifecycle.reservations import Reservations
 from app.state.report import messages, ungating
-from app.state.report.voice import Voice
+from app.state.report.outbox import Outbox
+from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
 PUSH_SECONDS = 1.0  # between two looks for gates that are still there …
@@ -50,7 +51,8 @@ class Permit:
     settings: EngineSettings
     ledger: Ledger
     reservations: Reservations
-    voice: Voice
+    requeues: Requeues
+    outbox: Outbox
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
         """A planned member is at /bind; the last one to arrive opens the way for all."""
@@ -86,9 +88,7 @@ class Permit:
         annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid])]
         if gang.started_with:
             annotations.append((corral.POD_SETS, gang.started_with))
-        self.voice.out.append(
-            Bind(pod.namespace, pod.name, uid, gang.plan[uid], tuple(annotations))
-        )
+        self.outbox.add(Bind(pod.namespace, pod.name, uid, gang.plan[uid], tuple(annotations)))
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
         """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
@@ -116,13 +116,13 @@ class Permit:
         was_bare = uid in gang.unnarrowed
         ungating.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
         if failure.is_forbidden and not was_bare:  # else it is due again with the next push
-            self.voice.ungate(gang, now, (uid,))
+            self.requeues.ungate(gang, now, (uid,))
 
     def refuse_arrived(self, sentence: str) -> None:
         """Answer every held /bind with an error; the plans stay."""
         for key in self.ledger.planned:
             gang = self.ledger.gangs[key]
-            self.voice.out.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
+            self.outbox.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
             gang.at_bind.clear()
 
     def expire(self, now: float) -> None:
@@ -143,7 +143,7 @@ class Permit:
         ended = list(takewhile(lambda uid: gang.at_bind[uid] <= over, gang.at_bind))
         for uid in ended:
             del gang.at_bind[uid]
-            self.voice.out.append(RejectBind(uid, messages.still_arriving(gang.key)))
+            self.outbox.add(RejectBind(uid, messages.still_arriving(gang.key)))
 
     def _is_in_vain(self, gang: Gang, now: float) -> bool:
         """Whether kube-scheduler will not bring every member of a plan, as far as can be told."""
@@ -169,15 +169,15 @@ class Permit:
         if unheard:
             gang.unheard = unheard
             gang.not_before = now + UNHEARD_SECONDS
-            self.voice.call_back(gang, unheard)
+            self.requeues.requeue_rejected(gang, unheard)
 
     def _push(self, gang: Gang, now: float) -> None:
         """Wake and ungate again where a call or a patch may have been missed."""
         if gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
-            self.voice.wake(gang, now)
+            self.requeues.requeue_planned(gang, now)
         if _is_push_due(gang, now):
             gang.pushed_at = now
-            self.voice.ungate(gang, now)
+            self.requeues.ungate(gang, now)
 
 
 def started_with(gang: Gang) -> str:

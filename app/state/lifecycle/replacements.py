@@ -20,7 +20,7 @@ from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import ungating
-from app.state.report.voice import Voice
+from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
 
@@ -31,7 +31,7 @@ class Replacements:
     settings: EngineSettings
     planner: Planner
     reservations: Reservations
-    voice: Voice
+    requeues: Requeues
     expecting: dict[GangKey, None] = field(default_factory=dict)
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
@@ -97,7 +97,7 @@ class Replacements:
             self.expecting.pop(gang.key, None)
         if taken:
             gang.moved_at = now
-            self.voice.call(gang, now)
+            self.requeues.call(gang, now)
 
     def _take(self, gang: Gang, newcomer: Member) -> bool:
         """Give a kept place to a member that has joined; True if it came with a node."""

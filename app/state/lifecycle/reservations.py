@@ -10,7 +10,7 @@ from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
-from app.state.report.voice import Voice
+from app.state.report.outbox import Outbox
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Reservations:
 
     books: Books
     planner: Planner
-    voice: Voice
+    outbox: Outbox
     freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
     wants_pass: bool = False  # gangs that wait are to be tried again
 
@@ -52,7 +52,7 @@ class Reservations:
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
         """The same, to plan it anew; True if something was held."""
         if uid in gang.at_bind:
-            self.voice.out.append(RejectBind(uid, sentence))
+            self.outbox.add(RejectBind(uid, sentence))
         booking = self.books.release(uid)
         if booking is not None:
             self.freed_nodes[booking.node] = None
