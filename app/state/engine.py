@@ -1,6 +1,6 @@
 """The heart: what happens when. `apply(event, now) -> effects`; the verbs are its siblings.
 
-    watch event ─▶ books and ledger ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Requeue
+    watch event ─▶ books, store of gangs ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Requeue
     /filter     ─▶ planned: pin · waiting: reject with one stable sentence · ordinary: pass
     /bind       ─▶ ordinary: Bind · member: held until the last one is there, then Bind all
     tick        ─▶ deadlines, refusals that end, gangs that may fit now
@@ -20,9 +20,11 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import Claim
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.audit import Healing, differences
 from app.state.cache.assumed_pods import AssumedPods
-from app.state.cache.books import ALL_NODES, Books, is_open
+from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.eligibility import Eligibility
+from app.state.cache.node_refusals import Refusals
 from app.state.cache.objects import Objects
 from app.state.cache.rejected_pods import RejectedPods
 from app.state.cache.topologies import Topologies
@@ -38,15 +40,20 @@ from app.state.effects import (
 from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
 from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
+from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault, reraise
-from app.state.lifecycle import audit
-from app.state.lifecycle.invalidation import Invalidation
-from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.members import Members
+from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
-from app.state.lifecycle.repair import Failures, Repairs
+from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.reservations import Reservations
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.nodes.events import NodeEvents
+from app.state.nodes.invalidation import Invalidation
+from app.state.nodes.repair import Failures, Repairs
 from app.state.plan.planner import Planner
+from app.state.plan.queue import Queue
 from app.state.plan.starvation import Starvation
 from app.state.report import messages
 from app.state.report.outbox import Outbox
@@ -73,45 +80,86 @@ class Engine:
         self._on_fault = on_fault
         self.settings = settings or EngineSettings()
         self.dialects = dialects
-        self.objects = Objects(dialects)
+        # cache: the books
         self.books = Books()
+        self.objects = Objects(dialects)
         self.eligibility = Eligibility()
+        self.refusals = Refusals()
+        self.assumed_pods = AssumedPods(self.books)
+        self.rejected_pods = RejectedPods(self.books)
+        self.topologies = Topologies(self.settings, self.books, dialects)
+        # gang, plan
+        self.gangs = Gangs()
+        self.queue = Queue(self.settings)
         self.planner = Planner(
             self.books,
             self.eligibility,
+            self.refusals,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
             on_fault=on_fault,
         )
+        self.starvation = Starvation(self.settings, self.books, self.eligibility, self.planner)
+        # report
         self.outbox = Outbox()
-        self.statuses = Statuses(self.objects)
+        self.statuses = Statuses(dialects, self.objects)
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
-        self.reservations = Reservations(self.books, self.planner, self.outbox)
+        # lifecycle
+        self.reservations = Reservations(self.books, self.planner, self.queue, self.outbox)
         self.replacements = Replacements(
-            self.settings, self.planner, self.reservations, self.requeues
+            self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
         )
-        self.ledger = Ledger(
-            self.settings,
+        self.plans = Plans(
+            self.gangs, self.planner, self.queue, self.reservations, self.requeues, self.reports
+        )
+        self.roll_calls = RollCalls(
+            self.objects, self.gangs, self.planner, self.replacements, self.plans, self.reports
+        )
+        self.members = Members(
             self.objects,
+            self.gangs,
             self.planner,
-            self.reservations,
             self.replacements,
-            self.requeues,
+            self.plans,
+            self.roll_calls,
             self.reports,
-            self.statuses,
+        )
+        self.passes = Passes(
+            self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
         )
         self.permit = Permit(
-            self.settings, self.ledger, self.reservations, self.requeues, self.outbox
+            self.settings,
+            self.gangs,
+            self.reservations,
+            self.plans,
+            self.roll_calls,
+            self.requeues,
+            self.outbox,
         )
-        self.invalidation = Invalidation(self.books, self.ledger)
-        self.failures = Failures(self.settings)
-        self.repairs = Repairs(self.books, self.ledger)
-        self.filtering = Filtering(self.settings, self.ledger)
-        self.assumed_pods = AssumedPods(self.books)
-        self.rejected_pods = RejectedPods(self.books)
-        self.starvation = Starvation(self.settings, self.planner)
-        self.topologies = Topologies(self.settings, self.books, dialects)
+        # nodes, and the rest
+        self.invalidation = Invalidation(self.books, self.gangs, self.plans)
+        self.nodes = NodeEvents(
+            self.settings,
+            self.books,
+            self.eligibility,
+            self.reservations,
+            self.invalidation,
+            Failures(self.settings),
+            Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
+        )
+        self.filtering = Filtering(
+            self.settings,
+            self.books,
+            self.refusals,
+            self.gangs,
+            self.plans,
+            self.roll_calls,
+            self.reports,
+        )
+        self.healing = Healing(
+            self.books, self.gangs, self.reservations, self.plans, self.roll_calls
+        )
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
@@ -124,7 +172,7 @@ class Engine:
 
     def gangs_by_phase(self) -> dict[str, int]:
         """How many gangs stand in each phase, for metrics."""
-        found = Counter(gang.phase.value for gang in self.ledger.gangs.values())
+        found = Counter(gang.phase.value for gang in self.gangs.by_key.values())
         return {phase.value: found[phase.value] for phase in Phase}
 
     def warnings(self) -> tuple[str, ...]:
@@ -150,10 +198,10 @@ class Engine:
             case "Node":
                 named = {record.name for record in event.records}
                 gone = [name for name in self.books.nodes if name not in named]
-                self._each("Node", gone, lambda name: self._drop_node(name, now))
+                self._each("Node", gone, lambda name: self.nodes.drop(name, now))
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
-                known = [*self.books.bound, *self.ledger.gang_of]
+                known = [*self.books.bound, *self.gangs.key_of]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
@@ -162,13 +210,13 @@ class Engine:
         self._listed.add(event.kind)
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
-            self.ledger.review_all(now)
+            self.roll_calls.review_all(now)
             self.reservations.capacity_grew()
 
     def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
         listed = {record.uid for record in records}
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
-        self._each(kind, gone, self.ledger.drop_object)
+        self._each(kind, gone, self.members.drop_object)
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
@@ -184,59 +232,21 @@ class Engine:
         if isinstance(record, PodRecord):
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
-            self._put_node(record, now)
+            self.nodes.put(record, now)
         else:
             if self.topologies.put(record):
                 self.reservations.capacity_grew()
-            self.ledger.put_object(record, now)
+            self.members.put_object(record, now)
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
             self._drop_pod(record.uid, now)
         elif isinstance(record, NodeRecord):
-            self._drop_node(record.name, now)
+            self.nodes.drop(record.name, now)
         else:
             if self.topologies.drop(record.uid):
                 self.reservations.capacity_grew()
-            self.ledger.drop_object(record.uid)
-
-    def _put_node(self, node: NodeRecord, now: float) -> None:
-        before = self.books.nodes.get(node.name)
-        if before is None or self.books.has_moved(before, node):
-            self.invalidation.lose_plans_around(node.name, now)
-        self.books.put_node(node)
-        self.eligibility.put_node(before, node)
-        if self.failures.put_node(node, now):
-            self.repairs.return_node(node.name, now)
-        is_same = before is not None and (
-            before.allocatable == node.allocatable
-            and before.labels == node.labels
-            and before.taints == node.taints
-            and is_open(before) == is_open(node)
-        )
-        if is_same:
-            return  # a heartbeat
-        self.reservations.capacity_grew([node.name])
-        if node.name in self.books.held_on:
-            if not is_open(node):
-                self.invalidation.lose_plans_on(
-                    node.name, f"node {node.name} takes no pods any more", now
-                )
-            else:
-                self.invalidation.lose_barred(node, now)
-                self.invalidation.lose_overcommitted(node.name, now)
-        self.repairs.lose_ending(node.name, now)
-
-    def _drop_node(self, name: str, now: float) -> None:
-        if name not in self.books.nodes:
-            return
-        self.books.drop_node(name)
-        self.eligibility.drop_node(name)
-        self.failures.drop_node(name)
-        self.invalidation.lose_plans_on(name, f"node {name} has gone", now)
-        if self.settings.replace_failed_nodes:
-            self.repairs.lose_node(name, now)
-        self.repairs.lose_ending(name, now)
+            self.members.drop_object(record.uid)
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if pod.is_finished:
@@ -249,13 +259,13 @@ class Engine:
                 self.invalidation.lose_overcommitted(pod.node, now)
         claim = self._claim(pod)
         if claim is not None:
-            self.ledger.put(pod, claim, now, told=self.filtering.forget_early(pod.uid))
-        elif pod.uid in self.ledger.gang_of:
-            self.ledger.drop(pod.uid, now)
+            self.members.put(pod, claim, now, told=self.filtering.forget_early(pod.uid))
+        elif pod.uid in self.gangs.key_of:
+            self.members.drop(pod.uid, now)
 
     def _drop_pod(self, uid: str, now: float) -> None:
         self._unbook(uid)
-        self.ledger.drop(uid, now)
+        self.members.drop(uid, now)
         self.filtering.forget_early(uid)
 
     def _unbook(self, uid: str) -> None:
@@ -320,32 +330,30 @@ class Engine:
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
         """kube-scheduler wants this pod bound: a member waits for its gang, others go at once."""
-        key = self.ledger.gang_of.get(uid)
+        gang = self.gangs.of_pod(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
             self.outbox.add(RejectBind(uid, refused))
-        elif key is None:
+        elif gang is None:
             if self.assumed_pods.begin(uid, node, now):
                 self.outbox.add(Bind(namespace, name, uid, node))
             else:
                 self.outbox.add(RejectBind(uid, f"node {node} is held for a gang"))
         else:
-            gang = self.ledger.gangs[key]
-            self.ledger.review_now(gang, now)
+            self.roll_calls.review_now(gang, now)
             if gang.plan.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
                 self.outbox.add(Bind(namespace, name, uid, node))  # bound: say so again
             else:
-                self.outbox.add(RejectBind(uid, messages.planned_elsewhere(key)))
+                self.outbox.add(RejectBind(uid, messages.planned_elsewhere(gang.key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """What became of a Bind. A success is believed from the watch, not from here."""
-        key = self.ledger.gang_of.get(uid)
+        gang = self.gangs.of_pod(uid)
         if isinstance(outcome, BindFailed):
-            if key is not None:
-                gang = self.ledger.gangs[key]
+            if gang is not None:
                 self.permit.bind_failed(gang, uid, is_gone=outcome.is_gone, now=now)
             elif self.assumed_pods.end(uid):
                 self.reservations.capacity_grew()
@@ -353,9 +361,9 @@ class Engine:
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
         """What became of an Ungate. A success is believed from the watch, not from here."""
-        key = self.ledger.gang_of.get(uid)
-        if isinstance(outcome, UngateFailed) and key is not None:
-            self.permit.ungate_failed(self.ledger.gangs[key], uid, outcome, now)
+        gang = self.gangs.of_pod(uid)
+        if isinstance(outcome, UngateFailed) and gang is not None:
+            self.permit.ungate_failed(gang, uid, outcome, now)
         return self._effects()
 
     # -- time ----------------------------------------------------------------------------------
@@ -364,9 +372,9 @@ class Engine:
         """What is due by now."""
         self.books.refresh()
         for step in (
-            self.ledger.review_all,
+            self.roll_calls.review_all,
             self.permit.expire,
-            self.ledger.expire,
+            self.passes.expire,
             self._expire,
             self._review_earmarks,
             self._begin,
@@ -379,17 +387,16 @@ class Engine:
 
     def _expire(self, now: float) -> None:
         """End what was remembered long enough; find nodes that have been down long enough."""
-        if self.planner.refusals.expire(now) | self.assumed_pods.expire(now):
+        if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
-        for node in self.failures.due(now):
-            self.repairs.lose_node(node, now)
+        self.nodes.expire(now)
 
     def _begin(self, now: float) -> None:
         """Place whom there may be room for now."""
         if self.is_draining:
             return
-        self.ledger.plan_waiting(now)
-        self.requeues.requeue_outdated(self.ledger.gangs)
+        self.passes.plan_waiting(now)
+        self.requeues.requeue_outdated(self.gangs.by_key)
         self.outbox.extend(self.rejected_pods.woken(self.reservations.freed_nodes))
         self.reservations.freed_nodes.clear()
 
@@ -398,18 +405,18 @@ class Engine:
         if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
-        waiting = [self.ledger.gangs[key] for key in self.ledger.plannable]
+        waiting = [self.gangs.by_key[key] for key in self.gangs.plannable]
         ended = self.starvation.review((each for each in waiting if not each.has_started), now)
         if ended:
             self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:
         """What of the books is not what the records say; empty unless we have a bug."""
-        return audit.differences(self.books, self.ledger, self.assumed_pods.uids)
+        return differences(self.books, self.gangs, self.assumed_pods.uids)
 
     def heal(self, now: float) -> list[Effect]:
         """Make the books what the records say; what was planned on wrong books is planned anew."""
-        audit.heal(self.books, self.ledger, self.assumed_pods.uids, now)
+        self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:
@@ -419,4 +426,4 @@ class Engine:
         return self._effects()
 
     def _effects(self) -> list[Effect]:
-        return [*self.outbox.taken(), *self.statuses.taken(self.ledger.gangs)]
+        return [*self.outbox.taken(), *self.statuses.taken(self.gangs.by_key)]

@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
-from app.state.cache.node_refusals import Offer
+from app.state.cache.books import Books
+from app.state.cache.node_refusals import Offer, Refusals
 from app.state.filter_result import Candidates, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
+from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.report import messages
-from app.state.report.reports import not_joining
+from app.state.report.reports import Reports, not_joining
 from app.state.settings import EngineSettings
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them
@@ -33,7 +36,12 @@ class Filtering:
     """What members are told, also those the watch has not shown yet."""
 
     settings: EngineSettings
-    ledger: Ledger
+    books: Books
+    refusals: Refusals
+    gangs: Gangs
+    plans: Plans
+    roll_calls: RollCalls
+    reports: Reports
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
@@ -41,7 +49,7 @@ class Filtering:
     ) -> Pinned | Rejected:
         """Which of these nodes a pod may have that claims to belong to a gang."""
         uid = pod.uid
-        gang = self.ledger.gangs.get(self.ledger.gang_of.get(uid, claim.gang))
+        gang = self.gangs.by_key.get(self.gangs.key_of.get(uid, claim.gang))
         if gang is None or uid not in gang.members:
             return self._reject_early(uid, claim)
         member = gang.members[uid]
@@ -49,7 +57,7 @@ class Filtering:
         if allowed is not None and member.allowed != allowed:
             member.allowed = allowed  # kube-scheduler has seen our patch before our watch did
             gang.asked = None
-        self.ledger.hear(gang, uid, now)
+        self.plans.hear(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
             gang.rejected.pop(uid, None)
@@ -67,7 +75,7 @@ class Filtering:
     ) -> Pinned | Rejected:
         uid = member.pod.uid
         if uid in gang.plan or gang.phase not in (Phase.GATHERING, Phase.WAITING):
-            self.ledger.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
+            self.roll_calls.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
         node = gang.plan.get(uid)
         if node is None:
             return Rejected(_why_not(gang, member))
@@ -78,12 +86,12 @@ class Filtering:
             return Rejected(messages.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
             sentence = messages.sampled(gang.key)
-            self.ledger.reports.report(gang, "NodesSampled", sentence)
+            self.reports.report(gang, "NodesSampled", sentence)
             return Rejected(sentence)
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.ledger.replan(gang, member, offer, now) and gang.plan[uid] in candidates:
+        if self.plans.replan(gang, member, offer, now) and gang.plan[uid] in candidates:
             return Pinned(gang.plan[uid])
         return Rejected(_why_not(gang, member))
 
@@ -93,10 +101,10 @@ class Filtering:
         for uid, node in gang.plan.items():
             is_same = gang.member(uid).role == member.role and uid not in gang.answered
             if is_same and offer.leaves_out(node):
-                self.ledger.planner.refusals.add(offer.shaped, node, now, longest)
+                self.refusals.add(offer.shaped, node, now, longest)
 
     def _is_sample(self, offered: int) -> bool:
-        nodes = len(self.ledger.planner.books.nodes)
+        nodes = len(self.books.nodes)
         wanted = self.settings.percentage_of_nodes_to_score or max(50 - nodes // 125, 5)
         sample = max(nodes * wanted // 100, SAMPLED_FROM)
         return nodes >= SAMPLED_FROM and offered == sample < nodes

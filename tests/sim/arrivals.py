@@ -34,7 +34,7 @@ class Arrivals:
         key = key_of(life, uid)
         self._before = None
         if key is not None and has_arrived(life, uid) and life.arrived[uid].node == node:
-            gang = life.engine.ledger.gangs[key]
+            gang = life.engine.gangs.by_key[key]
             self._before = (gang, dict(gang.plan), gang.moved_at)
 
     def arrived(self, life: Life, uid: str, node: str) -> None:

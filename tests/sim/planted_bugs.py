@@ -14,12 +14,12 @@ PLANTED = (
         "a gang keeps its plan after a pod bound by others took the capacity reserved for it",
     ),
     Planted(
-        "app.state.engine.Engine._put_node",
+        "app.state.nodes.events.NodeEvents.put",
         Change("condition", "not is_open(node)", becomes="False"),
         "plans keep nodes that no longer accept pods",
     ),
     Planted(
-        "app.state.engine.Engine._drop_node",
+        "app.state.nodes.events.NodeEvents.drop",
         Change(
             "statement",
             'self.invalidation.lose_plans_on(name, f"node {name} has gone", now)',
@@ -45,7 +45,7 @@ PLANTED = (
         "app.state.engine.Engine._replace_all",
         Change(
             "expression",
-            "[*self.books.bound, *self.ledger.gang_of]",
+            "[*self.books.bound, *self.gangs.key_of]",
             becomes="[*self.books.bound]",
         ),
         "members deleted while the watch was down are still counted",
@@ -91,7 +91,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.ledger.Ledger.lose_plan",
+        "app.state.lifecycle.plans.Plans.lose",
         Change(
             "expression",
             "[uid for uid in gang.plan if uid not in gang.posted]",
@@ -114,7 +114,7 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.lifecycle.ledger.Ledger._back_off",
+        "app.state.plan.queue.Queue.back_off",
         Change(
             "statement", "self._retry_at = min(self._retry_at, gang.not_before)", becomes="pass"
         ),
@@ -178,7 +178,7 @@ PLANTED = (
         "ordinary pods rejected because of a reservation are never requeued",
     ),
     Planted(
-        "app.state.lifecycle.invalidation.Invalidation.lose_overcommitted",
+        "app.state.nodes.invalidation.Invalidation.lose_overcommitted",
         Change("condition", "not self.books.is_overcommitted(node)", becomes="False"),
         "a gang loses its plan to a foreign binding although both fit",
     ),
@@ -186,8 +186,8 @@ PLANTED = (
         "app.state.filtering.Filtering._answer",
         Change(
             "statement",
-            "self.ledger.review_now(gang, now)",
-            becomes="self.ledger.review_all(now)",
+            "self.roll_calls.review_now(gang, now)",
+            becomes="self.roll_calls.review_all(now)",
         ),
         "a request about one gang plans other gangs too",
     ),

@@ -39,7 +39,7 @@ def pods_of(life: Life) -> Iterator[PodRecord]:
 
 
 def key_of(life: Life, uid: str) -> GangKey | None:
-    return life.engine.ledger.gang_of.get(uid)
+    return life.engine.gangs.key_of.get(uid)
 
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:

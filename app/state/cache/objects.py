@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import GangKey
+from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import ObjectRecord
 
 
@@ -21,6 +21,10 @@ class Objects:
     def of(self, key: GangKey) -> Collection[ObjectRecord]:
         """The objects that have a say in a gang."""
         return self.by_gang.get(key, {}).values()
+
+    def spec(self, key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+        """What a gang is, from its objects, its live pods and its failed ones."""
+        return self.dialects.spec(key, self.of(key), said, ended)
 
     def of_kind(self, kind: str) -> list[str]:
         """The uids of every object of a kind."""

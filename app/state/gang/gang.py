@@ -188,13 +188,6 @@ class Gang:
             return False  # not worth a look at all of them, which each arrival would take
         return self.arrived >= self.plan.keys() - self.placeholders.keys() and not self.unplanned()
 
-    def move_to(self, phase: Phase) -> bool:
-        """Enter the phase; True if that is a change."""
-        if phase is self.phase:
-            return False
-        self.phase = phase
-        return True
-
     def forget_plan_of(self, uid: str) -> None:
         """Drop one member's part of the plan; the caller ends its hold."""
         self.asked = None

@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from app.dialects import corral
-from app.state.cache.books import is_open
 from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
-from app.state.lifecycle.ledger import Ledger
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.reservations import Reservations
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.report import messages, ungating
 from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
@@ -49,8 +50,10 @@ class Permit:
     """How planned members get from their gates past /bind; what it remembers is in each gang."""
 
     settings: EngineSettings
-    ledger: Ledger
+    gangs: Gangs
     reservations: Reservations
+    plans: Plans
+    roll_calls: RollCalls
     requeues: Requeues
     outbox: Outbox
 
@@ -81,7 +84,7 @@ class Permit:
         gang.at_bind.clear()
         if not had_started:
             gang.asked = None
-            self.ledger.move(gang, now)
+            self.plans.move(gang, now)
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
@@ -95,23 +98,20 @@ class Permit:
         gang.asked = None
         gang.posted.discard(uid)
         gang.answered.discard(uid)
-        books, node = self.reservations.books, gang.plan.get(uid, "")
-        record = books.nodes.get(node)
-        is_lost = record is None or not is_open(record) or books.is_overcommitted(node)
-        if uid in gang.plan and (is_gone or is_lost):
+        if uid in gang.plan and (is_gone or self.reservations.is_void(gang.plan[uid])):
             self.reservations.end(gang, uid, "")
-        self.ledger.owe_review(gang)
+        self.gangs.owe_review(gang)
         if not gang.has_started:  # not as often as bindings of a large gang may fail
-            self.ledger.review(gang, now)
+            self.roll_calls.review(gang, now)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
         """A gate was not taken off: soon again, in another way if this one is forbidden."""
         if failure.is_gone:
             if not gang.has_started:
-                self.ledger.lose_plan(gang, "a member has gone", now)
+                self.plans.lose(gang, "a member has gone", now)
             elif uid in gang.plan:
                 self.reservations.end(gang, uid, "")
-                self.ledger.review(gang, now)
+                self.roll_calls.review(gang, now)
             return
         was_bare = uid in gang.unnarrowed
         ungating.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
@@ -120,15 +120,15 @@ class Permit:
 
     def refuse_arrived(self, sentence: str) -> None:
         """Answer every held /bind with an error; the plans stay."""
-        for key in self.ledger.planned:
-            gang = self.ledger.gangs[key]
+        for key in self.gangs.planned:
+            gang = self.gangs.by_key[key]
             self.outbox.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
             gang.at_bind.clear()
 
     def expire(self, now: float) -> None:
         """End waits that took too long; push on where a call may have been missed."""
-        for key in list(self.ledger.planned):
-            gang = self.ledger.gangs[key]
+        for key in list(self.gangs.planned):
+            gang = self.gangs.by_key[key]
             if gang.has_started and gang.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
@@ -165,10 +165,9 @@ class Permit:
         """
         unheard = _unheard(gang)
         why = "kube-scheduler did not bring every member in time"
-        self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
+        self.plans.lose(gang, why, now, losses=IN_VAIN)
         if unheard:
-            gang.unheard = unheard
-            gang.not_before = now + UNHEARD_SECONDS
+            self.plans.wait_for(gang, unheard, now + UNHEARD_SECONDS)
             self.requeues.requeue_rejected(gang, unheard)
 
     def _push(self, gang: Gang, now: float) -> None:

@@ -8,31 +8,32 @@ others; else a spare place stands in, or the next pass finds a node.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from app.dialects.spec import GangKey
-from app.state.cache.books import is_open
+from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.lifecycle import placeholders
 from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
-from app.state.plan.verdict import NoPlan, Plan
+from app.state.plan.verdict import Plan
 from app.state.report import ungating
 from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Replacements:
-    """All places. `expecting` has the gangs with any, as a set that keeps its order."""
+    """Keeps nodes for absent pods, and gives them to the pods that replace these."""
 
     settings: EngineSettings
+    books: Books
+    gangs: Gangs
     planner: Planner
     reservations: Reservations
     requeues: Requeues
-    expecting: dict[GangKey, None] = field(default_factory=dict)
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
         """A member is lost while others run: hold its node for whoever replaces it."""
@@ -45,7 +46,7 @@ class Replacements:
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
         uid = placeholders.keep_place(gang, lost, until)
-        self.expecting[gang.key] = None
+        self.gangs.note_placeholders(gang)
         self._hold(gang, uid, lost, now)
 
     def _hold(self, gang: Gang, uid: str, lost: Member, now: float) -> None:
@@ -76,7 +77,7 @@ class Replacements:
         """Whether a member ends on a node that would not take it again: its place is lost."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
-        node = self.planner.books.nodes.get(member.pod.node)
+        node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
     def review(self, gang: Gang, now: float) -> None:
@@ -91,10 +92,7 @@ class Replacements:
         placeholders.review(gang, now)
         for uid in [uid for uid in gang.plan if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
-        if gang.placeholders:
-            self.expecting[gang.key] = None
-        else:
-            self.expecting.pop(gang.key, None)
+        self.gangs.note_placeholders(gang)
         if taken:
             gang.moved_at = now
             self.requeues.call(gang, now)
@@ -109,12 +107,3 @@ class Replacements:
         if node:
             self.reservations.hand_over(gang, uid, newcomer.pod.uid)
         return bool(node)
-
-    def hold_spares(self, gang: Gang, now: float) -> None:
-        """Hold what spare places there is room for; nobody hears of those there is none for."""
-        self.planner.books.refresh()
-        for member in placeholders.spares(gang) if not gang.unplanned() else ():
-            found = self.planner.plan(gang, None, (member,))
-            if isinstance(found, NoPlan):
-                return
-            self.reservations.hold(gang, found, now)

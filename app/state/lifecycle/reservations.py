@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.state.cache.books import Books
+from app.state.cache.books import Books, is_open
 from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
+from app.state.plan.queue import Queue
 from app.state.plan.verdict import Plan
 from app.state.report.outbox import Outbox
 
@@ -19,9 +20,9 @@ class Reservations:
 
     books: Books
     planner: Planner
+    queue: Queue
     outbox: Outbox
     freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
-    wants_pass: bool = False  # gangs that wait are to be tried again
 
     def hold(self, gang: Gang, plan: Plan, now: float) -> None:
         """Book the plan and make it part of the gang's."""
@@ -59,8 +60,13 @@ class Reservations:
         gang.forget_plan_of(uid)
         return booking is not None
 
+    def is_void(self, node: str) -> bool:
+        """Whether reservations on a node are worth nothing: it takes no pods, or is too small."""
+        record = self.books.nodes.get(node)
+        return record is None or not is_open(record) or self.books.is_overcommitted(node)
+
     def capacity_grew(self, nodes: Iterable[str] = ()) -> None:
         """Something may fit now that did not before; on `nodes` ordinary pods may, too."""
         self.freed_nodes.update(dict.fromkeys(nodes))
         self.planner.begin_pass()
-        self.wants_pass = True
+        self.queue.want_pass()

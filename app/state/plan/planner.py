@@ -1,10 +1,9 @@
-"""Which gang to place next, and where: from a gang's members to nodes, one search per gang.
+"""Where a gang is placed: from its members to nodes, one search per gang.
 
     members ──pod_sets──▶ question ──request──▶ placement ──assignment──▶ nodes
 
-Order: gangs that already run in part first, then priority, then the time of becoming complete.
-A gang that does not fit does not block smaller ones behind it. Within one pass capacity only
-shrinks, so a question without a place is not searched again for the next gang that asks the same.
+Within one pass over the waiting gangs (`queue.py`) capacity only shrinks, so a request that found
+no place is not searched again for the next gang that requests the same.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
+from app.state.plan.queue import Rank, rank_in_queue
 from app.state.plan.request import Builder, Question, closed_in, search
 from app.state.plan.verdict import InvalidGang, NoPlan, Plan, SearchFailed, UnknownTopology
 from topology.errors import InvalidRequest
@@ -33,7 +33,6 @@ OPTIONS = Options(tries=32)
 # ^ places tried in vain for a gang of several pod sets; few, for this runs in the loop that answers
 # kube-scheduler. Three that ask for more than 5,000 nodes have: 18 ms until the answer is no.
 
-Rank = tuple[bool, int, float, str]
 Signature = tuple[object, ...]
 
 
@@ -43,14 +42,18 @@ class Planner:
 
     books: Books
     eligibility: Eligibility
+    refusals: Refusals
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     is_ready: bool = False  # false until every list is in: no plan from half a picture
-    refusals: Refusals = field(default_factory=Refusals)
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
     _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Bring the trees up to date before a search; those who plan several members do it once."""
+        self.books.refresh()
 
     def begin_pass(self) -> None:
         """Capacity may have grown since: what did not fit is worth a search again."""
@@ -212,7 +215,7 @@ class Planner:
         named = gang.membership.topology or ""
         return UnknownTopology(tuple(levels), self.books.known_levels(), named)
 
-    # -- order ---------------------------------------------------------------------------------
+    # -- requests that have no place -----------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
         """Whether what this gang asked for last, and asks for still, has no place in this pass."""
@@ -230,13 +233,3 @@ class Planner:
             nodes for key, (nodes, its) in self.earmarked.items() if key != gang.key and its < rank
         )
         return frozenset().union(*others)
-
-
-def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Which gang to try next."""
-    return sorted(gangs, key=rank_in_queue)
-
-
-def rank_in_queue(gang: Gang) -> Rank:
-    """Gangs that run in part come first, then the important ones, then the old ones."""
-    return (not gang.has_started, -gang.priority, gang.complete_at, str(gang.key))

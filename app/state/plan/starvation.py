@@ -17,10 +17,12 @@ import numpy as np
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import TopologyBooks
+from app.state.cache.books import Books, TopologyBooks
+from app.state.cache.eligibility import Eligibility
 from app.state.gang.gang import Gang
-from app.state.plan.planner import Planner, in_order, rank_in_queue
+from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
+from app.state.plan.queue import in_order, rank_in_queue
 from app.state.settings import EngineSettings
 from topology.fit import fit
 from topology.model.capacity import Capacity
@@ -50,6 +52,8 @@ class Starvation:
     """Who has which; at most `earmarks_per_namespace` for the gangs of one namespace."""
 
     settings: EngineSettings
+    books: Books
+    eligibility: Eligibility
     planner: Planner
     of: dict[GangKey, Earmark] = field(default_factory=dict)
 
@@ -119,13 +123,11 @@ class Starvation:
         )
 
     def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, is_left: Mask) -> _Fit:
-        request = self.planner.books.vector(pod_set.shaped[0])
+        request = self.books.vector(pod_set.shaped[0])
         rows = [row for row, amount in enumerate(request) if amount]
         asked = [request[row] for row in rows]
         capacity = topology.capacity
-        allowed = self.planner.eligibility.mask(
-            pod_set.shaped[1], topology.tree, self.planner.books.nodes
-        )
+        allowed = self.eligibility.mask(pod_set.shaped[1], topology.tree, self.books.nodes)
         may_host = allowed & is_left & capacity.is_open
         now = fit.pods_per_node(capacity.free(rows), asked)
         empty = fit.pods_per_node([_row(capacity, row) for row in rows], asked)

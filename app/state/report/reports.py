@@ -78,6 +78,10 @@ class Reports:
         if gang.phase is Phase.GATHERING:
             self._gathering[gang.key] = now
 
+    def note_object(self, key: GangKey) -> None:
+        """An object has changed what it declares of a gang."""
+        self.statuses.note(key)
+
     def forget(self, key: GangKey) -> None:
         """A gang has no pods any more."""
         self._gathering.pop(key, None)

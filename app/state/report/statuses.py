@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangView, StatusPatch
 from app.state.cache.objects import Objects
 from app.state.effects import WriteStatus
@@ -18,13 +19,14 @@ from app.state.gang.gang import Gang
 class Statuses:
     """Whose status may have to be written; `_written` is what was sent last, by gang."""
 
+    dialects: Dialects
     objects: Objects
     _due: dict[GangKey, None] = field(default_factory=dict)
     _written: dict[GangKey, StatusPatch] = field(default_factory=dict)
 
     def note(self, key: GangKey) -> None:
         """Something of a gang has changed that its vocabulary may speak of."""
-        if self.objects.dialects.of(key).writes_status:
+        if self.dialects.of(key).writes_status:
             self._due[key] = None
 
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
@@ -50,5 +52,5 @@ class Statuses:
             len(gang.membership.bound),
             gang.sentence if gang.phase.value in ("gathering", "waiting") else "",
         )
-        dialect = self.objects.dialects.of(gang.key)
+        dialect = self.dialects.of(gang.key)
         return dialect.status(spec, self.objects.of(gang.key), view)

@@ -62,7 +62,7 @@ def planned(world, *pods):
 
 def fallback(world):
     """What the plan of the only gang says, made once more from nothing."""
-    (gang,) = world.engine.ledger.gangs.values()
+    (gang,) = world.engine.gangs.by_key.values()
     for uid in list(gang.plan):
         world.engine.books.release(uid)
         gang.forget_plan_of(uid)
@@ -236,7 +236,7 @@ def test_members_that_run_elsewhere_are_left_alone_and_the_rest_goes_where_there
     bound = running(pods[:4], ["n03", "n02", "n01", "n00"])
     world = World(four_racks(), bound, jobs=[job("j", 6)])
     world.put(*pods[4:])
-    gang = next(iter(world.engine.ledger.gangs.values()))
+    gang = next(iter(world.engine.gangs.by_key.values()))
     assert gang.phase is Phase.BINDING
     assert {name[:2] for name in nodes_of(world, pods[4:])} == {"n0"}
 
@@ -248,7 +248,7 @@ def test_places_kept_for_pods_without_a_number_get_the_ranks_that_are_left():
     pods = indexed("j", 4)
     world = World(four_racks(), jobs=[job("j", 4)])
     world.put(pods[3], pods[0], pods[2])
-    (gang,) = world.engine.ledger.gangs.values()
+    (gang,) = world.engine.gangs.by_key.values()
     like = gang.members[pods[0].uid]
     kept = dataclasses.replace(like, pod=msgspec.structs.replace(like.pod, uid="kept"), index=None)
     spec = GangSpec(gang.key, GroupSpec("j", (LeafSpec("", 4),)), "here")

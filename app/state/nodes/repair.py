@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
 from app.state.lifecycle import placeholders
-from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.settings import EngineSettings
 
 MOST_FAILED = 10_000  # nodes remembered that have gone; autoscaled clusters never stop making them
@@ -68,16 +70,17 @@ class Repairs:
     """Other places for members on nodes that have failed."""
 
     books: Books
-    ledger: Ledger
+    gangs: Gangs
+    replacements: Replacements
+    roll_calls: RollCalls
 
     def lose_ending(self, node: str, now: float) -> None:
         """A node takes no pods any more: what ends there is lost already, and may never be gone."""
-        ledger = self.ledger
         for uid in self.books.bound_on.get(node, {}):
-            gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
-            if gang is not None and ledger.replacements.is_stranded(gang.members[uid]):
-                ledger.replacements.keep(gang, gang.members[uid], now)
-                ledger.owe_review(gang)
+            gang = self.gangs.of_pod(uid)
+            if gang is not None and self.replacements.is_stranded(gang.members[uid]):
+                self.replacements.keep(gang, gang.members[uid], now)
+                self.gangs.owe_review(gang)
 
     def lose_node(self, node: str, now: float) -> None:
         """A node has failed under members that the API server still shows: look for another."""
@@ -88,7 +91,7 @@ class Repairs:
                 )
                 if member.pod.node == node and not known and len(gang.membership.bound) > 1:
                     placeholders.use_spare(gang, placeholders.keep_place(gang, member, math.inf))
-            self.ledger.review(gang, now)
+            self.roll_calls.review(gang, now)
 
     def return_node(self, node: str, now: float) -> None:
         """A failed node is back: who still runs there is not lost."""
@@ -97,12 +100,12 @@ class Repairs:
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
                     del gang.placeholders[uid]
-            self.ledger.review(gang, now)
+            self.roll_calls.review(gang, now)
 
     def _gangs_on(self, node: str, now: float) -> list[Gang]:
         """The gangs of which a member runs on a node."""
-        ledger = self.ledger
-        keys = ledger.keys_of(self.books.bound_on.get(node, {}))
+        gangs = self.gangs.by_key
+        keys = self.gangs.keys_of(self.books.bound_on.get(node, {}))
         for key in keys:
-            ledger.review_now(ledger.gangs[key], now)
-        return [ledger.gangs[key] for key in keys if key in ledger.gangs]
+            self.roll_calls.review_now(gangs[key], now)
+        return [gangs[key] for key in keys if key in gangs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.state.lifecycle.repair import MOST_FAILED, Failures
+from app.state.nodes.repair import MOST_FAILED, Failures
 from app.state.settings import EngineSettings
 from tests.records import node
 

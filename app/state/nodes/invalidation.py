@@ -17,29 +17,30 @@ from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
-from app.state.lifecycle.ledger import Ledger
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.plans import Plans
 
 
 @dataclass(frozen=True, slots=True)
 class Invalidation:
-    """Has the ledger lose the plans that a change of a node upsets."""
+    """Gives up the plans that a change of a node makes invalid."""
 
     books: Books
-    ledger: Ledger
+    gangs: Gangs
+    plans: Plans
 
     def lose_plans_on(self, node: str, why: str, now: float) -> None:
         """A node takes no pods any more, or is gone."""
         for gang in self._gangs_held_on(node):
-            self.ledger.lose_plan(gang, why, now, on=node)
+            self.plans.lose(gang, why, now, on=node)
 
     def lose_plans_around(self, node: str, now: float) -> None:
         """A node is in other domains now: so are those who have it, and who was to be with them."""
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
-        bound = self.books.bound_on.get(node, {})
-        keys |= self.ledger.keys_of(bound)
-        for gang in [self.ledger.gangs[key] for key in keys]:
+        keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
+        for gang in [self.gangs.by_key[key] for key in keys]:
             if gang.names_levels and gang.plan.keys() - gang.posted:
-                self.ledger.lose_plan(gang, f"node {node} has moved to another domain", now)
+                self.plans.lose(gang, f"node {node} has moved to another domain", now)
 
     def lose_barred(self, node: NodeRecord, now: float) -> None:
         """The node's taints or labels may keep off what is planned there."""
@@ -47,19 +48,19 @@ class Invalidation:
             planned = (uid for uid, on in gang.plan.items() if on == node.name)
             if not all(may_host(node, gang.member(uid).shape) for uid in planned):
                 why = f"node {node.name} takes its pods no more"
-                self.ledger.lose_plan(gang, why, now, on=node.name)
+                self.plans.lose(gang, why, now, on=node.name)
 
     def lose_overcommitted(self, node: str, now: float) -> None:
         """Somebody took what was held: give up plans there, the youngest first, until it fits."""
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
             if not self.books.is_overcommitted(node):
                 return
-            self.ledger.lose_plan(gang, f"capacity held on node {node} was taken", now, on=node)
+            self.plans.lose(gang, f"capacity held on node {node} was taken", now, on=node)
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
-        ledger, held = self.ledger, self.books.held_on.get(node, {})
-        keys = ledger.keys_of(held)
-        for key in ledger.replacements.expecting:
-            if any(uid in held for uid in ledger.gangs[key].placeholders):
+        gangs, held = self.gangs, self.books.held_on.get(node, {})
+        keys = gangs.keys_of(held)
+        for key in gangs.with_placeholders:
+            if any(uid in held for uid in gangs.by_key[key].placeholders):
                 keys[key] = None
-        return [ledger.gangs[key] for key in keys]
+        return [gangs.by_key[key] for key in keys]

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from app.state.cache.books import Booking, Books, TopologyBooks, by_node
 from app.state.gang.gang import Gang, phase_of
-from app.state.lifecycle.ledger import Ledger
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.reservations import Reservations
+from app.state.lifecycle.roll_call import RollCalls
 
 MOST_NAMED = 10  # nodes in one sentence
 
 
-def differences(books: Books, ledger: Ledger, others: Collection[str] = ()) -> list[str]:
+def differences(books: Books, gangs: Gangs, others: Collection[str] = ()) -> list[str]:
     """Every sentence is one invariant that does not hold; call it between inputs only.
 
-    `others`: ordinary pods on their way to a node, for which something is held too.
+    `others`: uids of ordinary pods that capacity is reserved for while they are being bound.
     """
-    return [*_books(books), *_gangs(books, ledger), *_owners(books, ledger, others)]
+    return [*_books(books), *_gangs(books, gangs), *_owners(books, gangs, others)]
 
 
-def heal(books: Books, ledger: Ledger, others: Collection[str], now: float) -> None:
-    """Make the books what the records say; what was planned on wrong books is planned anew."""
-    books.recount()
-    for gang in list(ledger.gangs.values()):
-        if any(not _is_booked(books, uid, node) for uid, node in gang.plan.items()):
-            ledger.lose_plan(gang, "the books were wrong", now)
-    for uid in _unowned(books, ledger, others):
-        books.release(uid)
-    for gang in list(ledger.gangs.values()):
-        ledger.review(gang, now)
-    ledger.reservations.capacity_grew()
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """Makes the books what the records say."""
+
+    books: Books
+    gangs: Gangs
+    reservations: Reservations
+    plans: Plans
+    roll_calls: RollCalls
+
+    def heal(self, others: Collection[str], now: float) -> None:
+        """Add the books up anew; what was planned on wrong books is planned again."""
+        self.books.recount()
+        for gang in list(self.gangs.by_key.values()):
+            if any(not _is_booked(self.books, uid, node) for uid, node in gang.plan.items()):
+                self.plans.lose(gang, "the books were wrong", now)
+        for uid in _unowned(self.books, self.gangs, others):
+            self.books.release(uid)
+        for gang in list(self.gangs.by_key.values()):
+            self.roll_calls.review(gang, now)
+        self.reservations.capacity_grew()
 
 
 def _is_booked(books: Books, uid: str, node: str) -> bool:
@@ -39,14 +53,14 @@ def _is_booked(books: Books, uid: str, node: str) -> bool:
     return booking is not None and booking.node == node
 
 
-def _owners(books: Books, ledger: Ledger, others: Collection[str]) -> Iterator[str]:
-    for uid in _unowned(books, ledger, others):
+def _owners(books: Books, gangs: Gangs, others: Collection[str]) -> Iterator[str]:
+    for uid in _unowned(books, gangs, others):
         yield f"pod {uid} is held, and nobody plans with it"
 
 
-def _unowned(books: Books, ledger: Ledger, others: Collection[str]) -> list[str]:
-    """Pods that are held for nobody."""
-    planned = {uid for gang in ledger.gangs.values() for uid in gang.plan}
+def _unowned(books: Books, gangs: Gangs, others: Collection[str]) -> list[str]:
+    """Uids that capacity is reserved for, in no gang's plan and not on their way to a node."""
+    planned = {uid for gang in gangs.by_key.values() for uid in gang.plan}
     return [uid for uid in books.held if uid not in planned and uid not in others]
 
 
@@ -82,22 +96,27 @@ def _summed(
     return total
 
 
-def _gangs(books: Books, ledger: Ledger) -> Iterator[str]:
-    for uid, key in ledger.gang_of.items():
-        if uid not in ledger.gangs[key].members:
+def _gangs(books: Books, gangs: Gangs) -> Iterator[str]:
+    for uid, key in gangs.key_of.items():
+        if uid not in gangs.by_key[key].members:
             yield f"pod {uid} is no member of its gang {key}"
-    for gang in ledger.gangs.values():
-        yield from _gang(books, ledger, gang)
+    for gang in gangs.by_key.values():
+        if gang.key not in gangs.unreviewed:
+            yield from _reviewed(gang)
+        yield from _gang(books, gang)
 
 
-def _gang(books: Books, ledger: Ledger, gang: Gang) -> Iterator[str]:
-    if gang.key not in ledger.unreviewed:
-        if not gang.plan.keys() <= gang.may_be_planned():
-            yield f"gang {gang.key}: the plan covers pods that are not waiting"
-        if gang.phase is not phase_of(gang):
-            yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
-        if gang.plan and not gang.has_started and gang.unplanned():
-            yield f"gang {gang.key}: only a part of it is planned"
+def _reviewed(gang: Gang) -> Iterator[str]:
+    """What must hold of a gang that is owed no roll call."""
+    if not gang.plan.keys() <= gang.may_be_planned():
+        yield f"gang {gang.key}: the plan covers pods that are not waiting"
+    if gang.phase is not phase_of(gang):
+        yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
+    if gang.plan and not gang.has_started and gang.unplanned():
+        yield f"gang {gang.key}: only a part of it is planned"
+
+
+def _gang(books: Books, gang: Gang) -> Iterator[str]:
     held, posted = gang.at_bind.keys(), gang.posted
     is_apart = held <= gang.arrived and not held & posted
     if not is_apart or not (gang.arrived | posted) <= gang.plan.keys():
