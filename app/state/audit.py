@@ -39,7 +39,7 @@ class Healing:
         """Add the books up anew; what was planned on wrong books is planned again."""
         self.books.recount()
         for gang in list(self.gangs.by_key.values()):
-            if any(not _is_booked(self.books, uid, node) for uid, node in gang.plan.items()):
+            if any(not _is_booked(self.books, uid, node) for uid, node in gang.plan.nodes.items()):
                 self.plans.lose(gang, "the books were wrong", now)
         for uid in _unowned(self.books, self.gangs, others):
             self.books.release(uid)
@@ -60,7 +60,7 @@ def _owners(books: Books, gangs: Gangs, others: Collection[str]) -> Iterator[str
 
 def _unowned(books: Books, gangs: Gangs, others: Collection[str]) -> list[str]:
     """Uids that capacity is reserved for, in no gang's plan and not on their way to a node."""
-    planned = {uid for gang in gangs.by_key.values() for uid in gang.plan}
+    planned = {uid for gang in gangs.by_key.values() for uid in gang.plan.nodes}
     return [uid for uid in books.held if uid not in planned and uid not in others]
 
 
@@ -108,21 +108,25 @@ def _gangs(books: Books, gangs: Gangs) -> Iterator[str]:
 
 def _reviewed(gang: Gang) -> Iterator[str]:
     """What must hold of a gang that is owed no roll call."""
-    if not gang.plan.keys() <= gang.may_be_planned():
+    if not gang.plan.nodes.keys() <= gang.may_be_planned():
         yield f"gang {gang.key}: the plan covers pods that are not waiting"
     if gang.phase is not phase_of(gang):
         yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
-    if gang.plan and not gang.has_started and gang.unplanned():
+    if gang.plan.nodes and not gang.has_started and gang.unplanned():
         yield f"gang {gang.key}: only a part of it is planned"
 
 
 def _gang(books: Books, gang: Gang) -> Iterator[str]:
-    held, posted = gang.at_bind.keys(), gang.posted
-    is_apart = held <= gang.arrived and not held & posted
-    if not is_apart or not (gang.arrived | posted) <= gang.plan.keys():
+    held, posted = gang.binding.at_bind.keys(), gang.binding.posted
+    is_apart = held <= gang.binding.arrived and not held & posted
+    if not is_apart or not (gang.binding.arrived | posted) <= gang.plan.nodes.keys():
         yield f"gang {gang.key}: members at /bind differ from planned ones"
-    if not gang.misinformed.keys() <= gang.rejected.keys() <= gang.members.keys():
+    if (
+        not gang.rejections.outdated.keys()
+        <= gang.rejections.sentences.keys()
+        <= gang.members.keys()
+    ):
         yield f"gang {gang.key}: pods are remembered as told no that are no members"
-    for uid, node in gang.plan.items():
+    for uid, node in gang.plan.nodes.items():
         if not _is_booked(books, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"

@@ -341,7 +341,7 @@ class Engine:
                 self.outbox.add(RejectBind(uid, f"node {node} is held for a gang"))
         else:
             self.roll_calls.review_now(gang, now)
-            if gang.plan.get(uid) == node:
+            if gang.plan.nodes.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
                 self.outbox.add(Bind(namespace, name, uid, node))  # bound: say so again

@@ -21,9 +21,10 @@ from app.state.filter_result import Candidates, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
+from app.state.lifecycle import binding
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.roll_call import RollCalls
-from app.state.report import messages
+from app.state.report import messages, requeue, ungating
 from app.state.report.reports import Reports, not_joining
 from app.state.settings import EngineSettings
 
@@ -55,34 +56,29 @@ class Filtering:
         member = gang.members[uid]
         _, allowed = corral.own_shape(pod)
         if allowed is not None and member.allowed != allowed:
-            member.allowed = allowed  # kube-scheduler has seen our patch before our watch did
-            gang.asked = None
+            ungating.narrow(gang, member, allowed)  # kube-scheduler saw our patch before our watch
         self.plans.hear(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
-            gang.rejected.pop(uid, None)
-            gang.misinformed.pop(uid, None)
-            if uid not in gang.answered:  # asking again is no progress
-                gang.answered.add(uid)
-                gang.moved_at = now
+            requeue.forget(gang, uid)
+            binding.answer(gang, uid, now)
         elif not _is_probe(pod, candidates):
-            gang.rejected[pod.uid] = answer.sentence
-            gang.misinformed.pop(uid, None)
+            requeue.reject(gang, uid, answer.sentence)
         return answer
 
     def _answer(
         self, gang: Gang, member: Member, pod: PodRecord, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
         uid = member.pod.uid
-        if uid in gang.plan or gang.phase not in (Phase.GATHERING, Phase.WAITING):
+        if uid in gang.plan.nodes or gang.phase not in (Phase.GATHERING, Phase.WAITING):
             self.roll_calls.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
-        node = gang.plan.get(uid)
+        node = gang.plan.nodes.get(uid)
         if node is None:
             return Rejected(_why_not(gang, member))
         if node in candidates:
             return Pinned(node)
         # Posted: another leader's attempt; ours is at the API server already.
-        if uid in gang.posted or _is_probe(pod, candidates):
+        if uid in gang.binding.posted or _is_probe(pod, candidates):
             return Rejected(messages.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
             sentence = messages.sampled(gang.key)
@@ -91,15 +87,15 @@ class Filtering:
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.plans.replan(gang, member, offer, now) and gang.plan[uid] in candidates:
-            return Pinned(gang.plan[uid])
+        if self.plans.replan(gang, member, offer, now) and gang.plan.nodes[uid] in candidates:
+            return Pinned(gang.plan.nodes[uid])
         return Rejected(_why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
         """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
         longest = self.settings.refusal_seconds
-        for uid, node in gang.plan.items():
-            is_same = gang.member(uid).role == member.role and uid not in gang.answered
+        for uid, node in gang.plan.nodes.items():
+            is_same = gang.member(uid).role == member.role and uid not in gang.binding.answered
             if is_same and offer.leaves_out(node):
                 self.refusals.add(offer.shaped, node, now, longest)
 
@@ -134,7 +130,7 @@ def _why_not(gang: Gang, member: Member) -> str:
     for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
         if any(each.pod.uid == uid for each in outside):
             return not_joining(gang, member, is_excess=is_excess)
-    return gang.sentence or messages.gathering(gang.key, member.said.pods)
+    return gang.reporting.sentence or messages.gathering(gang.key, member.said.pods)
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:

@@ -215,7 +215,7 @@ class Checks:
         if len(bound) < len(there):
             self.hits.hit("W in waves")
         for is_spare in {
-            gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan
+            gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan.nodes
         }:
             self.hits.hit("W spare held" if is_spare else "W expected")
 
@@ -328,7 +328,7 @@ class Checks:
             return
         for key in life.engine.gangs.planned:
             gang = life.engine.gangs.by_key[key]
-            age = corral.now - gang.moved_at
+            age = corral.now - gang.binding.moved_at
             require(
                 age <= most or gang.has_started, f"I3: gang {key} holds its plan for {age:.0f} s"
             )
@@ -340,11 +340,11 @@ class Checks:
             return
         nodes: dict[str, Any] = life.streams["Node"].mirror
         pods: dict[str, Any] = life.streams["Pod"].mirror
-        planned = {uid: gang for gang in engine.gangs.by_key.values() for uid in gang.plan}
+        planned = {uid: gang for gang in engine.gangs.by_key.values() for uid in gang.plan.nodes}
         waiting = [
             (uid, booking, gang)
             for uid, booking in engine.books.held.items()
-            if (gang := planned.get(uid)) is not None and uid not in gang.posted
+            if (gang := planned.get(uid)) is not None and uid not in gang.binding.posted
         ]
         taken = totals_by_node(
             [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
@@ -383,9 +383,9 @@ class Checks:
             kept = (each.member for each in absent if not each.is_spare)
             like = [each.pod for each in kept if each.role == role_of(role[0])]
             planned = {
-                domain(nodes[gang.plan[each.uid]], level)
+                domain(nodes[gang.plan.nodes[each.uid]], level)
                 for each in (*role, *like)
-                if not each.node and gang.plan.get(each.uid) in nodes
+                if not each.node and gang.plan.nodes.get(each.uid) in nodes
             }
             if len(bound) > 1 or gang.key in self._split:
                 continue

@@ -154,7 +154,9 @@ class Isolation:
 
 
 def _plans(engine: Engine) -> Plans:
-    return {key: dict(gang.plan) for key, gang in engine.gangs.by_key.items() if gang.plan}
+    return {
+        key: dict(gang.plan.nodes) for key, gang in engine.gangs.by_key.items() if gang.plan.nodes
+    }
 
 
 def _uid_of(event: Event) -> str:

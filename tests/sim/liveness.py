@@ -57,7 +57,7 @@ def _held_in_vain(
         for corral in corrals
         for gang in corral.engine.gangs.by_key.values()
         if any(is_hopeless(member.pod) for member in gang.members.values())
-        for node in gang.plan.values()
+        for node in gang.plan.nodes.values()
     )
 
 

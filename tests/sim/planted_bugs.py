@@ -38,7 +38,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.engine.Engine.bind_arrived",
-        Change("condition", "gang.plan.get(uid) == node", becomes="uid in gang.plan"),
+        Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
     Planted(
@@ -52,7 +52,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.filtering.Filtering.answer",
-        Change("statement", "gang.rejected[pod.uid] = answer.sentence", becomes="pass"),
+        Change("statement", "requeue.reject(gang, uid, answer.sentence)", becomes="pass"),
         "rejected members are not remembered, so a new plan does not requeue them",
     ),
     Planted(
@@ -94,36 +94,40 @@ PLANTED = (
         "app.state.lifecycle.plans.Plans.lose",
         Change(
             "expression",
-            "[uid for uid in gang.plan if uid not in gang.posted]",
-            becomes="list(gang.plan)",
+            "[uid for uid in gang.plan.nodes if uid not in gang.binding.posted]",
+            becomes="list(gang.plan.nodes)",
         ),
         "a lost plan also gives up pods whose binding is in progress",
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.bind_failed",
-        Change("statement", "gang.posted.discard(uid)", becomes="pass"),
+        "app.state.lifecycle.binding.fail",
+        Change("statement", "gang.binding.posted.discard(uid)", becomes="pass"),
         "a failed binding still counts as in progress",
     ),
     Planted(
         "app.state.report.requeue.Requeues.requeue_planned",
         Change(
             "expression",
-            "sorted(gang.rejected.keys() & gang.plan.keys())",
-            becomes="sorted(gang.rejected.keys() & gang.plan.keys())[1:]",
+            "sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys())",
+            becomes="sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys())[1:]",
         ),
         "one rejected member of each gang is not requeued",
     ),
     Planted(
         "app.state.plan.queue.Queue.back_off",
         Change(
-            "statement", "self._retry_at = min(self._retry_at, gang.not_before)", becomes="pass"
+            "statement",
+            "self._retry_at = min(self._retry_at, gang.back_off.not_before)",
+            becomes="pass",
         ),
         "a gang that lost its plan is not tried again after its back-off",
     ),
     Planted(
         "app.state.gang.gang.Gang.has_started",
         Change(
-            "expression", "self.membership.bound or self.posted", becomes="self.membership.bound"
+            "expression",
+            "self.membership.bound or self.binding.posted",
+            becomes="self.membership.bound",
         ),
         "a gang whose bindings are in progress counts as not started",
     ),
@@ -271,27 +275,27 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit._end_holds",
+        "app.state.lifecycle.binding.release",
         Change(
             "statement",
-            "del gang.at_bind[uid]",
-            becomes="gang.arrived.discard(gang.at_bind.pop(uid) and uid)",
+            "del gang.binding.at_bind[uid]",
+            becomes="gang.binding.arrived.discard(gang.binding.at_bind.pop(uid) and uid)",
         ),
         "a member's arrival is forgotten when its request was held for long enough",
     ),
     Planted(
-        "app.state.gang.gang.Gang.forget_plan_of",
+        "app.state.lifecycle.binding.forget",
         Change(
             "expression",
-            "(self.answered, self.arrived, self.posted)",
-            becomes="(self.answered, self.posted)",
+            "(binding.answered, binding.arrived, binding.posted)",
+            becomes="(binding.answered, binding.posted)",
         ),
         "a member's arrival outlives the reservation it was for",
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.arrive",
-        Change("condition", "uid not in gang.arrived", becomes="True"),
+        "app.state.lifecycle.binding.arrive",
+        Change("condition", "uid not in binding.arrived", becomes="True"),
         "a plan is kept forever as members that had arrived come again",
     ),
 )

@@ -24,14 +24,14 @@ def state_of(engine: Engine) -> dict[str, Any]:
         "gangs": {
             str(key) + key.epoch: (
                 gang.phase,
-                dict(gang.plan),
-                sorted(gang.arrived),
-                sorted(gang.at_bind.items()),
-                sorted(gang.posted),
-                sorted(gang.answered),
-                sorted(gang.rejected.items()),
+                dict(gang.plan.nodes),
+                sorted(gang.binding.arrived),
+                sorted(gang.binding.at_bind.items()),
+                sorted(gang.binding.posted),
+                sorted(gang.binding.answered),
+                sorted(gang.rejections.sentences.items()),
                 gang.complete_at,
-                gang.not_before,
+                gang.back_off.not_before,
             )
             for key, gang in engine.gangs.by_key.items()
         },

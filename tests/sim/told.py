@@ -128,7 +128,8 @@ def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
 def places_held(gang: Gang) -> int:
     """Places held for members, spares not among them."""
     return sum(
-        not (uid in gang.placeholders and gang.placeholders[uid].is_spare) for uid in gang.plan
+        not (uid in gang.placeholders and gang.placeholders[uid].is_spare)
+        for uid in gang.plan.nodes
     )
 
 

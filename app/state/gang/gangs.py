@@ -91,7 +91,7 @@ class Gangs:
             gang.complete_at = now
         _keep(self.plannable, gang.key, phase in PLANNABLE)
         is_planned = phase in (Phase.PLACED, Phase.BINDING)
-        _keep(self.planned, gang.key, is_planned or bool(gang.at_bind))
+        _keep(self.planned, gang.key, is_planned or bool(gang.binding.at_bind))
         return was
 
 

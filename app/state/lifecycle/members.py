@@ -14,11 +14,12 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, is_same_claim, member_of
+from app.state.lifecycle import binding
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
-from app.state.report import ungating
+from app.state.report import requeue, ungating
 from app.state.report.reports import Reports
 
 
@@ -60,7 +61,7 @@ class Members:
         if before is None or not is_same_claim(before, member):
             self.gangs.owe_review(gang)
         elif before.pod.node != pod.node:
-            is_as_planned = gang.has_started and gang.plan.get(pod.uid) == pod.node
+            is_as_planned = gang.has_started and gang.plan.nodes.get(pod.uid) == pod.node
             self.gangs.owe_review(gang, is_pressing=not is_as_planned)
         elif before.pod.gates != pod.gates:  # ungated pods come first where there are too many
             self.gangs.owe_review(gang, is_pressing=False)
@@ -69,15 +70,15 @@ class Members:
         """Change the gang's plan as a member's new record requires."""
         pod = member.pod
         if ungating.has_seen(gang, before, member):
-            gang.moved_at = now
-        if not ungating.allows(member, gang.plan.get(pod.uid)) and not gang.has_started:
+            binding.progress(gang, now)
+        if not ungating.allows(member, gang.plan.nodes.get(pod.uid)) and not gang.has_started:
             self.plans.lose(gang, f"pod {pod.name} is narrowed to other nodes", now)
         is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
         if before is not None and before.is_live and is_lost:
             self.replacements.keep(gang, before, now)
         if member.is_done:
             self.replacements.end(gang, member)
-        if pod.uid in gang.plan and not member.is_live:
+        if pod.uid in gang.plan.nodes and not member.is_live:
             self.roll_calls.review(gang, now)
         elif self._is_elsewhere(gang, before, member):
             # Bound by a plan that is not ours: the other members have to follow it.
@@ -87,12 +88,12 @@ class Members:
     def _is_elsewhere(self, gang: Gang, before: Member | None, member: Member) -> bool:
         """Whether a member runs now where our plan, its own or that of its pod set, is not."""
         pod = member.pod
-        if pod.node and pod.uid in gang.plan:
-            return gang.plan[pod.uid] != pod.node
+        if pod.node and pod.uid in gang.plan.nodes:
+            return gang.plan.nodes[pod.uid] != pod.node
         is_news = pod.node and (before is None or not before.pod.node)
         return bool(is_news) and any(
             not self.planner.is_beside(gang, gang.member(uid), node, lambda: [(member, pod.node)])
-            for uid, node in gang.plan.items()
+            for uid, node in gang.plan.nodes.items()
         )
 
     def _welcome(self, gang: Gang, member: Member, claim: Claim, now: float, told: str) -> None:
@@ -100,7 +101,7 @@ class Members:
         pod = member.pod
         # Before the first lists are in, the Corral before this one may have rejected the pod.
         if told or not (self.planner.is_ready or pod.node or pod.gates):
-            gang.rejected[pod.uid] = told
+            requeue.reject(gang, pod.uid, told)
         pods = claim.said.pods
         if pods is None:
             spec = self.objects.spec(gang.key, (), ())
@@ -117,13 +118,11 @@ class Members:
         member = self.gangs.drop(gang, uid)
         if not member.pod.is_finished:
             self.replacements.keep(gang, member, now)
-        gang.ungating.pop(uid, None)
-        gang.unnarrowed.discard(uid)
-        gang.rejected.pop(uid, None)
-        gang.misinformed.pop(uid, None)
+        ungating.forget(gang, uid)
+        requeue.forget(gang, uid)
         self.plans.hear(gang, uid, now)
         self.gangs.owe_review(gang)
-        if uid in gang.plan or not gang.members:
+        if uid in gang.plan.nodes or not gang.members:
             self.roll_calls.review(gang, now)
 
     # -- objects of the vocabularies -----------------------------------------------------------

@@ -30,6 +30,7 @@ from app.dialects import corral
 from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.lifecycle import binding
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.reservations import Reservations
 from app.state.lifecycle.roll_call import RollCalls
@@ -38,8 +39,6 @@ from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
-PUSH_SECONDS = 1.0  # between two looks for gates that are still there …
-PUSH_REST_SECONDS = 5e-4  # … but for each planned member so much; a look at one takes 3e-7
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
 IN_VAIN = 3  # losses that a hold in vain counts for
 UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
@@ -59,46 +58,37 @@ class Permit:
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
         """A planned member is at /bind; the last one to arrive opens the way for all."""
-        gang.answered.add(uid)  # perhaps with an older plan: kube-scheduler has decided
-        if uid in gang.posted:
+        if not binding.arrive(gang, uid, now):
             self._bind(gang, uid)
-            return
-        gang.at_bind.pop(uid, None)  # its older request is answered already
-        gang.at_bind[uid] = now
-        if uid not in gang.arrived:
-            gang.arrived.add(uid)
-            gang.moved_at = now
-        else:  # which is no progress
-            gang.again_at = now
-        if gang.has_started or gang.has_arrived:
+        elif gang.has_started or gang.has_arrived:
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
         """Bind all that are held at /bind; the gang has started from here on."""
-        if not gang.has_started or gang.started_with is None:
-            gang.started_with = started_with(gang)
-        for uid in gang.at_bind:
+        if not gang.has_started or gang.binding.started_with is None:
+            binding.start_with(gang, started_with(gang))
+        for uid in gang.binding.at_bind:
             self._bind(gang, uid)
         had_started = gang.has_started
-        gang.posted |= gang.at_bind.keys()
-        gang.at_bind.clear()
+        binding.post(gang)
         if not had_started:
             gang.asked = None
             self.plans.move(gang, now)
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
-        annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid])]
-        if gang.started_with:
-            annotations.append((corral.POD_SETS, gang.started_with))
-        self.outbox.add(Bind(pod.namespace, pod.name, uid, gang.plan[uid], tuple(annotations)))
+        annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.plan.domains[uid])]
+        if gang.binding.started_with:
+            annotations.append((corral.POD_SETS, gang.binding.started_with))
+        self.outbox.add(
+            Bind(pod.namespace, pod.name, uid, gang.plan.nodes[uid], tuple(annotations))
+        )
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
         """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
         gang.asked = None
-        gang.posted.discard(uid)
-        gang.answered.discard(uid)
-        if uid in gang.plan and (is_gone or self.reservations.is_void(gang.plan[uid])):
+        binding.fail(gang, uid)
+        if uid in gang.plan.nodes and (is_gone or self.reservations.is_void(gang.plan.nodes[uid])):
             self.reservations.end(gang, uid, "")
         self.gangs.owe_review(gang)
         if not gang.has_started:  # not as often as bindings of a large gang may fail
@@ -109,11 +99,11 @@ class Permit:
         if failure.is_gone:
             if not gang.has_started:
                 self.plans.lose(gang, "a member has gone", now)
-            elif uid in gang.plan:
+            elif uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
                 self.roll_calls.review(gang, now)
             return
-        was_bare = uid in gang.unnarrowed
+        was_bare = uid in gang.ungating.unnarrowed
         ungating.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
         if failure.is_forbidden and not was_bare:  # else it is due again with the next push
             self.requeues.ungate(gang, now, (uid,))
@@ -122,14 +112,13 @@ class Permit:
         """Answer every held /bind with an error; the plans stay."""
         for key in self.gangs.planned:
             gang = self.gangs.by_key[key]
-            self.outbox.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
-            gang.at_bind.clear()
+            self._refuse(gang, list(gang.binding.at_bind), sentence)
 
     def expire(self, now: float) -> None:
         """End waits that took too long; push on where a call may have been missed."""
         for key in list(self.gangs.planned):
             gang = self.gangs.by_key[key]
-            if gang.has_started and gang.at_bind:
+            if gang.has_started and gang.binding.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
             if not gang.has_started and self._is_in_vain(gang, now):
@@ -140,22 +129,25 @@ class Permit:
     def _end_holds(self, gang: Gang, now: float) -> None:
         """Refuse the requests held for long enough; reservation, plan and arrival stay."""
         over = now - self.settings.gang_bind_seconds
-        ended = list(takewhile(lambda uid: gang.at_bind[uid] <= over, gang.at_bind))
-        for uid in ended:
-            del gang.at_bind[uid]
-            self.outbox.add(RejectBind(uid, messages.still_arriving(gang.key)))
+        at_bind = gang.binding.at_bind
+        ended = list(takewhile(lambda uid: at_bind[uid] <= over, at_bind))
+        self._refuse(gang, ended, messages.still_arriving(gang.key))
+
+    def _refuse(self, gang: Gang, uids: list[str], sentence: str) -> None:
+        binding.release(gang, uids)
+        self.outbox.extend(RejectBind(uid, sentence) for uid in uids)
 
     def _is_in_vain(self, gang: Gang, now: float) -> bool:
         """Whether kube-scheduler will not bring every member of a plan, as far as can be told."""
-        if now >= gang.moved_at + self.settings.hold_seconds:
+        if now >= gang.binding.moved_at + self.settings.hold_seconds:
             return True
         is_overtaken = (
-            gang.again_at > gang.moved_at
-            and now >= gang.moved_at + OVERTAKEN_SECONDS
-            and _is_push_due(gang, now)
+            gang.binding.again_at > gang.binding.moved_at
+            and now >= gang.binding.moved_at + OVERTAKEN_SECONDS
+            and ungating.is_push_due(gang, now)
         )
         # One that we rejected waits for our requeue.
-        return is_overtaken and bool(_unheard(gang) - gang.rejected.keys())
+        return is_overtaken and bool(_unheard(gang) - gang.rejections.sentences.keys())
 
     def _lose_in_vain(self, gang: Gang, now: float) -> None:
         """Others did without these nodes for long: hold none again until there is some hope.
@@ -172,10 +164,13 @@ class Permit:
 
     def _push(self, gang: Gang, now: float) -> None:
         """Wake and ungate again where a call or a patch may have been missed."""
-        if gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
+        if (
+            gang.rejections.sentences
+            and now >= gang.rejections.requeued_at + self.settings.rewake_seconds
+        ):
             self.requeues.requeue_planned(gang, now)
-        if _is_push_due(gang, now):
-            gang.pushed_at = now
+        if ungating.is_push_due(gang, now):
+            ungating.push(gang, now)
             self.requeues.ungate(gang, now)
 
 
@@ -193,11 +188,7 @@ def started_with(gang: Gang) -> str:
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
 
 
-def _is_push_due(gang: Gang, now: float) -> bool:
-    return now >= gang.pushed_at + max(PUSH_SECONDS, PUSH_REST_SECONDS * len(gang.plan))
-
-
 def _unheard(gang: Gang) -> set[str]:
     """Planned members that kube-scheduler may ask for and has not."""
-    waiting = gang.plan.keys() & gang.members.keys() - gang.answered
+    waiting = gang.plan.nodes.keys() & gang.members.keys() - gang.binding.answered
     return {uid for uid in waiting if not gang.members[uid].pod.gates}

@@ -15,7 +15,7 @@ from app.state.cache.node_refusals import Offer
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import placeholders
+from app.state.lifecycle import binding, placeholders
 from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
@@ -112,7 +112,11 @@ class Plans:
         Members that /filter answered with a node keep it. False: the others have no place, and
         unless the gang has started the whole plan is lost.
         """
-        again = gang.plan.keys() - gang.posted - (gang.answered - {member.pod.uid})
+        again = (
+            gang.plan.nodes.keys()
+            - gang.binding.posted
+            - (gang.binding.answered - {member.pod.uid})
+        )
         for uid in sorted(again):
             self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
         if self.make(gang, now, offer):
@@ -122,15 +126,13 @@ class Plans:
 
     def wait_for(self, gang: Gang, unheard: set[str], until: float) -> None:
         """Plan the gang again when kube-scheduler has asked for each of these members, or then."""
-        gang.unheard = unheard
+        binding.wait_for(gang, unheard)
         self.queue.put_off(gang, until)
 
     def hear(self, gang: Gang, uid: str, now: float) -> None:
         """Note that kube-scheduler asks for a member, or that the member is gone."""
-        if uid in gang.unheard:
-            gang.unheard.discard(uid)
-            if not gang.unheard:
-                self.queue.resume(gang, now)
+        if binding.hear(gang, uid):
+            self.queue.resume(gang, now)
 
     # -- lost ----------------------------------------------------------------------------------
 
@@ -144,8 +146,8 @@ class Plans:
         """
         sentence = messages.plan_lost(gang.key, why)
         is_whole = on is None or not gang.has_started
-        for uid in [uid for uid in gang.plan if uid not in gang.posted]:
-            if is_whole or gang.plan[uid] == on:
+        for uid in [uid for uid in gang.plan.nodes if uid not in gang.binding.posted]:
+            if is_whole or gang.plan.nodes[uid] == on:
                 self.reservations.end(gang, uid, sentence)
         self.reports.plan_lost(gang, sentence)
         self.queue.back_off(gang, now, losses)
@@ -155,10 +157,10 @@ class Plans:
     def drop_outdated(self, gang: Gang, now: float) -> None:
         """Give up what no longer stands after a roll call, and enter the phase that follows."""
         wanted = gang.may_be_planned()
-        for uid in [uid for uid in gang.plan if uid not in wanted]:
+        for uid in [uid for uid in gang.plan.nodes if uid not in wanted]:
             self.reservations.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
         if (
-            gang.plan
+            gang.plan.nodes
             and not gang.has_started
             and (not gang.membership.is_complete or gang.unplanned())
         ):

@@ -15,7 +15,7 @@ from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import placeholders
+from app.state.lifecycle import binding, placeholders
 from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
@@ -38,10 +38,8 @@ class Replacements:
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
         """A member is lost while others run: hold its node for whoever replaces it."""
         until = now + self.settings.owed_seconds
-        for place in gang.placeholders.values():
-            if place.instead_of == lost.pod.uid:
-                place.until = until  # its node had failed before: there is another one for it
-                return
+        if placeholders.prolong(gang, lost, until):
+            return  # its node had failed before: another one is held already
         others = len(gang.running) - (lost.pod.uid in gang.running)
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
@@ -70,7 +68,7 @@ class Replacements:
     def end(self, gang: Gang, done: Member) -> None:
         """A member has succeeded: end what is held for whoever would have replaced it."""
         for uid in placeholders.expect_nobody(gang, done):
-            if uid in gang.plan:
+            if uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
 
     def is_stranded(self, member: Member) -> bool:
@@ -87,23 +85,25 @@ class Replacements:
         taken = [
             member.pod.uid
             for member in gang.membership.unbound
-            if gang.placeholders and member.pod.uid not in gang.plan and self._take(gang, member)
+            if gang.placeholders
+            and member.pod.uid not in gang.plan.nodes
+            and self._take(gang, member)
         ]
         placeholders.review(gang, now)
-        for uid in [uid for uid in gang.plan if not gang.has(uid)]:
+        for uid in [uid for uid in gang.plan.nodes if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
         self.gangs.note_placeholders(gang)
         if taken:
-            gang.moved_at = now
+            binding.progress(gang, now)
             self.requeues.call(gang, now)
 
     def _take(self, gang: Gang, newcomer: Member) -> bool:
         """Give a kept place to a member that has joined; True if it came with a node."""
         uid = placeholders.place_for(gang, newcomer)
-        node = gang.plan.get(uid, "")
+        node = gang.plan.nodes.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):
             return False
-        del gang.placeholders[uid]
+        placeholders.forget(gang, uid)
         if node:
             self.reservations.hand_over(gang, uid, newcomer.pod.uid)
         return bool(node)

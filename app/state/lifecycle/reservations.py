@@ -1,4 +1,4 @@
-"""Capacity held for planned members, in the books and in the gang at once, and what frees it."""
+"""Capacity held for planned members, in the books and in `Gang.plan` at once, and what frees it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.state.cache.books import Books, is_open
 from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
+from app.state.lifecycle import binding
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
 from app.state.plan.verdict import Plan
@@ -16,7 +17,10 @@ from app.state.report.outbox import Outbox
 
 @dataclass(slots=True)
 class Reservations:
-    """Holds of gangs. Invariant: a gang's plan and the books name the same node for a uid."""
+    """Holds capacity for gangs, and ends that.
+
+    Invariant: a gang's plan and the books name the same node for a uid.
+    """
 
     books: Books
     planner: Planner
@@ -29,21 +33,21 @@ class Reservations:
         gang.asked = None
         for uid, node in plan.nodes.items():
             self.books.hold(uid, node, self.books.vector(gang.member(uid).pod.request))
-        gang.plan.update(plan.nodes)
-        gang.domains.update(plan.domains)
-        gang.domain_nodes.update(plan.domain_nodes)
-        gang.moved_at = now
+        gang.plan.nodes.update(plan.nodes)
+        gang.plan.domains.update(plan.domains)
+        gang.plan.domain_nodes.update(plan.domain_nodes)
+        binding.progress(gang, now)
 
     def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
         """Give one member's part of the plan to another, who is to have it as it is."""
         plan = Plan(
-            {newcomer: gang.plan[uid]},
-            {newcomer: gang.domains[uid]},
-            {newcomer: gang.domain_nodes[uid]},
+            {newcomer: gang.plan.nodes[uid]},
+            {newcomer: gang.plan.domains[uid]},
+            {newcomer: gang.plan.domain_nodes[uid]},
         )
         self.books.release(uid)
-        gang.forget_plan_of(uid)
-        self.hold(gang, plan, now=gang.moved_at)
+        _forget(gang, uid)
+        self.hold(gang, plan, now=gang.binding.moved_at)
 
     def end(self, gang: Gang, uid: str, sentence: str) -> None:
         """End one member's part of the plan; if it is at /bind, that is refused."""
@@ -52,12 +56,12 @@ class Reservations:
 
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
         """The same, to plan it anew; True if something was held."""
-        if uid in gang.at_bind:
+        if uid in gang.binding.at_bind:
             self.outbox.add(RejectBind(uid, sentence))
         booking = self.books.release(uid)
         if booking is not None:
             self.freed_nodes[booking.node] = None
-        gang.forget_plan_of(uid)
+        _forget(gang, uid)
         return booking is not None
 
     def is_void(self, node: str) -> bool:
@@ -70,3 +74,12 @@ class Reservations:
         self.freed_nodes.update(dict.fromkeys(nodes))
         self.planner.begin_pass()
         self.queue.want_pass()
+
+
+def _forget(gang: Gang, uid: str) -> None:
+    """Drop one member's part of the plan."""
+    gang.asked = None
+    gang.plan.nodes.pop(uid, None)
+    gang.plan.domains.pop(uid, None)
+    gang.plan.domain_nodes.pop(uid, None)
+    binding.forget(gang, uid)

@@ -39,20 +39,20 @@ class Invalidation:
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
         keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
         for gang in [self.gangs.by_key[key] for key in keys]:
-            if gang.names_levels and gang.plan.keys() - gang.posted:
+            if gang.names_levels and gang.plan.nodes.keys() - gang.binding.posted:
                 self.plans.lose(gang, f"node {node} has moved to another domain", now)
 
     def lose_barred(self, node: NodeRecord, now: float) -> None:
         """The node's taints or labels may keep off what is planned there."""
         for gang in self._gangs_held_on(node.name):
-            planned = (uid for uid, on in gang.plan.items() if on == node.name)
+            planned = (uid for uid, on in gang.plan.nodes.items() if on == node.name)
             if not all(may_host(node, gang.member(uid).shape) for uid in planned):
                 why = f"node {node.name} takes its pods no more"
                 self.plans.lose(gang, why, now, on=node.name)
 
     def lose_overcommitted(self, node: str, now: float) -> None:
         """Somebody took what was held: give up plans there, the youngest first, until it fits."""
-        for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.moved_at):
+        for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.binding.moved_at):
             if not self.books.is_overcommitted(node):
                 return
             self.plans.lose(gang, f"capacity held on node {node} was taken", now, on=node)

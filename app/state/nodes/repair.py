@@ -99,7 +99,7 @@ class Repairs:
             for uid, place in list(gang.placeholders.items()):
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
-                    del gang.placeholders[uid]
+                    placeholders.forget(gang, uid)
             self.roll_calls.review(gang, now)
 
     def _gangs_on(self, node: str, now: float) -> list[Gang]:

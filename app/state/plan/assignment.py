@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
-from app.state.gang.gang import DomainNodes, Gang
+from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
+from app.state.gang.parts import DomainNodes
 from app.state.plan.pod_sets import PodSetMembers, SetKey, kept_slots
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement

@@ -15,8 +15,9 @@ from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
-from app.state.gang.gang import DomainNodes, Gang
+from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
+from app.state.gang.parts import DomainNodes
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained

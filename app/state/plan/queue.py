@@ -60,32 +60,32 @@ class Queue:
 
     def is_due(self, gang: Gang, now: float) -> bool:
         """Whether the gang's back-off is over."""
-        return now >= gang.not_before
+        return now >= gang.back_off.not_before
 
     def back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
         """Put the gang off; `losses`: how many lost plans this one counts for."""
-        gang.plans_lost = min(gang.plans_lost + losses, MOST_LOSSES)
-        backoff = self.settings.retry_seconds * 2.0 ** (gang.plans_lost - 1)
-        gang.not_before = now + min(backoff, self.settings.retry_seconds_most)
-        self._retry_at = min(self._retry_at, gang.not_before)
+        gang.back_off.plans_lost = min(gang.back_off.plans_lost + losses, MOST_LOSSES)
+        backoff = self.settings.retry_seconds * 2.0 ** (gang.back_off.plans_lost - 1)
+        gang.back_off.not_before = now + min(backoff, self.settings.retry_seconds_most)
+        self._retry_at = min(self._retry_at, gang.back_off.not_before)
 
     def put_off(self, gang: Gang, until: float) -> None:
         """Put the gang off until then, unless `resume` comes before."""
-        gang.not_before = until
+        gang.back_off.not_before = until
 
     def resume(self, gang: Gang, now: float) -> None:
         """End the gang's back-off."""
-        gang.not_before = now
+        gang.back_off.not_before = now
         self.want_pass()
 
     def reset(self, gang: Gang) -> None:
         """The gang runs: the next loss of a plan is its first again."""
-        gang.plans_lost = 0
+        gang.back_off.plans_lost = 0
 
     def retry(self, waiting: Iterable[Gang], now: float) -> None:
         """Want a pass if some back-off has ended; `waiting`: every gang that may have one."""
         if now >= self._retry_at:
-            later = (gang.not_before for gang in waiting)
+            later = (gang.back_off.not_before for gang in waiting)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
             self.want_pass()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.state.gang.gang import DomainNodes
+from app.state.gang.parts import DomainNodes
 from topology.model.answer import NoFit
 
 

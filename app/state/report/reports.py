@@ -45,22 +45,22 @@ class Reports:
 
     def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event about the gang on its owner, unless the last one said the same."""
-        if gang.told == sentence or not gang.members:
+        if gang.reporting.problem == sentence or not gang.members:
             return
-        gang.told = sentence
+        gang.reporting.problem = sentence
         self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=warn))
 
     def _report_once(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event about something that delays no pod, once in the gang's life."""
-        if reason not in gang.told_once:
-            gang.told_once.add(reason)
+        if reason not in gang.reporting.told_once:
+            gang.reporting.told_once.add(reason)
             self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=True))
 
     def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
         """Emit an event about one pod, once; True if this is the time."""
-        if pod.uid in gang.told_pods:
+        if pod.uid in gang.reporting.told_pods:
             return False
-        gang.told_pods.add(pod.uid)
+        gang.reporting.told_pods.add(pod.uid)
         self.outbox.add(EmitEvent(_itself(pod), "PodNotInGang", sentence, is_warning=True))
         return True
 
@@ -90,13 +90,13 @@ class Reports:
         """Report what the last roll call found wrong."""
         membership = gang.membership
         if membership.problem:
-            gang.sentence = messages.mistaken(gang.key, membership.problem)
-            self.report(gang, "GangMistaken", gang.sentence)
-            self.requeues.note_sentence(gang, gang.members.values(), gang.sentence)
+            gang.reporting.sentence = messages.mistaken(gang.key, membership.problem)
+            self.report(gang, "GangMistaken", gang.reporting.sentence)
+            self.requeues.note_sentence(gang, gang.members.values(), gang.reporting.sentence)
         elif gang.phase is Phase.GATHERING:
-            gang.sentence = messages.gathering(gang.key, membership.pods)
-            gang.sentence_at, gang.told = None, ""
-            self.requeues.note_sentence(gang, membership.unbound, gang.sentence)
+            gang.reporting.sentence = messages.gathering(gang.key, membership.pods)
+            gang.reporting.sentence_at, gang.reporting.problem = None, ""
+            self.requeues.note_sentence(gang, membership.unbound, gang.reporting.sentence)
         for member in gang.members.values() if not membership.problem else ():
             if member.flaw and member.is_live and not member.pod.node:
                 self._report_pod(gang, member.pod, member.flaw)
@@ -118,33 +118,41 @@ class Reports:
 
     def placed(self, gang: Gang, fallback: Iterable[tuple[str, str]]) -> None:
         """Report that a plan is held; `fallback`: (pod set, why) of those not placed by rank."""
-        if gang.told:
-            self.report(gang, "GangPlaced", messages.placed(gang.key, len(gang.plan)), warn=False)
-            gang.told = ""
+        if gang.reporting.problem:
+            self.report(
+                gang, "GangPlaced", messages.placed(gang.key, len(gang.plan.nodes)), warn=False
+            )
+            gang.reporting.problem = ""
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
-        gang.sentence, gang.sentence_at = messages.planned_elsewhere(gang.key), None
+        gang.reporting.sentence, gang.reporting.sentence_at = (
+            messages.planned_elsewhere(gang.key),
+            None,
+        )
 
     def plan_lost(self, gang: Gang, sentence: str) -> None:
         """Reject the gang's pods with this sentence until the next search."""
-        gang.sentence, gang.sentence_at = sentence, None
+        gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
 
     def knows_verdict(self, gang: Gang, now: float) -> bool:
         """Whether the gang's sentence is a verdict whose numbers are recent enough."""
-        return gang.sentence_at is not None and now < gang.sentence_at + SENTENCE_SECONDS
+        return (
+            gang.reporting.sentence_at is not None
+            and now < gang.reporting.sentence_at + SENTENCE_SECONDS
+        )
 
     def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
         missing = len(gang.unplanned()) if gang.membership.bound else ""
         kind = f"{missing} {verdict.kind}"
         # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.
-        is_known = gang.sentence_at is not None and kind == gang.verdict
+        is_known = gang.reporting.sentence_at is not None and kind == gang.reporting.verdict
         if not is_known or not self.knows_verdict(gang, now):
-            gang.sentence = _sentence(gang, verdict)
-            gang.sentence_at = now
+            gang.reporting.sentence = _sentence(gang, verdict)
+            gang.reporting.sentence_at = now
         if not is_known:  # other numbers are no news, another verdict is
-            self.requeues.note_sentence(gang, gang.membership.unbound, gang.sentence)
-            gang.verdict = kind
+            self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
+            gang.reporting.verdict = kind
             due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
             reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
             self._verdicts[gang.key] = (due, reason)
@@ -161,13 +169,13 @@ class Reports:
             return
         del self._verdicts[gang.key]
         if gang.phase in PLANNABLE:
-            self.report(gang, reason, gang.sentence)
+            self.report(gang, reason, gang.reporting.sentence)
 
     def _evict(self, gang: Gang, why: str, now: float) -> None:
         """Evict the running pods of a gang, so that its owner can start it again as a whole."""
-        if now < gang.given_up_at + EVICT_AGAIN_SECONDS:
+        if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
             return
-        gang.given_up_at = now
+        gang.reporting.evicted_at = now
         sentence = messages.given_up(gang.key, why)
         self.report(gang, "GangEvicted", sentence)
         for member in gang.membership.bound:

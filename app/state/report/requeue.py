@@ -39,13 +39,13 @@ class Requeues:
 
     def requeue_planned(self, gang: Gang, now: float) -> None:
         """Requeue rejected members that have a node now."""
-        gang.woken_at = now
-        for uid in sorted(gang.rejected.keys() & gang.plan.keys()):
+        gang.rejections.requeued_at = now
+        for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
             self._requeue(gang.members[uid].pod)
 
     def requeue_rejected(self, gang: Gang, uids: Iterable[str]) -> None:
         """Requeue those of these members that /filter rejected, whether they have a node or not."""
-        for uid in sorted(gang.rejected.keys() & set(uids)):
+        for uid in sorted(gang.rejections.sentences.keys() & set(uids)):
             self._requeue(gang.members[uid].pod)
 
     def ungate(self, gang: Gang, now: float, uids: Iterable[str] | None = None) -> None:
@@ -58,8 +58,8 @@ class Requeues:
         """Note which of these members /filter rejected with another sentence than this one."""
         for member in members:
             uid = member.pod.uid
-            if gang.rejected.get(uid, "") not in ("", sentence):
-                gang.misinformed[uid] = None
+            if gang.rejections.sentences.get(uid, "") not in ("", sentence):
+                gang.rejections.outdated[uid] = None
                 self._outdated[gang.key] = None
 
     def requeue_outdated(self, gangs: Mapping[GangKey, Gang]) -> None:
@@ -70,9 +70,9 @@ class Requeues:
         budget = MOST_CORRECTED_PER_TICK
         for key in list(self._outdated):
             gang = gangs.get(key)
-            while budget and gang is not None and gang.misinformed:
-                pod = gang.members[gang.misinformed.popitem()[0]].pod
-                if pod.uid not in gang.plan and not pod.node:
+            while budget and gang is not None and gang.rejections.outdated:
+                pod = gang.members[gang.rejections.outdated.popitem()[0]].pod
+                if pod.uid not in gang.plan.nodes and not pod.node:
                     self._requeue(pod)
                     budget -= 1
             if not budget:
@@ -81,3 +81,15 @@ class Requeues:
 
     def _requeue(self, pod: PodRecord) -> None:
         self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid))
+
+
+def reject(gang: Gang, uid: str, sentence: str) -> None:
+    """Remember that /filter rejected a member with this sentence; "" if that is not known."""
+    gang.rejections.sentences[uid] = sentence
+    gang.rejections.outdated.pop(uid, None)
+
+
+def forget(gang: Gang, uid: str) -> None:
+    """Forget a member's rejection: /filter answered with its node, or the pod is gone."""
+    gang.rejections.sentences.pop(uid, None)
+    gang.rejections.outdated.pop(uid, None)

@@ -50,7 +50,7 @@ class Statuses:
             gang.phase.value,
             gang.membership.members_live,
             len(gang.membership.bound),
-            gang.sentence if gang.phase.value in ("gathering", "waiting") else "",
+            gang.reporting.sentence if gang.phase.value in ("gathering", "waiting") else "",
         )
         dialect = self.dialects.of(gang.key)
         return dialect.status(spec, self.objects.of(gang.key), view)

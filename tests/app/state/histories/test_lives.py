@@ -125,10 +125,10 @@ def summary(world: World) -> dict[str, object]:
 
 
 def _summary(gang: Gang) -> tuple[object, ...]:
-    planned = sorted(uid for uid in gang.plan if uid in gang.members)
+    planned = sorted(uid for uid in gang.plan.nodes if uid in gang.members)
     declared = {leaf.name for leaf in gang.membership.to_come}
     to_come = sorted(
-        (each.member.leaf, each.is_spare, each.is_spare or uid in gang.plan)
+        (each.member.leaf, each.is_spare, each.is_spare or uid in gang.plan.nodes)
         for uid, each in gang.placeholders.items()
         if not each.instead_of or each.member.leaf in declared or gang.membership.spec.reserves_all
     )
@@ -345,7 +345,9 @@ def test_a_relist_at_any_step_changes_nothing_and_a_restart_comes_to_the_same_bo
     for step in script:
         step(world)
         world.tick()
-        while any(gang.not_before > world.now for gang in world.engine.gangs.by_key.values()):
+        while any(
+            gang.back_off.not_before > world.now for gang in world.engine.gangs.by_key.values()
+        ):
             world.tick(1.0)  # a plan that was lost is made again after a while
         relist_changes_nothing(world)
         same_after_restart(world, settings)

@@ -51,7 +51,7 @@ def test_no_verb_waits_for_the_roll_call_of_a_member_that_was_bound_as_planned()
     assert gang.reviewed_at == reviewed_at
     world.tick()
     assert gang.reviewed_at == world.now
-    assert first.uid not in gang.plan
+    assert first.uid not in gang.plan.nodes
 
 
 def test_of_a_large_gang_the_roll_calls_of_ticks_leave_time_for_others():

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from app.dialects.kueue import annotations as kueue
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
-from app.state.gang.gang import Phase, Placeholder
+from app.state.gang.gang import Phase
 from app.state.gang.membership import membership_status
+from app.state.gang.parts import Placeholder
 from app.state.plan.assignment import Plan
 from tests.app.state.seats import in_tree_order, indexed, nodes_of, running
 from tests.app.state.world import World, four_racks
@@ -63,9 +64,8 @@ def planned(world, *pods):
 def fallback(world):
     """What the plan of the only gang says, made once more from nothing."""
     (gang,) = world.engine.gangs.by_key.values()
-    for uid in list(gang.plan):
-        world.engine.books.release(uid)
-        gang.forget_plan_of(uid)
+    for uid in list(gang.plan.nodes):
+        world.engine.reservations.give_back(gang, uid, "")
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
     return plan.fallback

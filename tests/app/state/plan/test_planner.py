@@ -145,7 +145,7 @@ def test_a_refused_node_is_planned_again_after_a_second_and_twice_as_long_each_t
         assert world.held == {"uid-g0": "n00"}
         world.filter(member, ["n10", "n11"])  # kube-scheduler has n00 full, say
         for _ in range(200):
-            world.engine.gangs.by_key[next(iter(world.engine.gangs.by_key))].not_before = 0.0
+            world.gang().back_off.not_before = 0.0
             world.tick()
             if world.held:
                 break
