@@ -30,7 +30,9 @@ from app.state.gang.parts import (
     Placeholder,
     Rejections,
     Reporting,
+    Searched,
     Ungating,
+    Version,
 )
 
 
@@ -54,9 +56,9 @@ class Gang:
     """One gang's record: who belongs to it, its phase, and parts that one file writes each.
 
     members, running, phase, complete_at    written by `gang/gangs.py`
-    membership, reviewed_at                 by `lifecycle/roll_call.py`
+    membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
     placeholders, placeholders_made         by `lifecycle/placeholders.py`
-    asked                                   by whoever changes what a search depends on
+    last_search                             by `plan/planner.py`
     the other parts                         as `gang/parts.py` says
     """
 
@@ -66,16 +68,26 @@ class Gang:
     running: set[str] = field(default_factory=set)  # live members that have a node
     phase: Phase = Phase.GATHERING
     complete_at: float = 0.0  # when it last became complete
-    reviewed_at: float = -math.inf  # when its members were last sorted out
+    roll_calls: int = 0  # how often its members were sorted out
+    reviewed_at: float = -math.inf  # when they last were
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
-    asked: tuple[object, ...] | None = None  # what was searched for last; None: it may differ now
+    last_search: Searched | None = None
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)
     ungating: Ungating = field(default_factory=Ungating)
     rejections: Rejections = field(default_factory=Rejections)
     reporting: Reporting = field(default_factory=Reporting)
     back_off: BackOff = field(default_factory=BackOff)
+
+    @property
+    def version(self) -> Version:
+        """Equal to what it was before as long as a search for the gang would be the same one.
+
+        A search depends on the members as last sorted out, the nodes they are narrowed to, the
+        plan, and whether the gang has started.
+        """
+        return (self.roll_calls, self.ungating.version, self.plan.version, self.has_started)
 
     @property
     def has_started(self) -> bool:

@@ -1,7 +1,7 @@
 """The parts of a gang's record. One file writes each of them, and its docstring names that file.
 
-Every other file only reads, and calls the owner's functions for a change. Sets and dicts hold pod
-uids unless they say otherwise.
+Every other file only reads, and asks the owner's functions for a change. `tests/app/state/
+test_owners.py` holds the code to that. Sets and dicts hold pod uids unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class HeldPlan:
     nodes: dict[str, str] = field(default_factory=dict)  # uid -> node
     domains: dict[str, str] = field(default_factory=dict)  # uid -> domain, for people
     domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)  # uid -> the same, as nodes
+    version: int = 0  # moves on with every change
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Ungating:
     sent: dict[str, float] = field(default_factory=dict)  # when their Ungate was sent
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
+    version: int = 0  # moves on whenever a member is narrowed to other nodes
 
 
 @dataclass(slots=True)
@@ -99,6 +101,17 @@ class Reporting:
     told_once: set[str] = field(default_factory=set)  # reasons of events that are not repeated
     told_pods: set[str] = field(default_factory=set)  # single pods with an event of their own
     evicted_at: float = -math.inf  # when its running pods were last sent for eviction
+
+
+Version = tuple[int, int, int, bool]  # of a gang; see `Gang.version`
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search that was made for the gang: what for, and the gang's version then."""
+
+    signature: tuple[object, ...]
+    version: Version
 
 
 @dataclass(slots=True)

@@ -72,7 +72,6 @@ class Permit:
         had_started = gang.has_started
         binding.post(gang)
         if not had_started:
-            gang.asked = None
             self.plans.move(gang, now)
 
     def _bind(self, gang: Gang, uid: str) -> None:
@@ -86,7 +85,6 @@ class Permit:
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
         """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
-        gang.asked = None
         binding.fail(gang, uid)
         if uid in gang.plan.nodes and (is_gone or self.reservations.is_void(gang.plan.nodes[uid])):
             self.reservations.end(gang, uid, "")

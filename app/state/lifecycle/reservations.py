@@ -30,7 +30,7 @@ class Reservations:
 
     def hold(self, gang: Gang, plan: Plan, now: float) -> None:
         """Book the plan and make it part of the gang's."""
-        gang.asked = None
+        gang.plan.version += 1
         for uid, node in plan.nodes.items():
             self.books.hold(uid, node, self.books.vector(gang.member(uid).pod.request))
         gang.plan.nodes.update(plan.nodes)
@@ -78,7 +78,7 @@ class Reservations:
 
 def _forget(gang: Gang, uid: str) -> None:
     """Drop one member's part of the plan."""
-    gang.asked = None
+    gang.plan.version += 1
     gang.plan.nodes.pop(uid, None)
     gang.plan.domains.pop(uid, None)
     gang.plan.domain_nodes.pop(uid, None)

@@ -66,7 +66,7 @@ class RollCalls:
         self.gangs.unreviewed.pop(gang.key, None)
         if self.planner.is_ready:  # when that begins every gang is sorted out once more
             gang.reviewed_at = now
-        gang.asked = None
+        gang.roll_calls += 1
 
         def spec_of(said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
             return self.objects.spec(gang.key, said, ended)

@@ -17,7 +17,7 @@ from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
-from app.state.gang.parts import DomainNodes
+from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
@@ -39,7 +39,7 @@ Signature = tuple[object, ...]
 
 @dataclass(slots=True)
 class Planner:
-    """Places gangs on the books as they are; changes nothing but what a gang has `asked` for."""
+    """Places gangs on the books as they are; changes nothing but a gang's `last_search`."""
 
     books: Books
     eligibility: Eligibility
@@ -181,7 +181,7 @@ class Planner:
         )
         signature = question.signature
         if offer is None and who is None:
-            gang.asked = signature
+            gang.last_search = Searched(signature, gang.version)
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
         verdict: NoPlan | None = None
@@ -219,10 +219,13 @@ class Planner:
     # -- requests that have no place -----------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
-        """Whether what this gang asked for last, and asks for still, has no place in this pass."""
-        asked = gang.asked
+        """Whether a search for this gang would be the last one again, and found no place."""
+        last = gang.last_search
         return (
-            asked is not None and closed_in(asked) == self._closed_to(gang) and asked in self._unfit
+            last is not None
+            and last.version == gang.version
+            and closed_in(last.signature) == self._closed_to(gang)
+            and last.signature in self._unfit
         )
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:

@@ -79,7 +79,7 @@ def allows(member: Member, node: str | None) -> bool:
 def narrow(gang: Gang, member: Member, allowed: frozenset[str] | None) -> None:
     """Learn which nodes a member is narrowed to, though the watch may not show it; None: all."""
     member.allowed = allowed
-    gang.asked = None
+    gang.ungating.version += 1
 
 
 def forget(gang: Gang, uid: str) -> None:
