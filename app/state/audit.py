@@ -1,4 +1,4 @@
-"""The books recomputed from the records: what differs, which is nothing unless we have a bug."""
+"""The books recomputed from the records: where they differ, and how that is corrected."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _is_booked(books: Books, uid: str, node: str) -> bool:
 
 def _owners(books: Books, gangs: Gangs, others: Collection[str]) -> Iterator[str]:
     for uid in _unowned(books, gangs, others):
-        yield f"pod {uid} is held, and nobody plans with it"
+        yield f"pod {uid} is held, and is in no plan"
 
 
 def _unowned(books: Books, gangs: Gangs, others: Collection[str]) -> list[str]:
@@ -126,7 +126,7 @@ def _gang(books: Books, gang: Gang) -> Iterator[str]:
         <= gang.rejections.sentences.keys()
         <= gang.members.keys()
     ):
-        yield f"gang {gang.key}: pods are remembered as told no that are no members"
+        yield f"gang {gang.key}: pods are remembered as rejected that are no members"
     for uid, node in gang.plan.nodes.items():
         if not _is_booked(books, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """The object a report is about, as an event's `involvedObject` names it."""
+    """The object that an event is about: its `involvedObject`."""
 
     api_version: str
     kind: str
@@ -19,7 +19,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Touch a pod we rejected and that fits now: kube-scheduler alone would let it sit."""
+    """Change a rejected pod, so that kube-scheduler tries it again at once and not in minutes."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Have a pod go through the Eviction API: a policy says so, and the sentence why."""
+    """Evict a pod through the Eviction API, where a policy says so; the sentence says why."""
 
     namespace: str
     name: str
@@ -55,7 +55,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a pod that is one more than its gang declares, where the settings allow it."""
+    """Delete a pod that is in excess of what its gang declares, where the settings say so."""
 
     namespace: str
     name: str
@@ -76,7 +76,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class RejectBind:
-    """Answer a /bind that is held with an error: its gang will not start from this plan."""
+    """Answer a held /bind request with an error; kube-scheduler tries the pod again."""
 
     uid: str
     sentence: str
@@ -84,7 +84,7 @@ class RejectBind:
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """Tell the owner, once, in one sentence."""
+    """Emit an event with one sentence about an object."""
 
     about: ObjectRef
     reason: str
@@ -111,7 +111,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """Outcome of a Bind: it did not happen. `is_gone`: the pod no longer exists."""
+    """Outcome of a Bind: it failed. `is_gone`: the pod no longer exists."""
 
     sentence: str
     is_gone: bool = False
@@ -127,9 +127,9 @@ class Ungated:
 
 @dataclass(frozen=True, slots=True)
 class UngateFailed:
-    """Outcome of an Ungate: it did not happen, or nobody knows. `is_gone`: no such pod any more.
+    """Outcome of an Ungate: it failed, or its outcome is not known. `is_gone`: the pod is gone.
 
-    `is_forbidden`: the API server will not take this change of the pod, however often it is sent.
+    `is_forbidden`: the API server rejects this change of the pod, however often it is sent.
     """
 
     sentence: str

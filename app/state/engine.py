@@ -183,7 +183,7 @@ class Engine:
     # -- the watch -----------------------------------------------------------------------------
 
     def apply(self, event: Event, now: float) -> list[Effect]:
-        """Learn what the API server says."""
+        """Apply one event of the watch."""
         if isinstance(event, Listed):
             self._replace_all(event, now)
         elif isinstance(event, Applied):
@@ -193,7 +193,7 @@ class Engine:
         return self._effects()
 
     def _replace_all(self, event: Listed, now: float) -> None:
-        """A relist says everything of its kind: what it leaves out is gone."""
+        """Apply a complete list of a kind: an object that it leaves out is gone."""
         match event.kind:
             case "Node":
                 named = {record.name for record in event.records}
@@ -220,11 +220,11 @@ class Engine:
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
-    def _each(self, kind: Kind, told: Iterable[_T], learn: Callable[[_T], None]) -> None:
-        """Learn what a list says, of each object for itself."""
-        for one in told:
+    def _each(self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None]) -> None:
+        """Apply what a list says; an error in one object does not keep the others from it."""
+        for one in objects:
             try:
-                learn(one)
+                apply(one)
             except Exception as error:
                 self._on_fault(f"{kind} {getattr(one, 'name', one)} of a list", error)
 
@@ -259,7 +259,7 @@ class Engine:
                 self.invalidation.lose_overcommitted(pod.node, now)
         claim = self._claim(pod)
         if claim is not None:
-            self.members.put(pod, claim, now, told=self.filtering.forget_early(pod.uid))
+            self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
 
@@ -273,7 +273,7 @@ class Engine:
         held = self.books.held.get(uid)
         booking = self.books.unbind(uid) or (held if self.assumed_pods.end(uid) else None)
         if booking is not None:
-            # kube-scheduler may have heard of it before we turned its next pod away.
+            # kube-scheduler may have seen this before /filter rejected its next pod.
             self.reservations.capacity_grew([booking.node])
 
     def _claim(self, pod: PodRecord) -> Claim | None:
@@ -297,7 +297,7 @@ class Engine:
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
 
     def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
-        """Anything goes but what is held for gangs."""
+        """Pass every candidate but those where the pod would take capacity held for gangs."""
         request = self.books.vector(pod.request)
         if self.assumed_pods.passed(pod.uid, request):
             self.reservations.capacity_grew()
@@ -329,7 +329,7 @@ class Engine:
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
-        """kube-scheduler wants this pod bound: a member waits for its gang, others go at once."""
+        """Take a request to bind a pod: a member waits for its gang, other pods do not."""
         gang = self.gangs.of_pod(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
@@ -344,13 +344,13 @@ class Engine:
             if gang.plan.nodes.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
-                self.outbox.add(Bind(namespace, name, uid, node))  # bound: say so again
+                self.outbox.add(Bind(namespace, name, uid, node))  # bound there already
             else:
                 self.outbox.add(RejectBind(uid, messages.planned_elsewhere(gang.key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
-        """What became of a Bind. A success is believed from the watch, not from here."""
+        """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
         gang = self.gangs.of_pod(uid)
         if isinstance(outcome, BindFailed):
             if gang is not None:
@@ -360,7 +360,7 @@ class Engine:
         return self._effects()
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
-        """What became of an Ungate. A success is believed from the watch, not from here."""
+        """Take the outcome of an Ungate; that it succeeded is learned from the watch alone."""
         gang = self.gangs.of_pod(uid)
         if isinstance(outcome, UngateFailed) and gang is not None:
             self.permit.ungate_failed(gang, uid, outcome, now)
@@ -369,7 +369,7 @@ class Engine:
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
-        """What is due by now."""
+        """Do what is due by now."""
         self.books.refresh()
         for step in (
             self.roll_calls.review_all,
@@ -386,13 +386,13 @@ class Engine:
         return self._effects()
 
     def _expire(self, now: float) -> None:
-        """End what was remembered long enough; find nodes that have been down long enough."""
+        """End refusals and assumed pods whose time is up; repair where nodes were down for long."""
         if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
         self.nodes.expire(now)
 
     def _begin(self, now: float) -> None:
-        """Place whom there may be room for now."""
+        """Plan gangs that may fit now, and requeue pods that may be scheduled now."""
         if self.is_draining:
             return
         self.passes.plan_waiting(now)
@@ -401,7 +401,7 @@ class Engine:
         self.reservations.freed_nodes.clear()
 
     def _review_earmarks(self, now: float) -> None:
-        """Give domains to gangs that starve, and back what they no longer need."""
+        """Earmark domains for gangs that starve, and free those that are not needed any more."""
         if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
@@ -411,16 +411,16 @@ class Engine:
             self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:
-        """What of the books is not what the records say; empty unless we have a bug."""
+        """Where the books differ from the records; empty unless Corral has a bug."""
         return differences(self.books, self.gangs, self.assumed_pods.uids)
 
     def heal(self, now: float) -> list[Effect]:
-        """Make the books what the records say; what was planned on wrong books is planned anew."""
+        """Correct the books by the records; what was planned on wrong books is planned again."""
         self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:
-        """We are being stopped: refuse what is held, begin nothing new."""
+        """Prepare to stop: refuse held /bind requests, and begin nothing new."""
         self.is_draining = True
         self.permit.refuse_arrived("Corral is stopping; kube-scheduler tries again")
         return self._effects()

@@ -1,10 +1,10 @@
 """The answer to /filter for members of gangs.
 
-    it has a node, which is offered       Pinned to that node
-    it has one that is not offered        what kube-scheduler was not told yet is planned again
-    it has none, or is not known yet      Rejected, with the sentence its gang is told now
+    its planned node is a candidate         Pinned to that node
+    it has a planned node, no candidate     members that were not answered yet are planned again
+    it has none, or is not known yet        Rejected, with the sentence of its gang
 
-What a member was told is remembered: once it holds no longer, the pod is woken.
+The sentence is remembered: when it does not hold any more, the pod is requeued.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
 
 @dataclass(slots=True)
 class Filtering:
-    """What members are told, also those the watch has not shown yet."""
+    """Answers for members; `_early` has the sentences for pods the watch has not shown yet."""
 
     settings: EngineSettings
     books: Books
@@ -48,7 +48,7 @@ class Filtering:
     def answer(
         self, pod: PodRecord, claim: Claim, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
-        """Which of these nodes a pod may have that claims to belong to a gang."""
+        """Which of these nodes a pod of a gang may have."""
         uid = pod.uid
         gang = self.gangs.by_key.get(self.gangs.key_of.get(uid, claim.gang))
         if gang is None or uid not in gang.members:
@@ -56,8 +56,8 @@ class Filtering:
         member = gang.members[uid]
         _, allowed = corral.own_shape(pod)
         if allowed is not None and member.allowed != allowed:
-            ungating.narrow(gang, member, allowed)  # kube-scheduler saw our patch before our watch
-        self.plans.hear(gang, uid, now)
+            ungating.narrow(gang, member, allowed)  # it saw our patch before our watch
+        self.plans.stop_waiting_for(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
             requeue.forget(gang, uid)
@@ -71,7 +71,7 @@ class Filtering:
     ) -> Pinned | Rejected:
         uid = member.pod.uid
         if uid in gang.plan.nodes or gang.phase not in (Phase.GATHERING, Phase.WAITING):
-            self.roll_calls.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
+            self.roll_calls.review_now(gang, now)  # a new pod may be in excess, or a replacement
         node = gang.plan.nodes.get(uid)
         if node is None:
             return Rejected(_why_not(gang, member))
@@ -92,7 +92,7 @@ class Filtering:
         return Rejected(_why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
-        """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
+        """Leave nodes out of the next plan that are planned for this shape and no candidates."""
         longest = self.settings.refusal_seconds
         for uid, node in gang.plan.nodes.items():
             is_same = gang.member(uid).role == member.role and uid not in gang.binding.answered
@@ -119,7 +119,7 @@ class Filtering:
         return Rejected(sentence)
 
     def forget_early(self, uid: str) -> str:
-        """Forget what a pod was told before the watch showed it; returns it, "" if nothing."""
+        """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""
         return self._early.pop(uid, "")
 
 
@@ -134,5 +134,5 @@ def _why_not(gang: Gang, member: Member) -> str:
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:
-    """Whether only the nominated node is asked about, which says nothing about others."""
+    """Whether the nominated node is the only candidate, which says nothing about other nodes."""
     return len(candidates) == 1 and pod.nominated_node in candidates

@@ -79,7 +79,7 @@ PLANTED = (
         "app.state.lifecycle.permit.Permit.expire",
         Change(
             "condition",
-            "not gang.has_started and self._is_in_vain(gang, now)",
+            "not gang.has_started and self._is_stuck(gang, now)",
             becomes="False",
         ),
         "a plan that kube-scheduler never uses keeps its reservations forever",

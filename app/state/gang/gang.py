@@ -1,17 +1,18 @@
-"""Who waits for whom: what is known of one gang, and the life it leads.
+"""The record of one gang, and the phases of its life.
 
     GATHERING ──complete──▶ WAITING ──plan──▶ PLACED ──all arrived──▶ BINDING ──▶ RUNNING ──▶ DONE
         ▲                      ▲  ▲             │                         │           │
         └──member lost─────────┘  └──plan lost──┘        member lost      ▼           │
                                                      REPAIRING ◀──────────┴───────────┘
 
-A gang's phase is not a variable that events push about: it is derived from what is known
-(`phase_of`), so that a restart, which knows the same pods, lands in the same phase. The picture
-shows the usual way; many events may be heard between two looks, so any phase may follow any other.
+A gang's phase is derived from what is known of it (`phase_of`), so that after a restart the same
+pods give the same phase. The picture shows the usual order. The phase is derived again only after
+several events may have come, so any phase may follow any other.
 
 Members are known from the watch and keyed by pod UID. A gang is complete when as many live,
-ungated members exist as its dialect declares. Until the first member is bound it starts whole or
-not at all; once one is bound, the rest follow one by one, inside the domain of those that run.
+ungated members exist as its dialect declares. Until the first member is bound, the gang starts
+whole or not at all. Once one is bound, the others follow one by one, inside the domain of those
+that run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
 
 @dataclass(slots=True)
 class Gang:
-    """One gang's record: who belongs to it, its phase, and parts that one file writes each.
+    """One gang's record: its members, its phase, and parts that one file writes each.
 
     members, running, phase, complete_at    written by `gang/gangs.py`
     membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
@@ -113,7 +114,7 @@ class Gang:
         )
 
     def unplanned(self) -> tuple[Member, ...]:
-        """Members that could be placed now and are not, absent ones but no spares included."""
+        """Members and placeholders, without spares, that have no node and could get one now."""
         # Since the last roll call a pod may have been narrowed to some nodes.
         found = [
             self.members.get(member.pod.uid, member)
@@ -126,7 +127,7 @@ class Gang:
         return tuple(found)
 
     def planned(self) -> tuple[Member, ...]:
-        """Members that have a node they are not bound to yet, absent ones included."""
+        """Members that have a node and are not bound to it yet, placeholders included."""
         absent = (each.member for each in self.placeholders.values())
         return tuple(
             member
@@ -135,27 +136,27 @@ class Gang:
         )
 
     def settled(self) -> Iterator[tuple[Member, str]]:
-        """Members that no search may move, each with its node: those that run or have a plan."""
+        """Members that no search may move, each with its node: they run or are planned."""
         for member in self.membership.bound:
             yield member, member.pod.node
         for member in self.planned():
             yield member, self.plan.nodes[member.pod.uid]
 
     def has(self, uid: str) -> bool:
-        """Whether a member, present or absent, has this uid."""
+        """Whether a member or a placeholder has this uid."""
         return uid in self.members or uid in self.placeholders
 
     def member(self, uid: str) -> Member:
-        """The member, present or absent, of this uid."""
+        """The member, or the placeholder's, of this uid."""
         return self.members[uid] if uid in self.members else self.placeholders[uid].member
 
     def may_be_planned(self) -> set[str]:
-        """Who the plan may cover: those that wait, placeholders, and whose Bind is under way."""
+        """The uids a plan may cover: members that wait or are being bound, and placeholders."""
         waiting = {member.pod.uid for member in self.membership.unbound}
         return waiting | self.placeholders.keys() | self._under_way()
 
     def _under_way(self) -> set[str]:
-        """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
+        """Members that are being bound: their hold stays, whatever is declared now."""
         return {
             uid
             for uid in self.binding.posted
@@ -164,10 +165,10 @@ class Gang:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether every planned pod came to /bind once, and nobody who could be planned is not."""
+        """Whether every planned pod came to /bind once, and no other could be planned."""
         arrived, planned = self.binding.arrived, self.plan.nodes
         if len(arrived) < len(planned) - len(self.placeholders):
-            return False  # not worth a look at all of them, which each arrival would take
+            return False  # a look at all of them at each arrival would take too long
         return arrived >= planned.keys() - self.placeholders.keys() and not self.unplanned()
 
 

@@ -1,7 +1,8 @@
-"""The parts of a gang's record. One file writes each of them, and its docstring names that file.
+"""The parts of a gang's record: one file writes each of them, and its docstring names that file.
 
-Every other file only reads, and asks the owner's functions for a change. `tests/app/state/
-test_owners.py` holds the code to that. Sets and dicts hold pod uids unless they say otherwise.
+Every other file only reads, and calls the owner's functions for a change;
+`tests/app/state/test_owners.py` checks that. Sets and dicts hold pod uids unless they say
+otherwise.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Binding:
     arrived: set[str] = field(default_factory=set)  # came to /bind once with this plan
     at_bind: dict[str, float] = field(default_factory=dict)  # held there now, longest first: since
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
-    unheard: set[str] = field(default_factory=set)  # a plan was lost as /filter never got them
+    awaited: set[str] = field(default_factory=set)  # no plan before these have come to /filter
     moved_at: float = 0.0  # when the plan was made or last made progress
     again_at: float = 0.0  # when a member last came to /bind that had arrived before
     started_with: str | None = None  # pods per pod set when it started, as its pods remember it
@@ -97,9 +98,9 @@ class Reporting:
     sentence: str = ""  # what /filter rejects waiting members with
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
-    problem: str = ""  # the last problem that an event told its owner, "" when there is none
-    told_once: set[str] = field(default_factory=set)  # reasons of events that are not repeated
-    told_pods: set[str] = field(default_factory=set)  # single pods with an event of their own
+    problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
+    reasons: set[str] = field(default_factory=set)  # of events that are emitted once only
+    pods: set[str] = field(default_factory=set)  # that an event was emitted about
     evicted_at: float = -math.inf  # when its running pods were last sent for eviction
 
 

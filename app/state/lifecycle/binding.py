@@ -73,13 +73,13 @@ def forget(gang: Gang, uid: str) -> None:
 
 
 def wait_for(gang: Gang, uids: set[str]) -> None:
-    """Note which members kube-scheduler never asked for, so that the plan was lost."""
-    gang.binding.unheard = uids
+    """Note which members must come to /filter before the gang is planned again."""
+    gang.binding.awaited = uids
 
 
-def hear(gang: Gang, uid: str) -> bool:
-    """Note that kube-scheduler asks for a member, or it is gone; True for the last of them."""
-    if uid not in gang.binding.unheard:
+def stop_waiting_for(gang: Gang, uid: str) -> bool:
+    """Note that a member has come to /filter, or is gone; True if it was the last one awaited."""
+    if uid not in gang.binding.awaited:
         return False
-    gang.binding.unheard.discard(uid)
-    return not gang.binding.unheard
+    gang.binding.awaited.discard(uid)
+    return not gang.binding.awaited

@@ -37,10 +37,11 @@ class Members:
 
     # -- pods ----------------------------------------------------------------------------------
 
-    def put(self, pod: PodRecord, claim: Claim, now: float, *, told: str = "") -> None:
+    def put(self, pod: PodRecord, claim: Claim, now: float, *, rejected_with: str = "") -> None:
         """Add a member or replace what is known of it.
 
-        `told`: what /filter answered where kube-scheduler asked before the watch showed the pod.
+        `rejected_with`: the sentence of /filter, where it was called before the watch showed the
+        pod.
         """
         if self.gangs.key_of.get(pod.uid, claim.gang) != claim.gang:
             self.drop(pod.uid, now)
@@ -53,7 +54,7 @@ class Members:
         self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
         if before is None:
-            self._welcome(gang, member, claim, now, told)
+            self._welcome(gang, member, claim, now, rejected_with)
 
     def _owe_review(self, gang: Gang, before: Member | None, member: Member) -> None:
         """Have a roll call taken if the change matters to the gang."""
@@ -96,12 +97,14 @@ class Members:
             for uid, node in gang.plan.nodes.items()
         )
 
-    def _welcome(self, gang: Gang, member: Member, claim: Claim, now: float, told: str) -> None:
+    def _welcome(
+        self, gang: Gang, member: Member, claim: Claim, now: float, rejected_with: str
+    ) -> None:
         """Take the roll call at once if this member may complete the gang, or makes it invalid."""
         pod = member.pod
         # Before the first lists are in, the Corral before this one may have rejected the pod.
-        if told or not (self.planner.is_ready or pod.node or pod.gates):
-            requeue.reject(gang, pod.uid, told)
+        if rejected_with or not (self.planner.is_ready or pod.node or pod.gates):
+            requeue.reject(gang, pod.uid, rejected_with)
         pods = claim.said.pods
         if pods is None:
             spec = self.objects.spec(gang.key, (), ())
@@ -120,7 +123,7 @@ class Members:
             self.replacements.keep(gang, member, now)
         ungating.forget(gang, uid)
         requeue.forget(gang, uid)
-        self.plans.hear(gang, uid, now)
+        self.plans.stop_waiting_for(gang, uid, now)
         self.gangs.owe_review(gang)
         if uid in gang.plan.nodes or not gang.members:
             self.roll_calls.review(gang, now)
@@ -135,7 +138,7 @@ class Members:
                 self.reports.note_object(key)
 
     def drop_object(self, uid: str) -> None:
-        """Forget an object that is gone; its pods tell the rest."""
+        """Forget an object that is gone; from now on the pods alone say what their gang is."""
         for key in self.objects.drop(uid):
             if key in self.gangs.by_key:
                 self.gangs.owe_review(self.gangs.by_key[key])

@@ -5,17 +5,17 @@
 
 An arrival is remembered for as long as the member's reservation stands. kube-scheduler waits 30 s
 for an answer, and a large gang takes longer to pass through it: its members are never all at /bind
-at one moment. So a request whose time is up is refused alone, and nothing is given up. Once every
+at one moment. So a request whose time is up is refused alone, and the plan stays. Once every
 member has arrived the gang starts: those that are held are bound at once, each of the others when
 it comes again. A pod refused at /bind waits in kube-scheduler's back-off for errors, which no
-update of the pod cuts short, so it is not requeued: it comes by itself, after 10 s at most.
+update of the pod cuts short, so it is not requeued: it comes back by itself after 10 s at most.
 
-Given up is a plan that makes no progress: for `hold_seconds` no member arrived, or was asked for
-in /filter, for the first time. It takes less where members that were refused came again and one
-that is behind no gate was never asked for: kube-scheduler tries those that wait longest first, so
-it has found no node for that one, for want of a volume say.
+A plan is given up when it makes no progress: for `hold_seconds` no member came to /filter or /bind
+for the first time. It takes less time where refused members came to /bind again while a member
+without gates never came to /filter: kube-scheduler tries the pods that wait longest first, so its
+own filters found no node for that one, because of a volume for example.
 
-Until a member has arrived, a missed requeue or patch would keep it away: both are sent again.
+Until a member has arrived, a lost requeue or patch would keep it away: both are sent again.
 Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`, and
 pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
 """
@@ -40,13 +40,13 @@ from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
-IN_VAIN = 3  # losses that a hold in vain counts for
-UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
+STUCK_LOSSES = 3  # losses that a plan without a start counts for
+AWAIT_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """How planned members get from their gates past /bind; what it remembers is in each gang."""
+    """Brings planned members from their gates past /bind; `Gang.binding` has what it remembers."""
 
     settings: EngineSettings
     gangs: Gangs
@@ -57,7 +57,7 @@ class Permit:
     outbox: Outbox
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
-        """A planned member is at /bind; the last one to arrive opens the way for all."""
+        """Hold a planned member at /bind; when the last one arrives, bind all."""
         if not binding.arrive(gang, uid, now):
             self._bind(gang, uid)
         elif gang.has_started or gang.has_arrived:
@@ -84,16 +84,16 @@ class Permit:
         )
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
-        """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
+        """Take a failed binding: the reservation stays, unless the pod is gone or the node is."""
         binding.fail(gang, uid)
         if uid in gang.plan.nodes and (is_gone or self.reservations.is_void(gang.plan.nodes[uid])):
             self.reservations.end(gang, uid, "")
         self.gangs.owe_review(gang)
-        if not gang.has_started:  # not as often as bindings of a large gang may fail
+        if not gang.has_started:  # only then: many bindings of a large gang may fail
             self.roll_calls.review(gang, now)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
-        """A gate was not taken off: soon again, in another way if this one is forbidden."""
+        """Take a failed ungating: it is tried again, without narrowing if that is forbidden."""
         if failure.is_gone:
             if not gang.has_started:
                 self.plans.lose(gang, "a member has gone", now)
@@ -113,19 +113,19 @@ class Permit:
             self._refuse(gang, list(gang.binding.at_bind), sentence)
 
     def expire(self, now: float) -> None:
-        """End waits that took too long; push on where a call may have been missed."""
+        """End waits that took too long; send again what kube-scheduler may have missed."""
         for key in list(self.gangs.planned):
             gang = self.gangs.by_key[key]
             if gang.has_started and gang.binding.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
-            if not gang.has_started and self._is_in_vain(gang, now):
-                self._lose_in_vain(gang, now)
+            if not gang.has_started and self._is_stuck(gang, now):
+                self._lose_stuck(gang, now)
             else:
                 self._push(gang, now)
 
     def _end_holds(self, gang: Gang, now: float) -> None:
-        """Refuse the requests held for long enough; reservation, plan and arrival stay."""
+        """Refuse the requests held for long enough; reservations, plan and arrivals stay."""
         over = now - self.settings.gang_bind_seconds
         at_bind = gang.binding.at_bind
         ended = list(takewhile(lambda uid: at_bind[uid] <= over, at_bind))
@@ -135,8 +135,8 @@ class Permit:
         binding.release(gang, uids)
         self.outbox.extend(RejectBind(uid, sentence) for uid in uids)
 
-    def _is_in_vain(self, gang: Gang, now: float) -> bool:
-        """Whether kube-scheduler will not bring every member of a plan, as far as can be told."""
+    def _is_stuck(self, gang: Gang, now: float) -> bool:
+        """Whether kube-scheduler is unlikely to bring every member of the plan to /bind."""
         if now >= gang.binding.moved_at + self.settings.hold_seconds:
             return True
         is_overtaken = (
@@ -144,24 +144,24 @@ class Permit:
             and now >= gang.binding.moved_at + OVERTAKEN_SECONDS
             and ungating.is_push_due(gang, now)
         )
-        # One that we rejected waits for our requeue.
-        return is_overtaken and bool(_unheard(gang) - gang.rejections.sentences.keys())
+        # A member that /filter rejected waits for our requeue.
+        return is_overtaken and bool(_never_filtered(gang) - gang.rejections.sentences.keys())
 
-    def _lose_in_vain(self, gang: Gang, now: float) -> None:
-        """Others did without these nodes for long: hold none again until there is some hope.
+    def _lose_stuck(self, gang: Gang, now: float) -> None:
+        """Give the plan up, and hold no nodes again before every member has come to /filter.
 
-        A member that kube-scheduler has not asked for may be one that its own filters turn away,
-        such as for a volume. Those we have turned away ourselves are called.
+        kube-scheduler's own filters may reject a member that never came, because of a volume for
+        example. Those that /filter rejected itself are requeued.
         """
-        unheard = _unheard(gang)
+        awaited = _never_filtered(gang)
         why = "kube-scheduler did not bring every member in time"
-        self.plans.lose(gang, why, now, losses=IN_VAIN)
-        if unheard:
-            self.plans.wait_for(gang, unheard, now + UNHEARD_SECONDS)
-            self.requeues.requeue_rejected(gang, unheard)
+        self.plans.lose(gang, why, now, losses=STUCK_LOSSES)
+        if awaited:
+            self.plans.wait_for(gang, awaited, now + AWAIT_SECONDS)
+            self.requeues.requeue_rejected(gang, awaited)
 
     def _push(self, gang: Gang, now: float) -> None:
-        """Wake and ungate again where a call or a patch may have been missed."""
+        """Requeue and ungate again where a requeue or a patch may have been lost."""
         if (
             gang.rejections.sentences
             and now >= gang.rejections.requeued_at + self.settings.rewake_seconds
@@ -173,10 +173,10 @@ class Permit:
 
 
 def started_with(gang: Gang) -> str:
-    """What the pods of a group are to remember of it: how many of each pod set it started with.
+    """How many pods of each pod set a group starts with, as written on its pods.
 
-    Nothing else tells a replacement from a pod that is one too many, once the one that failed is
-    gone. "" where objects declare that, or where all pods are alike.
+    Once a failed pod is gone, only this tells its replacement from a pod in excess. "" where
+    objects declare the pod sets, or where all pods are alike.
     """
     status = gang.membership
     if status.spec is None or not status.spec.lifecycle.counts_succeeded:
@@ -186,7 +186,7 @@ def started_with(gang: Gang) -> str:
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
 
 
-def _unheard(gang: Gang) -> set[str]:
-    """Planned members that kube-scheduler may ask for and has not."""
+def _never_filtered(gang: Gang) -> set[str]:
+    """Planned members without gates that have not come to /filter."""
     waiting = gang.plan.nodes.keys() & gang.members.keys() - gang.binding.answered
     return {uid for uid in waiting if not gang.members[uid].pod.gates}

@@ -124,14 +124,14 @@ class Plans:
         self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
         return False
 
-    def wait_for(self, gang: Gang, unheard: set[str], until: float) -> None:
-        """Plan the gang again when kube-scheduler has asked for each of these members, or then."""
-        binding.wait_for(gang, unheard)
+    def wait_for(self, gang: Gang, uids: set[str], until: float) -> None:
+        """Plan the gang again only when all these members have come to /filter, or after a time."""
+        binding.wait_for(gang, uids)
         self.queue.put_off(gang, until)
 
-    def hear(self, gang: Gang, uid: str, now: float) -> None:
-        """Note that kube-scheduler asks for a member, or that the member is gone."""
-        if binding.hear(gang, uid):
+    def stop_waiting_for(self, gang: Gang, uid: str, now: float) -> None:
+        """Note that a member has come to /filter, or is gone."""
+        if binding.stop_waiting_for(gang, uid):
             self.queue.resume(gang, now)
 
     # -- lost ----------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Places kept for absent pods: who gets one with which node, who takes it over, when it ends.
+"""Reservations for placeholders: made when a member is lost, taken over by its replacement.
 
-`placeholders.py` says who is expected; here each gets its reservation. A member that is lost while
-others run leaves its node to whoever replaces it, if that may be there and still lies beside the
-others; else a spare place stands in, or the next pass finds a node.
+`placeholders.py` says for which pods there are placeholders; here each gets its node. The node of a
+member that is lost while others run is held for its replacement, if that may run there beside the
+others; else a spare stands in, or the next pass finds a node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.state.settings import EngineSettings
 
 @dataclass(frozen=True, slots=True)
 class Replacements:
-    """Keeps nodes for absent pods, and gives them to the pods that replace these."""
+    """Holds nodes for placeholders, and hands them over to the pods that come."""
 
     settings: EngineSettings
     books: Books
@@ -36,7 +36,7 @@ class Replacements:
     requeues: Requeues
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
-        """A member is lost while others run: hold its node for whoever replaces it."""
+        """Hold the node of a lost member for its replacement, if other members run."""
         until = now + self.settings.owed_seconds
         if placeholders.prolong(gang, lost, until):
             return  # its node had failed before: another one is held already
@@ -48,7 +48,7 @@ class Replacements:
         self._hold(gang, uid, lost, now)
 
     def _hold(self, gang: Gang, uid: str, lost: Member, now: float) -> None:
-        """Hold the lost member's node for a new place, or have a spare one stand in for it."""
+        """Hold the lost member's node for its placeholder, or let a spare stand in for that."""
         member, node = gang.placeholders[uid].member, lost.pod.node
         domain = self.planner.domain_at(gang, member, node)
 
@@ -66,21 +66,21 @@ class Replacements:
             placeholders.use_spare(gang, uid)
 
     def end(self, gang: Gang, done: Member) -> None:
-        """A member has succeeded: end what is held for whoever would have replaced it."""
+        """End what is held for the replacement of a member that has succeeded."""
         for uid in placeholders.expect_nobody(gang, done):
             if uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
 
     def is_stranded(self, member: Member) -> bool:
-        """Whether a member ends on a node that would not take it again: its place is lost."""
+        """Whether a member terminates on a node that would not take it again."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
         node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
     def review(self, gang: Gang, now: float) -> None:
-        """Newcomers take the places that were kept; the rest follows from the roll call."""
-        if not gang.has_started:  # nobody is left whom a replacement would join
+        """Give placeholders' nodes to members that have joined, then follow the roll call."""
+        if not gang.has_started:  # no member is left that a replacement would join
             placeholders.forget_lost(gang)
         taken = [
             member.pod.uid
@@ -98,7 +98,7 @@ class Replacements:
             self.requeues.call(gang, now)
 
     def _take(self, gang: Gang, newcomer: Member) -> bool:
-        """Give a kept place to a member that has joined; True if it came with a node."""
+        """Replace a placeholder by a member that has joined; True if it had a node."""
         uid = placeholders.place_for(gang, newcomer)
         node = gang.plan.nodes.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):

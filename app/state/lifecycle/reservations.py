@@ -39,7 +39,7 @@ class Reservations:
         binding.progress(gang, now)
 
     def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
-        """Give one member's part of the plan to another, who is to have it as it is."""
+        """Give one member's part of the plan to another, unchanged."""
         plan = Plan(
             {newcomer: gang.plan.nodes[uid]},
             {newcomer: gang.plan.domains[uid]},
@@ -50,12 +50,12 @@ class Reservations:
         self.hold(gang, plan, now=gang.binding.moved_at)
 
     def end(self, gang: Gang, uid: str, sentence: str) -> None:
-        """End one member's part of the plan; if it is at /bind, that is refused."""
+        """End one member's part of the plan; a held /bind request is refused with the sentence."""
         if self.give_back(gang, uid, sentence):
             self.capacity_grew()
 
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
-        """The same, to plan it anew; True if something was held."""
+        """The same where the member is planned again at once; True if something was held."""
         if uid in gang.binding.at_bind:
             self.outbox.add(RejectBind(uid, sentence))
         booking = self.books.release(uid)
@@ -70,7 +70,7 @@ class Reservations:
         return record is None or not is_open(record) or self.books.is_overcommitted(node)
 
     def capacity_grew(self, nodes: Iterable[str] = ()) -> None:
-        """Something may fit now that did not before; on `nodes` ordinary pods may, too."""
+        """Plan again what did not fit before; on `nodes` ordinary pods may fit now, too."""
         self.freed_nodes.update(dict.fromkeys(nodes))
         self.planner.begin_pass()
         self.queue.want_pass()

@@ -1,12 +1,12 @@
-"""Plans that no longer hold, because of what became of a node they are on.
+"""Plans that a change of one of their nodes makes invalid.
 
     the node closes or goes                   every plan on it
-    it moves to another domain                plans with members there that name levels
+    it moves to another domain                plans of gangs that have members there and name levels
     its taints or labels change               plans of members that it takes no more
-    it shrinks, or somebody else takes room   plans on it, the youngest first, until it fits
+    it shrinks, or a foreign pod is bound     plans on it, the youngest first, until the rest fits
 
-Of a gang that has started only the places on that node are lost, but for a move to another domain.
-What runs on the node is another matter: `repair.py`.
+A gang that has started loses only its reservations on that node, unless the node moves to another
+domain. Pods that run on the node are the matter of `repair.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Invalidation:
     plans: Plans
 
     def lose_plans_on(self, node: str, why: str, now: float) -> None:
-        """A node takes no pods any more, or is gone."""
+        """Give up plans on a node that takes no pods any more, or is gone."""
         for gang in self._gangs_held_on(node):
             self.plans.lose(gang, why, now, on=node)
 
     def lose_plans_around(self, node: str, now: float) -> None:
-        """A node is in other domains now: so are those who have it, and who was to be with them."""
+        """Give up plans of gangs with members on a node that is in other domains now."""
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
         keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
         for gang in [self.gangs.by_key[key] for key in keys]:
@@ -43,7 +43,7 @@ class Invalidation:
                 self.plans.lose(gang, f"node {node} has moved to another domain", now)
 
     def lose_barred(self, node: NodeRecord, now: float) -> None:
-        """The node's taints or labels may keep off what is planned there."""
+        """Give up plans of members that a node's taints or labels do not allow there any more."""
         for gang in self._gangs_held_on(node.name):
             planned = (uid for uid, on in gang.plan.nodes.items() if on == node.name)
             if not all(may_host(node, gang.member(uid).shape) for uid in planned):
@@ -51,7 +51,7 @@ class Invalidation:
                 self.plans.lose(gang, why, now, on=node.name)
 
     def lose_overcommitted(self, node: str, now: float) -> None:
-        """Somebody took what was held: give up plans there, the youngest first, until it fits."""
+        """Give up plans on a node, the youngest first, until what is held fits beside what runs."""
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.binding.moved_at):
             if not self.books.is_overcommitted(node):
                 return

@@ -31,8 +31,8 @@ from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
 
 OPTIONS = Options(tries=32)
-# ^ places tried in vain for a gang of several pod sets; few, for this runs in the loop that answers
-# kube-scheduler. Three that ask for more than 5,000 nodes have: 18 ms until the answer is no.
+# ^ failed attempts per search for a gang of several pod sets; few, for the search runs in the loop
+# that answers kube-scheduler. Three pod sets that request more than 5,000 nodes have: 18 ms.
 
 Signature = tuple[object, ...]
 
@@ -46,24 +46,24 @@ class Planner:
     refusals: Refusals
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
-    is_ready: bool = False  # false until every list is in: no plan from half a picture
+    is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
     _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Bring the trees up to date before a search; those who plan several members do it once."""
+        """Bring the trees up to date before a search."""
         self.books.refresh()
 
     def begin_pass(self) -> None:
-        """Capacity may have grown since: what did not fit is worth a search again."""
+        """Forget which requests found no place: capacity may have grown."""
         self._unfit.clear()
 
     # -- which topology ------------------------------------------------------------------------
 
     def view(self, gang: Gang) -> tuple[tuple[PodSetMembers, ...], TopologyBooks] | None:
-        """What is to be placed, and the topology it is placed on first, if there is one."""
+        """What is to be placed, and the topology that is tried first; None if there is none."""
         pod_sets = pod_sets_of(gang, gang.unplanned())
         topologies = self._topologies_for(gang, pod_sets)
         return (pod_sets, topologies[0]) if pod_sets and topologies else None
@@ -97,7 +97,7 @@ class Planner:
     # -- single nodes --------------------------------------------------------------------------
 
     def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
-        """The domain of a node that a member is to have without a search; None if it has none."""
+        """The domain of a node that a member gets without a search; None if it is in none."""
         level = member.constraint.required or member.constraint.preferred
         for topology in self._with_levels({level} if level else set(), gang.membership.topology):
             slot = topology.tree.slot_of.get(node)
@@ -113,7 +113,7 @@ class Planner:
         node: str,
         running: Callable[[], Iterable[tuple[Member, str]]],
     ) -> bool:
-        """Whether a node is where required levels allow a member, beside others and their nodes."""
+        """Whether required levels allow a member on a node, beside others and their nodes."""
         spec, level = gang.membership.spec, member.constraint.required
         if level is not None:
             near = (on for other, on in running() if other.role == member.role)
@@ -136,7 +136,7 @@ class Planner:
             if (slot := topology.tree.slot_of.get(node)) is not None
             for domains in (topology.tree.domain_of[topology.levels.index(level)],)
         ]
-        for other in others:  # of a large gang: the first one tells, most of the time
+        for other in others:  # of a large gang: mostly the first one is enough
             is_alone = False
             for slot_of, domains, domain in here:
                 there = slot_of.get(other)
@@ -145,7 +145,7 @@ class Planner:
         return is_alone
 
     def may_have(self, member: Member, node: str) -> bool:
-        """Whether a node takes a member now, as the books and its own shape say."""
+        """Whether a node takes a member now, by the books and the member's shape."""
         record = self.books.nodes.get(node)
         return (
             record is not None
@@ -158,21 +158,21 @@ class Planner:
     # -- searches ------------------------------------------------------------------------------
 
     def plan(
-        self, gang: Gang, offer: Offer | None = None, who: tuple[Member, ...] | None = None
+        self, gang: Gang, offer: Offer | None = None, members: tuple[Member, ...] | None = None
     ) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or for those named, or why not."""
         try:
-            return self._searched(gang, offer, who)
+            return self._searched(gang, offer, members)
         except Exception as error:
             self.on_fault(f"search for gang {gang.key}", error)
             return NoPlan(SearchFailed(type(error).__name__))
 
     def _searched(
-        self, gang: Gang, offer: Offer | None, who: tuple[Member, ...] | None
+        self, gang: Gang, offer: Offer | None, members: tuple[Member, ...] | None
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
-        pod_sets = pod_sets_of(gang, gang.unplanned() if who is None else who)
+        pod_sets = pod_sets_of(gang, gang.unplanned() if members is None else members)
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
@@ -180,7 +180,7 @@ class Planner:
             gang, pod_sets, self._closed_to(gang), offer, is_balanced=self.is_balanced
         )
         signature = question.signature
-        if offer is None and who is None:
+        if offer is None and members is None:
             gang.last_search = Searched(signature, gang.version)
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
@@ -204,7 +204,7 @@ class Planner:
             request = builder.request(question, topology)
             answer = search(request)
         except InvalidRequest as error:
-            # That pods were narrowed to different domains is not their owner's mistake.
+            # That pods were narrowed to different domains is no mistake of their owner.
             is_split = any(pod_set.is_split for pod_set in question.pod_sets)
             return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
         if isinstance(answer, Placement):

@@ -1,4 +1,4 @@
-"""What people are told about a gang: events, and the sentence that /filter rejects its pods with.
+"""Events about gangs, and the sentence that /filter rejects their pods with.
 
     EmitEvent  about the gang, on its owner, or about one pod: each sentence once
     Evict      the running pods of a gang that cannot be repaired, where the settings say so
@@ -52,15 +52,15 @@ class Reports:
 
     def _report_once(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event about something that delays no pod, once in the gang's life."""
-        if reason not in gang.reporting.told_once:
-            gang.reporting.told_once.add(reason)
+        if reason not in gang.reporting.reasons:
+            gang.reporting.reasons.add(reason)
             self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=True))
 
     def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
         """Emit an event about one pod, once; True if this is the time."""
-        if pod.uid in gang.reporting.told_pods:
+        if pod.uid in gang.reporting.pods:
             return False
-        gang.reporting.told_pods.add(pod.uid)
+        gang.reporting.pods.add(pod.uid)
         self.outbox.add(EmitEvent(_itself(pod), "PodNotInGang", sentence, is_warning=True))
         return True
 

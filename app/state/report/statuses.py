@@ -1,6 +1,6 @@
-"""What is written back on the objects of a vocabulary: of each gang once per change.
+"""What is written into the status of a vocabulary's objects: once per change of a gang.
 
-a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if it is news
+a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if new
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.state.gang.gang import Gang
 
 @dataclass(slots=True)
 class Statuses:
-    """Whose status may have to be written; `_written` is what was sent last, by gang."""
+    """The gangs whose status may have changed; `_written` is what was sent last."""
 
     dialects: Dialects
     objects: Objects
@@ -25,12 +25,12 @@ class Statuses:
     _written: dict[GangKey, StatusPatch] = field(default_factory=dict)
 
     def note(self, key: GangKey) -> None:
-        """Something of a gang has changed that its vocabulary may speak of."""
+        """Note that a gang changed in something that its vocabulary may report."""
         if self.dialects.of(key).writes_status:
             self._due[key] = None
 
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
-        """Every status that is news."""
+        """Every status that differs from what was written last."""
         due, self._due = self._due, {}
         for key in due:
             gang = gangs.get(key)

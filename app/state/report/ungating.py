@@ -1,15 +1,15 @@
-"""Which gates to take off now, and what to narrow each pod to in the same patch.
+"""Which gates to remove now, and what to narrow each pod to in the same patch.
 
-A planned member behind our gate gets one Ungate: gate off, and only a few nodes of its domain
-left for kube-scheduler to look at. Until the watch shows the pod without its gate no second one is
-sent, but for one that failed, or one nobody has heard of for a while.
+A planned member behind our gate gets one Ungate: it removes the gate, and leaves kube-scheduler
+only a few nodes of the member's domain to look at. Until the watch shows the pod without its gate
+no second one is sent, unless the first failed, or the watch has not shown it for a while.
 
-    no required affinity of its own     the domain's nodes, planned ones first, at most so many
-    else                                the labels of the domain: terms can't be added to its own
-    else                                nothing: /filter names the node
+    without required node affinity      narrowed to nodes of the domain, planned ones first
+    else, if the domain has labels      to these labels: no term can be added to the pod's own
+    else                                not narrowed: /filter answers with the node
 
-All pods of a pod set are narrowed alike, to all the domains it was placed in: should the plan be
-lost when some are ungated, they can still be placed together.
+All pods of a pod set are narrowed alike, to all the domains it was placed in: if the plan is lost
+after some of them were ungated, they can still be placed together.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from app.state.gang.membership import Member
 from app.state.settings import EngineSettings
 
 UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again …
-WRITE_SECONDS = 2e-3  # … but not while it may wait for those of its gang's other members
+WRITE_SECONDS = 2e-3  # … later by this for each other Ungate of the gang that is under way
 PUSH_SECONDS = 1.0  # between two looks for gates that are still there …
-PUSH_REST_SECONDS = 5e-4  # … but for each planned member so much; a look at one takes 3e-7
+PUSH_REST_SECONDS = 5e-4  # … or this for each planned member, if longer; a look takes 3e-7
 
 
 def ungate(
     gang: Gang, settings: EngineSettings, now: float, uids: Iterable[str] | None = None
 ) -> Iterator[Ungate]:
-    """Have kube-scheduler ask for planned members that are still behind our gate.
+    """An Ungate for every planned member behind our gate that has none under way.
 
-    `uids`: which of them; None: every one.
+    `uids`: only for these members; None: for all.
     """
     narrowed: dict[tuple[object, ...], tuple[str, ...]] = {}
-    asked = gang.plan.nodes if uids is None else uids
+    wanted = gang.plan.nodes if uids is None else uids
     unseen = now - UNSEEN_SECONDS - WRITE_SECONDS * len(gang.ungating.sent)
-    for uid in sorted(uid for uid in asked if _is_due(gang, uid, unseen)):
+    for uid in sorted(uid for uid in wanted if _is_due(gang, uid, unseen)):
         member = gang.members[uid]
         gang.ungating.sent[uid] = now
         is_bare = uid in gang.ungating.unnarrowed
@@ -48,13 +48,13 @@ def ungate(
             narrowed[member.role] = _planned_first(gang, member, settings.narrow_nodes)
         nodes = () if is_bare else narrowed[member.role]
         patch = _patch(gang, member, nodes, settings.narrow_nodes)
-        # What the patch will leave the pod, though the watch does not show it yet.
+        # The watch shows it only later, and the next search must know it.
         narrow(gang, member, frozenset(patch.nodes) or None)
         yield patch
 
 
 def _is_due(gang: Gang, uid: str, unseen: float) -> bool:
-    """`unseen`: when an Ungate was sent that the watch should show by now."""
+    """`unseen`: the watch should show an Ungate that was sent before this."""
     member = gang.members.get(uid)
     if member is None or not member.is_gated or uid not in gang.plan.nodes:
         return False
@@ -62,7 +62,7 @@ def _is_due(gang: Gang, uid: str, unseen: float) -> bool:
 
 
 def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:
-    """Compare a member with what was known of it: True if its gate has just gone."""
+    """Compare a member with its record before: True if the gate has just gone."""
     uid = member.pod.uid
     if member.is_gated:
         if before is not None and uid in gang.ungating.sent:
@@ -72,12 +72,12 @@ def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:
 
 
 def allows(member: Member, node: str | None) -> bool:
-    """Whether the member may still go to the node planned for it, if there is one."""
+    """Whether the nodes a member is narrowed to include the node planned for it, if any."""
     return node is None or member.allowed is None or node in member.allowed
 
 
 def narrow(gang: Gang, member: Member, allowed: frozenset[str] | None) -> None:
-    """Learn which nodes a member is narrowed to, though the watch may not show it; None: all."""
+    """Note which nodes a member is narrowed to, though the watch may not show it; None: all."""
     member.allowed = allowed
     gang.ungating.version += 1
 
@@ -100,7 +100,7 @@ def push(gang: Gang, now: float) -> None:
 
 
 def has_failed(gang: Gang, uid: str, *, is_forbidden: bool) -> None:
-    """The API server did not take an Ungate: it is due again, as a bare one if it was refused."""
+    """Note that an Ungate failed: it is due again, without narrowing if that is forbidden."""
     if uid in gang.ungating.sent:
         del gang.ungating.sent[uid]
         narrow(gang, gang.members[uid], None)

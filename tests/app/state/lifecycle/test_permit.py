@@ -164,7 +164,7 @@ def test_a_member_never_asked_for_while_others_came_again_is_found_out_early():
     world.tick(2.0)
     assert world.held == {}
     assert world.refused == ["uid-g0", "uid-g0"]
-    assert world.gang().binding.unheard == {"uid-g1"}
+    assert world.gang().binding.awaited == {"uid-g1"}
 
 
 @pytest.mark.parametrize("why", ["asked", "gated", "rejected"])
