@@ -18,7 +18,7 @@ MOST_NAMED = 10  # nodes in one sentence
 
 
 def differences(books: Books, gangs: Gangs, others: Collection[str] = ()) -> list[str]:
-    """Every sentence is one invariant that does not hold; call it between inputs only.
+    """One sentence for each invariant that does not hold; call it between inputs only.
 
     `others`: uids of ordinary pods that capacity is reserved for while they are being bound.
     """

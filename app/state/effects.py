@@ -28,7 +28,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Take our scheduling gate off a pod and narrow it, in one patch.
+    """Remove our scheduling gate from a pod and narrow it, in one patch.
 
     Foreign gates stay. `nodes` become one required term each, `selector` is merged into the pod's
     node selector; a pod gets one of the two, or neither.

@@ -167,7 +167,7 @@ class Engine:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list is in, so that answers are more than guesses."""
+        """Whether every list is in; before that nothing is planned or answered."""
         return self._listed.issuperset(self.settings.kinds)
 
     def gangs_by_phase(self) -> dict[str, int]:
@@ -397,8 +397,7 @@ class Engine:
             return
         self.passes.plan_waiting(now)
         self.requeues.requeue_outdated(self.gangs.by_key)
-        self.outbox.extend(self.rejected_pods.woken(self.reservations.freed_nodes))
-        self.reservations.freed_nodes.clear()
+        self.outbox.extend(self.rejected_pods.woken(self.reservations.taken_freed_nodes()))
 
     def _review_earmarks(self, now: float) -> None:
         """Earmark domains for gangs that starve, and free those that are not needed any more."""

@@ -32,7 +32,7 @@ PLANTED = (
         Change(
             "statement",
             "self.reservations.capacity_grew([booking.node])",
-            becomes="self.reservations.freed_nodes[booking.node] = None",
+            becomes="self.reservations._freed_nodes[booking.node] = None",
         ),
         "gangs are not planned again when pods free capacity",
     ),

@@ -1,7 +1,6 @@
 """The store of gangs: which pod is a member of which gang, and which gangs need something done.
 
-Only the methods here change the indexes. What a change of a gang leads to is decided in the room
-`lifecycle`.
+Only this file writes the store. What follows from a change of a gang is decided in `lifecycle/`.
 """
 
 from __future__ import annotations
@@ -73,16 +72,20 @@ class Gangs:
     def owe_review(self, gang: Gang, *, is_pressing: bool = True) -> None:
         """Have a roll call taken, before the next verb about the gang if that is pressing.
 
-        It is not where the change leaves every other member's place as it is.
+        It is not pressing if the change does not matter to the other members.
         """
         self.unreviewed[gang.key] = is_pressing or self.unreviewed.get(gang.key, False)
 
+    def end_review(self, key: GangKey) -> None:
+        """Note that a roll call is owed no more."""
+        self.unreviewed.pop(key, None)
+
     def note_placeholders(self, gang: Gang) -> None:
-        """Placeholders of a gang have come or gone."""
+        """Note that placeholders of a gang have come or gone."""
         _keep(self.with_placeholders, gang.key, bool(gang.placeholders))
 
     def move(self, gang: Gang, now: float) -> Phase | None:
-        """Enter the phase that follows from what is known; the phase left, None if it stays."""
+        """Enter the phase that follows from the record; the phase before, None if it stays."""
         was, phase = gang.phase, phase_of(gang)
         if phase is was:
             return None

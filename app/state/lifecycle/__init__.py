@@ -7,6 +7,6 @@
 `members.py` follows the pods that the watch shows. `roll_call.py` sorts a gang's members out again
 and drops what no longer stands; `plans.py` makes and loses plans; `reservations.py` holds their
 capacity; `passes.py` tries the gangs that wait. `permit.py` holds planned members at /bind until
-each has arrived. `placeholders.py` and `replacements.py` reserve capacity for pods that do not
-exist.
+each has arrived; `binding.py` remembers how far each has come. `placeholders.py` and
+`replacements.py` reserve capacity for pods that do not exist.
 """

@@ -1,8 +1,8 @@
 """Plans are made and lost, and the gang's phase follows.
 
-    a search finds nodes   they are reserved, kube-scheduler is made to look at the members
-    it finds none          the verdict is reported; members that exist are tried without the others
-    a plan is lost         reservations end, held /bind requests are refused, a back-off begins
+    a search finds nodes   their capacity is held, and the members are requeued or ungated
+    it finds none          the verdict is reported
+    a plan is lost         its capacity is freed, held /bind requests are refused, a back-off begins
 
 Nothing here decides when to search: that is `roll_call.py`, `passes.py` and `filtering.py`.
 """
@@ -65,7 +65,7 @@ class Plans:
     def _make_without_absent(
         self, gang: Gang, now: float, offer: Offer | None, found: Plan | NoPlan
     ) -> Plan | NoPlan:
-        """Place the existing pods of a gang that runs without its placeholders, or one by one."""
+        """Search again without placeholders, then for each pod alone if the gang has no parts."""
         present = tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
         if 0 < len(present) < len(gang.unplanned()):
             found = self.planner.plan(gang, offer, present)
@@ -107,7 +107,7 @@ class Plans:
     # -- made again ----------------------------------------------------------------------------
 
     def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> bool:
-        """Plan again the members that kube-scheduler does not know the nodes of, on those offered.
+        """Plan again, on the nodes offered, the members whose node /filter has not answered with.
 
         Members that /filter answered with a node keep it. False: the others have no place, and
         unless the gang has started the whole plan is lost.

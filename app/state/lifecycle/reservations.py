@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from app.state.cache.books import Books, is_open
@@ -26,7 +26,7 @@ class Reservations:
     planner: Planner
     queue: Queue
     outbox: Outbox
-    freed_nodes: dict[str, None] = field(default_factory=dict)  # where holds ended since last tick
+    _freed_nodes: dict[str, None] = field(default_factory=dict)  # where ordinary pods may fit now
 
     def hold(self, gang: Gang, plan: Plan, now: float) -> None:
         """Book the plan and make it part of the gang's."""
@@ -60,7 +60,7 @@ class Reservations:
             self.outbox.add(RejectBind(uid, sentence))
         booking = self.books.release(uid)
         if booking is not None:
-            self.freed_nodes[booking.node] = None
+            self._freed_nodes[booking.node] = None
         _forget(gang, uid)
         return booking is not None
 
@@ -69,9 +69,14 @@ class Reservations:
         record = self.books.nodes.get(node)
         return record is None or not is_open(record) or self.books.is_overcommitted(node)
 
+    def taken_freed_nodes(self) -> Collection[str]:
+        """Remove and return the nodes where capacity was freed since the last call."""
+        freed, self._freed_nodes = self._freed_nodes, {}
+        return freed
+
     def capacity_grew(self, nodes: Iterable[str] = ()) -> None:
         """Plan again what did not fit before; on `nodes` ordinary pods may fit now, too."""
-        self.freed_nodes.update(dict.fromkeys(nodes))
+        self._freed_nodes.update(dict.fromkeys(nodes))
         self.planner.begin_pass()
         self.queue.want_pass()
 

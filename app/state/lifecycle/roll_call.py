@@ -43,7 +43,7 @@ class RollCalls:
         for key in list(self.gangs.unreviewed):
             gang = self.gangs.by_key.get(key)
             if gang is None:
-                del self.gangs.unreviewed[key]
+                self.gangs.end_review(key)
             elif self._is_rested(gang, now):
                 try:
                     self.review(gang, now)
@@ -52,7 +52,7 @@ class RollCalls:
 
     def _is_rested(self, gang: Gang, now: float) -> bool:
         if len(gang.running) == len(gang.members):
-            return True  # no member waits that could hold up the next one
+            return True  # no member waits
         rest = REST_SECONDS if self.gangs.unreviewed[gang.key] else LONG_REST_SECONDS
         return now >= gang.reviewed_at + rest * len(gang.members)
 
@@ -63,8 +63,8 @@ class RollCalls:
 
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
-        self.gangs.unreviewed.pop(gang.key, None)
-        if self.planner.is_ready:  # when that begins every gang is sorted out once more
+        self.gangs.end_review(gang.key)
+        if self.planner.is_ready:  # once it is, every gang has a roll call again
             gang.reviewed_at = now
         gang.roll_calls += 1
 

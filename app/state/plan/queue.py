@@ -33,7 +33,7 @@ class Queue:
     # -- passes --------------------------------------------------------------------------------
 
     def want_pass(self) -> None:
-        """Have the gangs that wait tried again."""
+        """Have the waiting gangs tried again."""
         self._is_pass_wanted = True
 
     def is_busy(self) -> bool:
@@ -79,7 +79,7 @@ class Queue:
         self.want_pass()
 
     def reset(self, gang: Gang) -> None:
-        """The gang runs: the next loss of a plan is its first again."""
+        """Forget the plans that a gang has lost, as it runs now."""
         gang.back_off.plans_lost = 0
 
     def retry(self, waiting: Iterable[Gang], now: float) -> None:

@@ -71,7 +71,7 @@ class NoPlan:
 
     @property
     def is_mistake(self) -> bool:
-        """Whether the gang could be placed in no cluster."""
+        """Whether the gang does not fit whatever becomes free."""
         if isinstance(self.why, InvalidGang):
             return self.why.is_permanent
         return isinstance(self.why, UnknownTopology)

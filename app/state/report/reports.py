@@ -67,11 +67,11 @@ class Reports:
     # -- members that are missing, contradict each other or don't belong ------------------------
 
     def note_new(self, key: GangKey, now: float) -> None:
-        """A gang has its first member and waits for the others."""
+        """Note that a gang has its first member and waits for the others."""
         self._gathering[key] = now
 
     def note_phase(self, gang: Gang, was: Phase, now: float) -> None:
-        """A gang has changed its phase."""
+        """Note that a gang has changed its phase."""
         self.statuses.note(gang.key)
         if was is Phase.GATHERING:
             self._gathering.pop(gang.key, None)
@@ -79,11 +79,11 @@ class Reports:
             self._gathering[gang.key] = now
 
     def note_object(self, key: GangKey) -> None:
-        """An object has changed what it declares of a gang."""
+        """Note that an object has changed what it declares of a gang."""
         self.statuses.note(key)
 
     def forget(self, key: GangKey) -> None:
-        """A gang has no pods any more."""
+        """Forget a gang that has no pods any more."""
         self._gathering.pop(key, None)
 
     def roll_call(self, gang: Gang) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 STATE = Path(__file__).resolve().parents[3] / "app" / "state"
 GANG = ast.parse((STATE / "gang" / "gang.py").read_text(encoding="utf-8"))
+GANGS = ast.parse((STATE / "gang" / "gangs.py").read_text(encoding="utf-8"))
 PARTS = ast.parse((STATE / "gang" / "parts.py").read_text(encoding="utf-8"))
 FLAT = re.compile(r"^ *([a-z_, ]+?)  +(?:written )?by `(\S+\.py)`$", re.MULTILINE)
 WRITTEN_BY = re.compile(r"[Ww]ritten by `(\S+\.py)`")
@@ -42,6 +43,7 @@ def _owners() -> dict[Chain, str]:
     owners = {("allowed",): "report/ungating.py"}  # of a Member, once it is known
     for names, file in FLAT.findall(ast.get_docstring(gang) or ""):
         owners |= {("gang", name): file for name in names.split(", ")}
+    owners |= {("gangs", name): "gang/gangs.py" for name in _fields(_classes(GANGS)["Gangs"])}
     owners |= {(name,): _owner(parts["Placeholder"]) for name in _fields(parts["Placeholder"])}
     for attribute, type_ in _fields(gang).items():
         if type_ in parts:
@@ -109,7 +111,7 @@ def _trespasses(code: str, file: str) -> list[str]:
         head, *rest = _chain(expression) or ("",)
         chain = (*aliases.get(head, (head,)), *rest)
         chain = chain[1:] if chain[0] == "self" else chain
-        is_of_gang = len(chain) > 2 or chain[:1] == ("gang",)
+        is_of_gang = len(chain) > 2 or chain[0] in ("gang", "gangs")
         owner = owners.get(chain[-2:]) if is_of_gang else None
         owner = owner or (owners.get(chain[-1:]) if len(chain) > 1 else None)
         if owner not in (None, file):
@@ -148,6 +150,7 @@ def test_no_file_writes_what_another_one_owns():
         "gang.rejections.outdated.popitem()",
         "plan = gang.plan\nplan.nodes.clear()",
         "nodes, others = gang.plan.nodes, ()\nnodes.pop(uid)",
+        "del self.gangs.by_key[key]",
         "place.until = now",
         "member.allowed = None",
     ],
