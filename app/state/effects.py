@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """The object a report is about, as an event's `involvedObject` names it."""
+    """The object that an event is about: its `involvedObject`."""
 
     api_version: str
     kind: str
@@ -19,7 +19,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Touch a pod we rejected and that fits now: kube-scheduler alone would let it sit."""
+    """Change a rejected pod, so that kube-scheduler tries it again at once and not in minutes."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Annotate:
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Take our scheduling gate off a pod and narrow it, in one patch.
+    """Remove our scheduling gate from a pod and narrow it, in one patch.
 
     Foreign gates stay. `nodes` become one required term each, `selector` is merged into the pod's
     node selector; a pod gets one of the two, or neither.
@@ -55,7 +55,7 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Have a pod go through the Eviction API: a policy says so, and the sentence why."""
+    """Evict a pod through the Eviction API, where a policy says so; the sentence says why."""
 
     namespace: str
     name: str
@@ -65,7 +65,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a pod that is one more than its gang declares, where the settings allow it."""
+    """Delete a pod that is in excess of what its gang declares, where the settings say so."""
 
     namespace: str
     name: str
@@ -86,7 +86,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class RejectBind:
-    """Answer a /bind that is held with an error: its gang will not start from this plan."""
+    """Answer a held /bind request with an error; kube-scheduler tries the pod again."""
 
     uid: str
     sentence: str
@@ -94,7 +94,7 @@ class RejectBind:
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """Tell the owner, once, in one sentence."""
+    """Emit an event with one sentence about an object."""
 
     about: ObjectRef
     reason: str
@@ -121,7 +121,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """Outcome of a Bind: it did not happen. `is_gone`: the pod no longer exists."""
+    """Outcome of a Bind: it failed. `is_gone`: the pod no longer exists."""
 
     sentence: str
     is_gone: bool = False
@@ -137,9 +137,9 @@ class Ungated:
 
 @dataclass(frozen=True, slots=True)
 class UngateFailed:
-    """Outcome of an Ungate: it did not happen, or nobody knows. `is_gone`: no such pod any more.
+    """Outcome of an Ungate: it failed, or its outcome is not known. `is_gone`: the pod is gone.
 
-    `is_forbidden`: the API server will not take this change of the pod, however often it is sent.
+    `is_forbidden`: the API server rejects this change of the pod, however often it is sent.
     """
 
     sentence: str

@@ -1,6 +1,6 @@
 """The heart: what happens when. `apply(event, now) -> effects`; the verbs are its siblings.
 
-    watch event ─▶ books and ledger ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Requeue
+    watch event ─▶ books, store of gangs ─▶ roll call of the gang ─▶ plan ─▶ hold ─▶ Requeue
     /filter     ─▶ planned: pin · waiting: reject with one stable sentence · ordinary: pass
     /bind       ─▶ ordinary: Bind · member: held until the last one is there, then Bind all
     tick        ─▶ deadlines, refusals that end, gangs that may fit now
@@ -20,9 +20,11 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import Claim
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.audit import Healing, differences
 from app.state.cache.assumed_pods import AssumedPods
-from app.state.cache.books import ALL_NODES, Books, is_open
+from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.eligibility import Eligibility
+from app.state.cache.node_refusals import Refusals
 from app.state.cache.nominations import Nominations
 from app.state.cache.objects import Objects
 from app.state.cache.rejected_pods import RejectedPods
@@ -39,20 +41,27 @@ from app.state.effects import (
 from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
 from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
+from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault, reraise
-from app.state.lifecycle import audit
-from app.state.lifecycle.invalidation import Invalidation
-from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.members import Members
+from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
-from app.state.lifecycle.repair import Failures, Repairs
+from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.reservations import Reservations
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.nodes.events import NodeEvents
+from app.state.nodes.invalidation import Invalidation
+from app.state.nodes.repair import Failures, Repairs
 from app.state.plan.planner import Planner
+from app.state.plan.queue import Queue
 from app.state.plan.starvation import Starvation
 from app.state.report import messages
 from app.state.report.notes import Notes
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
-from app.state.report.voice import Voice
 from app.state.settings import EngineSettings
 from topology.fit import order
 
@@ -73,42 +82,96 @@ class Engine:
         self._on_fault = on_fault
         self.settings = settings or EngineSettings()
         self.dialects = dialects.configured(self.settings)
-        self.objects = Objects(self.dialects)
+        # cache: the books
         self.books = Books()
+        self.objects = Objects(self.dialects)
         self.eligibility = Eligibility()
+        self.refusals = Refusals()
         self.nominations = Nominations()
+        self.assumed_pods = AssumedPods(self.books)
+        self.rejected_pods = RejectedPods(self.books)
+        self.topologies = Topologies(self.settings, self.books, self.dialects)
+        # gang, plan
+        self.gangs = Gangs()
+        self.queue = Queue(self.settings)
         self.planner = Planner(
             self.books,
             self.eligibility,
+            self.refusals,
+            self.nominations,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
-            nominations=self.nominations,
             on_fault=on_fault,
         )
-        self.voice = Voice(self.settings)
-        self.statuses = Statuses(self.objects)
+        self.starvation = Starvation(self.settings, self.books, self.eligibility, self.planner)
+        # report
+        self.outbox = Outbox()
+        self.statuses = Statuses(self.dialects, self.objects)
         self.notes = Notes()
-        self.reservations = Reservations(self.books, self.planner, self.voice)
-        self.replacements = Replacements(self.settings, self.planner, self.reservations, self.voice)
-        self.ledger = Ledger(
-            self.settings,
+        self.requeues = Requeues(self.settings, self.outbox)
+        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        # lifecycle
+        self.reservations = Reservations(self.books, self.planner, self.queue, self.outbox)
+        self.replacements = Replacements(
+            self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
+        )
+        self.plans = Plans(
+            self.gangs, self.planner, self.queue, self.reservations, self.requeues, self.reports
+        )
+        self.roll_calls = RollCalls(
             self.objects,
+            self.gangs,
             self.planner,
-            self.reservations,
             self.replacements,
-            self.voice,
-            self.statuses,
+            self.plans,
+            self.reports,
             self.notes,
         )
-        self.permit = Permit(self.settings, self.ledger, self.reservations, self.voice)
-        self.invalidation = Invalidation(self.books, self.ledger)
-        self.failures = Failures(self.settings)
-        self.repairs = Repairs(self.books, self.ledger)
-        self.filtering = Filtering(self.settings, self.ledger)
-        self.assumed_pods = AssumedPods(self.books)
-        self.rejected_pods = RejectedPods(self.books)
-        self.starvation = Starvation(self.settings, self.planner)
-        self.topologies = Topologies(self.settings, self.books, self.dialects)
+        self.members = Members(
+            self.objects,
+            self.gangs,
+            self.planner,
+            self.replacements,
+            self.plans,
+            self.roll_calls,
+            self.reports,
+            self.notes,
+        )
+        self.passes = Passes(
+            self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
+        )
+        self.permit = Permit(
+            self.settings,
+            self.gangs,
+            self.reservations,
+            self.plans,
+            self.roll_calls,
+            self.requeues,
+            self.outbox,
+        )
+        # nodes, and the rest
+        self.invalidation = Invalidation(self.books, self.gangs, self.plans)
+        self.nodes = NodeEvents(
+            self.settings,
+            self.books,
+            self.eligibility,
+            self.reservations,
+            self.invalidation,
+            Failures(self.settings),
+            Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
+        )
+        self.filtering = Filtering(
+            self.settings,
+            self.books,
+            self.refusals,
+            self.gangs,
+            self.plans,
+            self.roll_calls,
+            self.reports,
+        )
+        self.healing = Healing(
+            self.books, self.gangs, self.reservations, self.plans, self.roll_calls
+        )
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
@@ -116,12 +179,12 @@ class Engine:
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list is in, so that answers are more than guesses."""
+        """Whether every list is in; before that nothing is planned or answered."""
         return self._listed.issuperset(self.settings.kinds)
 
     def gangs_by_phase(self) -> dict[str, int]:
         """How many gangs stand in each phase, for metrics."""
-        found = Counter(gang.phase.value for gang in self.ledger.gangs.values())
+        found = Counter(gang.phase.value for gang in self.gangs.by_key.values())
         return {phase.value: found[phase.value] for phase in Phase}
 
     def warnings(self) -> tuple[str, ...]:
@@ -132,7 +195,7 @@ class Engine:
     # -- the watch -----------------------------------------------------------------------------
 
     def apply(self, event: Event, now: float) -> list[Effect]:
-        """Learn what the API server says."""
+        """Apply one event of the watch."""
         if isinstance(event, Listed):
             self._replace_all(event, now)
         elif isinstance(event, Applied):
@@ -142,15 +205,15 @@ class Engine:
         return self._effects()
 
     def _replace_all(self, event: Listed, now: float) -> None:
-        """A relist says everything of its kind: what it leaves out is gone."""
+        """Apply a complete list of a kind: an object that it leaves out is gone."""
         match event.kind:
             case "Node":
                 named = {record.name for record in event.records}
                 gone = [name for name in self.books.nodes if name not in named]
-                self._each("Node", gone, lambda name: self._drop_node(name, now))
+                self._each("Node", gone, lambda name: self.nodes.drop(name, now))
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
-                known = [*self.books.bound, *self.ledger.gang_of]
+                known = [*self.books.bound, *self.gangs.key_of]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
@@ -159,21 +222,21 @@ class Engine:
         self._listed.add(event.kind)
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
-            self.ledger.review_all(now)
+            self.roll_calls.review_all(now)
             self.reservations.capacity_grew()
 
     def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
         listed = {record.uid for record in records}
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
-        self._each(kind, gone, self.ledger.drop_object)
+        self._each(kind, gone, self.members.drop_object)
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
-    def _each(self, kind: Kind, told: Iterable[_T], learn: Callable[[_T], None]) -> None:
-        """Learn what a list says, of each object for itself."""
-        for one in told:
+    def _each(self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None]) -> None:
+        """Apply what a list says; an error in one object does not keep the others from it."""
+        for one in objects:
             try:
-                learn(one)
+                apply(one)
             except Exception as error:
                 self._on_fault(f"{kind} {getattr(one, 'name', one)} of a list", error)
 
@@ -181,59 +244,21 @@ class Engine:
         if isinstance(record, PodRecord):
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
-            self._put_node(record, now)
+            self.nodes.put(record, now)
         else:
             if self.topologies.put(record):
                 self.reservations.capacity_grew()
-            self.ledger.put_object(record, now)
+            self.members.put_object(record, now)
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
             self._drop_pod(record.uid, now)
         elif isinstance(record, NodeRecord):
-            self._drop_node(record.name, now)
+            self.nodes.drop(record.name, now)
         else:
             if self.topologies.drop(record.uid):
                 self.reservations.capacity_grew()
-            self.ledger.drop_object(record.uid)
-
-    def _put_node(self, node: NodeRecord, now: float) -> None:
-        before = self.books.nodes.get(node.name)
-        if before is None or self.books.has_moved(before, node):
-            self.invalidation.lose_plans_around(node.name, now)
-        self.books.put_node(node)
-        self.eligibility.put_node(before, node)
-        if self.failures.put_node(node, now):
-            self.repairs.return_node(node.name, now)
-        is_same = before is not None and (
-            before.allocatable == node.allocatable
-            and before.labels == node.labels
-            and before.taints == node.taints
-            and is_open(before) == is_open(node)
-        )
-        if is_same:
-            return  # a heartbeat
-        self.reservations.capacity_grew([node.name])
-        if node.name in self.books.held_on:
-            if not is_open(node):
-                self.invalidation.lose_plans_on(
-                    node.name, f"node {node.name} takes no pods any more", now
-                )
-            else:
-                self.invalidation.lose_barred(node, now)
-                self.invalidation.lose_overcommitted(node.name, now)
-        self.repairs.lose_ending(node.name, now)
-
-    def _drop_node(self, name: str, now: float) -> None:
-        if name not in self.books.nodes:
-            return
-        self.books.drop_node(name)
-        self.eligibility.drop_node(name)
-        self.failures.drop_node(name)
-        self.invalidation.lose_plans_on(name, f"node {name} has gone", now)
-        if self.settings.replace_failed_nodes:
-            self.repairs.lose_node(name, now)
-        self.repairs.lose_ending(name, now)
+            self.members.drop_object(record.uid)
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if left := self.nominations.put(pod):
@@ -248,13 +273,13 @@ class Engine:
                 self.invalidation.lose_overcommitted(pod.node, now)
         claim = self._claim(pod)
         if claim is not None:
-            self.ledger.put(pod, claim, now, told=self.filtering.forget_early(pod.uid))
-        elif pod.uid in self.ledger.gang_of:
-            self.ledger.drop(pod.uid, now)
+            self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
+        elif pod.uid in self.gangs.key_of:
+            self.members.drop(pod.uid, now)
 
     def _drop_pod(self, uid: str, now: float) -> None:
         self._unbook(uid)
-        self.ledger.drop(uid, now)
+        self.members.drop(uid, now)
         self.filtering.forget_early(uid)
 
     def _unbook(self, uid: str) -> None:
@@ -264,7 +289,7 @@ class Engine:
         held = self.books.held.get(uid)
         booking = self.books.unbind(uid) or (held if self.assumed_pods.end(uid) else None)
         if booking is not None:
-            # kube-scheduler may have heard of it before we turned its next pod away.
+            # kube-scheduler may have seen this before /filter rejected its next pod.
             self.reservations.capacity_grew([booking.node])
 
     def _claim(self, pod: PodRecord) -> Claim | None:
@@ -288,7 +313,7 @@ class Engine:
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
 
     def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
-        """Anything goes but what is held for gangs."""
+        """Pass every candidate but those where the pod would take capacity held for gangs."""
         request = self.books.vector(pod.request)
         if self.assumed_pods.passed(pod.uid, request):
             self.reservations.capacity_grew()
@@ -320,54 +345,52 @@ class Engine:
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
-        """kube-scheduler wants this pod bound: a member waits for its gang, others go at once."""
-        key = self.ledger.gang_of.get(uid)
+        """Take a request to bind a pod: a member waits for its gang, other pods do not."""
+        gang = self.gangs.of_pod(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
-            self.voice.out.append(RejectBind(uid, refused))
-        elif key is None:
+            self.outbox.add(RejectBind(uid, refused))
+        elif gang is None:
             if self.assumed_pods.begin(uid, node, now):
-                self.voice.out.append(Bind(namespace, name, uid, node))
+                self.outbox.add(Bind(namespace, name, uid, node))
             else:
-                self.voice.out.append(RejectBind(uid, f"node {node} is held for a gang"))
+                self.outbox.add(RejectBind(uid, f"node {node} is held for a gang"))
         else:
-            gang = self.ledger.gangs[key]
-            self.ledger.review_now(gang, now)
-            if gang.plan.get(uid) == node:
+            self.roll_calls.review_now(gang, now)
+            if gang.plan.nodes.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
             elif gang.members[uid].pod.node == node:
-                self.voice.out.append(Bind(namespace, name, uid, node))  # bound: say so again
+                self.outbox.add(Bind(namespace, name, uid, node))  # bound there already
             else:
-                self.voice.out.append(RejectBind(uid, messages.planned_elsewhere(key)))
+                self.outbox.add(RejectBind(uid, messages.planned_elsewhere(gang.key)))
         return self._effects()
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
-        """What became of a Bind. A success is believed from the watch, not from here."""
-        key = self.ledger.gang_of.get(uid)
+        """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
+        gang = self.gangs.of_pod(uid)
         if isinstance(outcome, BindFailed):
-            if key is not None:
-                gang = self.ledger.gangs[key]
+            if gang is not None:
                 self.permit.bind_failed(gang, uid, is_gone=outcome.is_gone, now=now)
             elif self.assumed_pods.end(uid):
                 self.reservations.capacity_grew()
         return self._effects()
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]:
-        """What became of an Ungate. A success is believed from the watch, not from here."""
-        key = self.ledger.gang_of.get(uid)
-        if isinstance(outcome, UngateFailed) and key is not None:
-            self.permit.ungate_failed(self.ledger.gangs[key], uid, outcome, now)
+        """Take the outcome of an Ungate; that it succeeded is learned from the watch alone."""
+        gang = self.gangs.of_pod(uid)
+        if isinstance(outcome, UngateFailed) and gang is not None:
+            self.permit.ungate_failed(gang, uid, outcome, now)
         return self._effects()
 
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
-        """What is due by now."""
+        """Do what is due by now."""
         self.books.refresh()
         for step in (
-            self.ledger.review_all,
+            self.roll_calls.review_all,
             self.permit.expire,
-            self.ledger.expire,
+            self.passes.expire,
             self._expire,
             self._review_earmarks,
             self._begin,
@@ -379,46 +402,44 @@ class Engine:
         return self._effects()
 
     def _expire(self, now: float) -> None:
-        """End what was remembered long enough; find nodes that have been down long enough."""
-        if self.planner.refusals.expire(now) | self.assumed_pods.expire(now):
+        """End refusals and assumed pods whose time is up; repair where nodes were down for long."""
+        if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
-        for node in self.failures.due(now):
-            self.repairs.lose_node(node, now)
+        self.nodes.expire(now)
 
     def _begin(self, now: float) -> None:
-        """Place whom there may be room for now."""
+        """Plan gangs that may fit now, and requeue pods that may be scheduled now."""
         if self.is_draining:
             return
-        self.ledger.plan_waiting(now)
-        self.voice.out += self.notes.written(self.ledger.gangs, now)
-        self.voice.wake_misinformed(self.ledger.gangs)
-        self.voice.out += self.rejected_pods.woken(self.reservations.freed_nodes)
-        self.reservations.freed_nodes.clear()
+        self.passes.plan_waiting(now)
+        self.outbox.extend(self.notes.written(self.gangs.by_key, now))
+        self.requeues.requeue_outdated(self.gangs.by_key)
+        self.outbox.extend(self.rejected_pods.woken(self.reservations.taken_freed_nodes()))
 
     def _review_earmarks(self, now: float) -> None:
-        """Give domains to gangs that starve, and back what they no longer need."""
+        """Earmark domains for gangs that starve, and free those that are not needed any more."""
         if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
-        waiting = [self.ledger.gangs[key] for key in self.ledger.plannable]
+        waiting = [self.gangs.by_key[key] for key in self.gangs.plannable]
         ended = self.starvation.review((each for each in waiting if not each.has_started), now)
         if ended:
             self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:
-        """What of the books is not what the records say; empty unless we have a bug."""
-        return audit.differences(self.books, self.ledger, self.assumed_pods.uids)
+        """Where the books differ from the records; empty unless Corral has a bug."""
+        return differences(self.books, self.gangs, self.assumed_pods.uids)
 
     def heal(self, now: float) -> list[Effect]:
-        """Make the books what the records say; what was planned on wrong books is planned anew."""
-        audit.heal(self.books, self.ledger, self.assumed_pods.uids, now)
+        """Correct the books by the records; what was planned on wrong books is planned again."""
+        self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:
-        """We are being stopped: refuse what is held, begin nothing new."""
+        """Prepare to stop: refuse held /bind requests, and begin nothing new."""
         self.is_draining = True
         self.permit.refuse_arrived("Corral is stopping; kube-scheduler tries again")
         return self._effects()
 
     def _effects(self) -> list[Effect]:
-        return [*self.voice.taken(), *self.statuses.taken(self.ledger.gangs)]
+        return [*self.outbox.taken(), *self.statuses.taken(self.gangs.by_key)]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Candidates(Protocol):
-    """The nodes kube-scheduler offers for one pod; decoding them all is only done on demand."""
+    """The candidate nodes of one /filter request; all of them are decoded only on demand."""
 
     def __contains__(self, name: object) -> bool: ...
 
@@ -19,7 +19,7 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Not our business: every candidate stays, but for these (they would eat held capacity)."""
+    """An ordinary pod: every candidate stays but these, where it would take held capacity."""
 
     without: frozenset[str] = frozenset()
 
@@ -33,14 +33,14 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """No node now, for this reason. The sentence is stable: a changed text would wake the pod."""
+    """No node now, and why. The sentence is stable: a changed text would requeue the pod."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer is possible now (lists not in yet, or our bug): kube-scheduler backs off."""
+    """No answer is possible now (the lists are not in yet): kube-scheduler tries the pod again."""
 
     sentence: str
 

@@ -1,10 +1,10 @@
 """The answer to /filter for members of gangs.
 
-    it has a node, which is offered       Pinned to that node
-    it has one that is not offered        what kube-scheduler was not told yet is planned again
-    it has none, or is not known yet      Rejected, with the sentence its gang is told now
+    its planned node is a candidate         Pinned to that node
+    it has a planned node, no candidate     members that were not answered yet are planned again
+    it has none, or is not known yet        Rejected, with the sentence of its gang
 
-What a member was told is remembered: once it holds no longer, the pod is woken.
+The sentence is remembered: when it does not hold any more, the pod is requeued.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
-from app.state.cache.node_refusals import Offer
+from app.state.cache.books import Books
+from app.state.cache.node_refusals import Offer, Refusals
 from app.state.filter_result import Candidates, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
+from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle.ledger import Ledger
-from app.state.report import messages
-from app.state.report.voice import not_joining
+from app.state.lifecycle import binding
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.report import messages, requeue, ungating
+from app.state.report.reports import Reports, not_joining
 from app.state.settings import EngineSettings
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them
@@ -30,73 +34,73 @@ SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
 
 @dataclass(slots=True)
 class Filtering:
-    """What members are told, also those the watch has not shown yet."""
+    """Answers for members; `_early` has the sentences for pods the watch has not shown yet."""
 
     settings: EngineSettings
-    ledger: Ledger
+    books: Books
+    refusals: Refusals
+    gangs: Gangs
+    plans: Plans
+    roll_calls: RollCalls
+    reports: Reports
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
         self, pod: PodRecord, claim: Claim, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
-        """Which of these nodes a pod may have that claims to belong to a gang."""
+        """Which of these nodes a pod of a gang may have."""
         uid = pod.uid
-        gang = self.ledger.gangs.get(self.ledger.gang_of.get(uid, claim.gang))
+        gang = self.gangs.by_key.get(self.gangs.key_of.get(uid, claim.gang))
         if gang is None or uid not in gang.members:
             return self._reject_early(uid, claim)
         member = gang.members[uid]
         _, allowed = corral.own_shape(pod)
         if allowed is not None and member.allowed != allowed:
-            member.allowed = allowed  # kube-scheduler has seen our patch before our watch did
-            gang.asked = None
-        self.ledger.hear(gang, uid, now)
+            ungating.narrow(gang, member, allowed)  # it saw our patch before our watch
+        self.plans.stop_waiting_for(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):
-            gang.rejected.pop(uid, None)
-            gang.misinformed.pop(uid, None)
-            if uid not in gang.answered:  # asking again is no progress
-                gang.answered.add(uid)
-                gang.moved_at = now
+            requeue.forget(gang, uid)
+            binding.answer(gang, uid, now)
         elif not _is_probe(pod, candidates):
-            gang.rejected[pod.uid] = answer.sentence
-            gang.misinformed.pop(uid, None)
+            requeue.reject(gang, uid, answer.sentence)
         return answer
 
     def _answer(
         self, gang: Gang, member: Member, pod: PodRecord, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
         uid = member.pod.uid
-        if uid in gang.plan or gang.phase not in (Phase.GATHERING, Phase.WAITING):
-            self.ledger.review_now(gang, now)  # also of a newcomer: in excess, or a replacement
-        node = gang.plan.get(uid)
+        if uid in gang.plan.nodes or gang.phase not in (Phase.GATHERING, Phase.WAITING):
+            self.roll_calls.review_now(gang, now)  # a new pod may be in excess, or a replacement
+        node = gang.plan.nodes.get(uid)
         if node is None:
             return Rejected(_why_not(gang, member))
         if node in candidates:
             return Pinned(node)
         # Posted: another leader's attempt; ours is at the API server already.
-        if uid in gang.posted or _is_probe(pod, candidates):
+        if uid in gang.binding.posted or _is_probe(pod, candidates):
             return Rejected(messages.planned_elsewhere(gang.key))
         if self._is_sample(len(candidates)):
             sentence = messages.sampled(gang.key)
-            self.ledger.voice.tell(gang, "NodesSampled", sentence)
+            self.reports.report(gang, "NodesSampled", sentence)
             return Rejected(sentence)
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.ledger.replan(gang, member, offer, now) and gang.plan[uid] in candidates:
-            return Pinned(gang.plan[uid])
+        if self.plans.replan(gang, member, offer, now) and gang.plan.nodes[uid] in candidates:
+            return Pinned(gang.plan.nodes[uid])
         return Rejected(_why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
-        """Nodes planned for this shape, still unasked for, that kube-scheduler does not offer."""
+        """Leave nodes out of the next plan that are planned for this shape and no candidates."""
         longest = self.settings.refusal_seconds
-        for uid, node in gang.plan.items():
-            is_same = gang.member(uid).role == member.role and uid not in gang.answered
+        for uid, node in gang.plan.nodes.items():
+            is_same = gang.member(uid).role == member.role and uid not in gang.binding.answered
             if is_same and offer.leaves_out(node):
-                self.ledger.planner.refusals.add(offer.shaped, node, now, longest)
+                self.refusals.add(offer.shaped, node, now, longest)
 
     def _is_sample(self, offered: int) -> bool:
-        nodes = len(self.ledger.planner.books.nodes)
+        nodes = len(self.books.nodes)
         wanted = self.settings.percentage_of_nodes_to_score or max(50 - nodes // 125, 5)
         sample = max(nodes * wanted // 100, SAMPLED_FROM)
         return nodes >= SAMPLED_FROM and offered == sample < nodes
@@ -115,7 +119,7 @@ class Filtering:
         return Rejected(sentence)
 
     def forget_early(self, uid: str) -> str:
-        """Forget what a pod was told before the watch showed it; returns it, "" if nothing."""
+        """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""
         return self._early.pop(uid, "")
 
 
@@ -126,9 +130,9 @@ def _why_not(gang: Gang, member: Member) -> str:
     for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
         if any(each.pod.uid == uid for each in outside):
             return not_joining(gang, member, is_excess=is_excess)
-    return gang.sentence or messages.gathering(gang.key, member.said.pods)
+    return gang.reporting.sentence or messages.gathering(gang.key, member.said.pods)
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:
-    """Whether only the nominated node is asked about, which says nothing about others."""
+    """Whether the nominated node is the only candidate, which says nothing about other nodes."""
     return len(candidates) == 1 and pod.nominated_node in candidates

@@ -3,7 +3,7 @@
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
 
-Code that gives inputs has an `Inputs`; code that reads what an engine knows has the `Engine`.
+Code that calls these takes an `Inputs`; code that reads the state takes the `Engine`.
 """
 
 from __future__ import annotations

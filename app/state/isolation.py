@@ -1,7 +1,7 @@
-"""Bugs of ours, kept to the gang or the object they are about (invariant I10).
+"""Bugs of Corral, confined to the gang or the object they are about (invariant I10).
 
-Where the engine goes through many gangs or objects, what one of them trips over is noted and the
-others have their turn. The engine has no log: who builds it says where faults are told.
+Where the engine goes through many gangs or objects, an exception in one of them is reported and
+the others are still handled. The engine has no log: its caller passes in what reports a fault.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 OnFault = Callable[[str, Exception], None]
-"""Told what was being done, and what was raised; called inside the `except`."""
+"""Called inside the `except` with what was being done and what was raised."""
 
 
 def reraise(what: str, error: Exception) -> None:
-    """Hide nothing: what tests want."""
+    """Raise the fault again: for tests."""
     raise error

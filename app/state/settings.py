@@ -1,4 +1,4 @@
-"""What the engine runs with: the operator's options, and what the program around it can watch."""
+"""The engine's settings: the operator's options, and the kinds that the program watches."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from app.settings import EngineOptions
 class EngineSettings(EngineOptions):
     """Plain values. `levels` are label keys: a preset's name has become its labels by now."""
 
-    kinds: tuple[Kind, ...] = DIALECTS.kinds  # what has to be listed before anything is planned
+    kinds: tuple[Kind, ...] = DIALECTS.kinds  # all must be listed before the first plan

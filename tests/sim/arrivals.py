@@ -20,7 +20,7 @@ def has_arrived(life: Life, uid: str) -> bool:
 
 def arrived_of(life: Life, gang: Gang) -> set[str]:
     """The planned members of the gang that have come once."""
-    return {uid for uid in gang.plan if has_arrived(life, uid)}
+    return {uid for uid in gang.plan.nodes if has_arrived(life, uid)}
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Arrivals:
         key = key_of(life, uid)
         self._before = None
         if key is not None and has_arrived(life, uid) and life.arrived[uid].node == node:
-            gang = life.engine.ledger.gangs[key]
-            self._before = (gang, dict(gang.plan), gang.moved_at)
+            gang = life.engine.gangs.by_key[key]
+            self._before = (gang, dict(gang.plan.nodes), gang.binding.moved_at)
 
     def arrived(self, life: Life, uid: str, node: str) -> None:
         """Raises: Violation."""
@@ -46,6 +46,6 @@ class Arrivals:
             return
         gang, plan, moved_at = self._before
         require(
-            gang.plan != plan or gang.moved_at == moved_at,
+            gang.plan.nodes != plan or gang.binding.moved_at == moved_at,
             f"I3: {uid} comes to /bind again, and gang {gang.key} counts that as progress",
         )

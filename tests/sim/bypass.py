@@ -53,13 +53,13 @@ class Bypass:
         engine = life.engine
         ended = [node for uid, node in self._held.items() if uid not in engine.books.held]
         for uid, booking in engine.books.held.items():
-            key = engine.ledger.gang_of.get(uid)
+            key = engine.gangs.key_of.get(uid)
             is_handed_over = booking.node in ended
             if key is None or uid in self._held or is_handed_over:
                 continue
             for of, mark in lasting.items():
-                first = engine.ledger.gangs.get(of)
-                later = engine.ledger.gangs[key]
+                first = engine.gangs.by_key.get(of)
+                later = engine.gangs.by_key[key]
                 if first is not None and booking.node in mark.nodes:
                     require(
                         not _comes_after(later, first),
@@ -73,7 +73,7 @@ class Bypass:
         if not isinstance(answer, Passed) or not dict(pod.request).get(GPU):
             return
         for key, mark in life.engine.starvation.of.items():
-            gang = life.engine.ledger.gangs.get(key)
+            gang = life.engine.gangs.by_key.get(key)
             if gang is None or pod.priority > gang.priority or not _asks_for_devices(gang):
                 continue
             passed = [name for name in names if name in mark.nodes and name not in answer.without]

@@ -158,7 +158,7 @@ class Checks:
         if claim is None:
             return
         members = members_of(life, claim.gang)
-        if has_started(life, members) or claim.gang in life.engine.ledger.unreviewed:
+        if has_started(life, members) or claim.gang in life.engine.gangs.unreviewed:
             return  # the next tick, or the barrier at /bind, knows better
         needed = start_of(life, claim.gang, members)
         ready = [each for each in members if is_waiting(each)]
@@ -166,7 +166,7 @@ class Checks:
             len(ready) >= needed.together,
             f"I2: {pod.name} passes /filter, {len(ready)} of {needed.together} members are there",
         )
-        held = places_held(life.engine.ledger.gangs[claim.gang])
+        held = places_held(life.engine.gangs.by_key[claim.gang])
         require(
             held >= needed.places,
             f"I2: {pod.name} passes /filter, {held} of {needed.places} places are held",
@@ -206,7 +206,7 @@ class Checks:
         if not bound or has_started(life, members):
             return
         needed = start_of(life, key, members)
-        gang = life.engine.ledger.gangs[key]
+        gang = life.engine.gangs.by_key[key]
         held, there = places_held(gang), arrived_of(life, gang)
         require(
             len(there) >= needed.together and held >= needed.places,
@@ -215,7 +215,7 @@ class Checks:
         if len(bound) < len(there):
             self.hits.hit("W in waves")
         for is_spare in {
-            gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan
+            gang.placeholders[uid].is_spare for uid in gang.placeholders if uid in gang.plan.nodes
         }:
             self.hits.hit("W spare held" if is_spare else "W expected")
 
@@ -326,9 +326,9 @@ class Checks:
         most = corral.settings.hold_seconds + corral.tick_seconds + SLACK
         if self.clock.now < life.slept_until + most:
             return
-        for key in life.engine.ledger.planned:
-            gang = life.engine.ledger.gangs[key]
-            age = corral.now - gang.moved_at
+        for key in life.engine.gangs.planned:
+            gang = life.engine.gangs.by_key[key]
+            age = corral.now - gang.binding.moved_at
             require(
                 age <= most or gang.has_started, f"I3: gang {key} holds its plan for {age:.0f} s"
             )
@@ -340,11 +340,11 @@ class Checks:
             return
         nodes: dict[str, Any] = life.streams["Node"].mirror
         pods: dict[str, Any] = life.streams["Pod"].mirror
-        planned = {uid: gang for gang in engine.ledger.gangs.values() for uid in gang.plan}
+        planned = {uid: gang for gang in engine.gangs.by_key.values() for uid in gang.plan.nodes}
         waiting = [
             (uid, booking, gang)
             for uid, booking in engine.books.held.items()
-            if (gang := planned.get(uid)) is not None and uid not in gang.posted
+            if (gang := planned.get(uid)) is not None and uid not in gang.binding.posted
         ]
         taken = totals_by_node(
             [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
@@ -367,7 +367,7 @@ class Checks:
                     f" it has {has.get(resource, 0)}",
                 )
         for key in dict.fromkeys(gang.key for _, _, gang in waiting):
-            self._together(life, engine.ledger.gangs[key], nodes)
+            self._together(life, engine.gangs.by_key[key], nodes)
 
     def _together(self, life: Life, gang: Gang, nodes: dict[str, Any]) -> None:
         """I4: a required level's planned members are in one domain, with those that run."""
@@ -378,14 +378,14 @@ class Checks:
             # A node that is gone tells no domain; what ran there is about to go as well.
             bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
             # Who takes a place that is kept has a roll call first.
-            is_owed = gang.key in life.engine.ledger.unreviewed
+            is_owed = gang.key in life.engine.gangs.unreviewed
             absent = () if is_owed else gang.placeholders.values()
             kept = (each.member for each in absent if not each.is_spare)
             like = [each.pod for each in kept if each.role == role_of(role[0])]
             planned = {
-                domain(nodes[gang.plan[each.uid]], level)
+                domain(nodes[gang.plan.nodes[each.uid]], level)
                 for each in (*role, *like)
-                if not each.node and gang.plan.get(each.uid) in nodes
+                if not each.node and gang.plan.nodes.get(each.uid) in nodes
             }
             if len(bound) > 1 or gang.key in self._split:
                 continue

@@ -70,7 +70,7 @@ class Isolation:
             return
         self._plans = _plans(engine)
         uid = subject if isinstance(subject, str) else _uid_of(subject)
-        self._key = engine.ledger.gang_of.get(uid)
+        self._key = engine.gangs.key_of.get(uid)
         self._was_bound = uid in engine.books.bound
 
     def taken(self, life: Life, subject: Subject, effects: Sequence[Effect]) -> None:
@@ -94,23 +94,21 @@ class Isolation:
             )
 
     def _only_its_own(self, life: Life, uid: str, effects: Sequence[Effect]) -> None:
-        ledger = life.engine.ledger
         for key, before, now in self._changed(life, (self._key,)):
             require(False, f"I10: a request about {uid} changes the plan of {key}: {before}, {now}")
         for effect in effects:
             if isinstance(effect, Bind | RejectBind | Requeue | Ungate) and effect.uid != uid:
-                other = ledger.gang_of.get(effect.uid)
+                other = life.engine.gangs.key_of.get(effect.uid)
                 require(
                     other is not None and other == self._key,
                     f"I10: a request about {uid} of gang {self._key} has {effect} of {other}",
                 )
 
     def _event(self, life: Life, event: Event, record: PodRecord | ObjectRecord) -> None:
-        ledger = life.engine.ledger
         if isinstance(record, ObjectRecord):
             own: tuple[GangKey | None, ...] = tuple(DIALECTS.keys_of(record))
         else:
-            own = (self._key, ledger.gang_of.get(record.uid))
+            own = (self._key, life.engine.gangs.key_of.get(record.uid))
         for key, before, now in self._changed(life, own):
             what = f"I10: the {named(event)} changes the plan of {key}: {before}, {now}"
             require(now.items() <= before.items(), what)
@@ -138,7 +136,7 @@ class Isolation:
 
     def _request_of(self, life: Life, uid: str) -> tuple[tuple[str, int], ...]:
         """What was held for a member, present or absent, until now."""
-        for gang in life.engine.ledger.gangs.values():
+        for gang in life.engine.gangs.by_key.values():
             if gang.has(uid):
                 return gang.member(uid).pod.request
         return ()
@@ -156,7 +154,9 @@ class Isolation:
 
 
 def _plans(engine: Engine) -> Plans:
-    return {key: dict(gang.plan) for key, gang in engine.ledger.gangs.items() if gang.plan}
+    return {
+        key: dict(gang.plan.nodes) for key, gang in engine.gangs.by_key.items() if gang.plan.nodes
+    }
 
 
 def _uid_of(event: Event) -> str:

@@ -55,9 +55,9 @@ def _held_in_vain(
     return frozenset(
         node
         for corral in corrals
-        for gang in corral.engine.ledger.gangs.values()
+        for gang in corral.engine.gangs.by_key.values()
         if any(is_hopeless(member.pod) for member in gang.members.values())
-        for node in gang.plan.values()
+        for node in gang.plan.nodes.values()
     )
 
 
@@ -69,7 +69,7 @@ def _expected(
         (booking.node, amounts_of(corral.engine, booking.request))
         for corral in corrals
         if corral.is_leading
-        for gang in corral.engine.ledger.gangs.values()
+        for gang in corral.engine.gangs.by_key.values()
         if gang.key != key
         for uid in gang.placeholders
         if (booking := corral.engine.books.held.get(uid)) is not None
@@ -83,7 +83,7 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
     """
     everyone = gangs(api)
     for corral in corrals:
-        for gang in corral.engine.ledger.gangs.values():
+        for gang in corral.engine.gangs.by_key.values():
             members = everyone.get(gang.key, [])
             live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
             spares = sum(each.is_spare for each in gang.placeholders.values())
@@ -112,10 +112,10 @@ def check_empty(corrals: Iterable[Corral]) -> None:
         left = {
             "held": engine.books.held,
             "bound": engine.books.bound,
-            "gangs": engine.ledger.gangs,
-            "members": engine.ledger.gang_of,
+            "gangs": engine.gangs.by_key,
+            "members": engine.gangs.key_of,
             "jobs": engine.objects.by_gang,
-            "refusals": engine.planner.refusals._until,
+            "refusals": engine.refusals._until,
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")

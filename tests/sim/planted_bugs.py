@@ -14,12 +14,12 @@ PLANTED = (
         "a gang keeps its plan after a pod bound by others took the capacity reserved for it",
     ),
     Planted(
-        "app.state.engine.Engine._put_node",
+        "app.state.nodes.events.NodeEvents.put",
         Change("condition", "not is_open(node)", becomes="False"),
         "plans keep nodes that no longer accept pods",
     ),
     Planted(
-        "app.state.engine.Engine._drop_node",
+        "app.state.nodes.events.NodeEvents.drop",
         Change(
             "statement",
             'self.invalidation.lose_plans_on(name, f"node {name} has gone", now)',
@@ -32,27 +32,27 @@ PLANTED = (
         Change(
             "statement",
             "self.reservations.capacity_grew([booking.node])",
-            becomes="self.reservations.freed_nodes[booking.node] = None",
+            becomes="self.reservations._freed_nodes[booking.node] = None",
         ),
         "gangs are not planned again when pods free capacity",
     ),
     Planted(
         "app.state.engine.Engine.bind_arrived",
-        Change("condition", "gang.plan.get(uid) == node", becomes="uid in gang.plan"),
+        Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
     Planted(
         "app.state.engine.Engine._replace_all",
         Change(
             "expression",
-            "[*self.books.bound, *self.ledger.gang_of]",
+            "[*self.books.bound, *self.gangs.key_of]",
             becomes="[*self.books.bound]",
         ),
         "members deleted while the watch was down are still counted",
     ),
     Planted(
         "app.state.filtering.Filtering.answer",
-        Change("statement", "gang.rejected[pod.uid] = answer.sentence", becomes="pass"),
+        Change("statement", "requeue.reject(gang, uid, answer.sentence)", becomes="pass"),
         "rejected members are not remembered, so a new plan does not requeue them",
     ),
     Planted(
@@ -79,7 +79,7 @@ PLANTED = (
         "app.state.lifecycle.permit.Permit.expire",
         Change(
             "condition",
-            "not gang.has_started and self._is_in_vain(gang, now)",
+            "not gang.has_started and self._is_stuck(gang, now)",
             becomes="False",
         ),
         "a plan that kube-scheduler never uses keeps its reservations forever",
@@ -91,39 +91,43 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.ledger.Ledger.lose_plan",
+        "app.state.lifecycle.plans.Plans.lose",
         Change(
             "expression",
-            "[uid for uid in gang.plan if uid not in gang.posted]",
-            becomes="list(gang.plan)",
+            "[uid for uid in gang.plan.nodes if uid not in gang.binding.posted]",
+            becomes="list(gang.plan.nodes)",
         ),
         "a lost plan also gives up pods whose binding is in progress",
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.bind_failed",
-        Change("statement", "gang.posted.discard(uid)", becomes="pass"),
+        "app.state.lifecycle.binding.fail",
+        Change("statement", "gang.binding.posted.discard(uid)", becomes="pass"),
         "a failed binding still counts as in progress",
     ),
     Planted(
-        "app.state.report.voice.Voice.wake",
+        "app.state.report.requeue.Requeues.requeue_planned",
         Change(
             "expression",
-            "sorted(gang.rejected.keys() & gang.plan.keys())",
-            becomes="sorted(gang.rejected.keys() & gang.plan.keys())[1:]",
+            "sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys())",
+            becomes="sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys())[1:]",
         ),
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.lifecycle.ledger.Ledger._back_off",
+        "app.state.plan.queue.Queue.back_off",
         Change(
-            "statement", "self._retry_at = min(self._retry_at, gang.not_before)", becomes="pass"
+            "statement",
+            "self._retry_at = min(self._retry_at, gang.back_off.not_before)",
+            becomes="pass",
         ),
         "a gang that lost its plan is not tried again after its back-off",
     ),
     Planted(
         "app.state.gang.gang.Gang.has_started",
         Change(
-            "expression", "self.membership.bound or self.posted", becomes="self.membership.bound"
+            "expression",
+            "self.membership.bound or self.binding.posted",
+            becomes="self.membership.bound",
         ),
         "a gang whose bindings are in progress counts as not started",
     ),
@@ -178,7 +182,7 @@ PLANTED = (
         "ordinary pods rejected because of a reservation are never requeued",
     ),
     Planted(
-        "app.state.lifecycle.invalidation.Invalidation.lose_overcommitted",
+        "app.state.nodes.invalidation.Invalidation.lose_overcommitted",
         Change("condition", "not self.books.is_overcommitted(node)", becomes="False"),
         "a gang loses its plan to a foreign binding although both fit",
     ),
@@ -186,8 +190,8 @@ PLANTED = (
         "app.state.filtering.Filtering._answer",
         Change(
             "statement",
-            "self.ledger.review_now(gang, now)",
-            becomes="self.ledger.review_all(now)",
+            "self.roll_calls.review_now(gang, now)",
+            becomes="self.roll_calls.review_all(now)",
         ),
         "a request about one gang plans other gangs too",
     ),
@@ -271,27 +275,27 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit._end_holds",
+        "app.state.lifecycle.binding.release",
         Change(
             "statement",
-            "del gang.at_bind[uid]",
-            becomes="gang.arrived.discard(gang.at_bind.pop(uid) and uid)",
+            "del gang.binding.at_bind[uid]",
+            becomes="gang.binding.arrived.discard(gang.binding.at_bind.pop(uid) and uid)",
         ),
         "a member's arrival is forgotten when its request was held for long enough",
     ),
     Planted(
-        "app.state.gang.gang.Gang.forget_plan_of",
+        "app.state.lifecycle.binding.forget",
         Change(
             "expression",
-            "(self.answered, self.arrived, self.posted)",
-            becomes="(self.answered, self.posted)",
+            "(binding.answered, binding.arrived, binding.posted)",
+            becomes="(binding.answered, binding.posted)",
         ),
         "a member's arrival outlives the reservation it was for",
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.arrive",
-        Change("condition", "uid not in gang.arrived", becomes="True"),
+        "app.state.lifecycle.binding.arrive",
+        Change("condition", "uid not in binding.arrived", becomes="True"),
         "a plan is kept forever as members that had arrived come again",
     ),
 )

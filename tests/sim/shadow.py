@@ -16,25 +16,24 @@ from topology import invariants
 
 def state_of(engine: Engine) -> dict[str, Any]:
     """What must not change by hearing something again."""
-    ledger = engine.ledger
     return {
         "nodes": dict(engine.books.nodes),
         "bound": dict(engine.books.bound),
         "held": dict(engine.books.held),
-        "members": dict(ledger.gang_of),
+        "members": dict(engine.gangs.key_of),
         "gangs": {
             str(key) + key.epoch: (
                 gang.phase,
-                dict(gang.plan),
-                sorted(gang.arrived),
-                sorted(gang.at_bind.items()),
-                sorted(gang.posted),
-                sorted(gang.answered),
-                sorted(gang.rejected.items()),
+                dict(gang.plan.nodes),
+                sorted(gang.binding.arrived),
+                sorted(gang.binding.at_bind.items()),
+                sorted(gang.binding.posted),
+                sorted(gang.binding.answered),
+                sorted(gang.rejections.sentences.items()),
                 gang.complete_at,
-                gang.not_before,
+                gang.back_off.not_before,
             )
-            for key, gang in ledger.gangs.items()
+            for key, gang in engine.gangs.by_key.items()
         },
     }
 
@@ -50,15 +49,15 @@ def shadow(life: Life, now: float) -> None:
     pairs = (
         ("nodes", engine.books.nodes, fresh.books.nodes),
         ("bound", _bookings(engine), _bookings(fresh)),
-        ("members", engine.ledger.gang_of, fresh.ledger.gang_of),
+        ("members", engine.gangs.key_of, fresh.gangs.key_of),
         ("objects", engine.objects.by_uid, fresh.objects.by_uid),
     )
     for name, ours, theirs in pairs:
         require(ours == theirs, f"I8: {name} differ from a fresh start: {_unequal(ours, theirs)}")
-    for key, gang in engine.ledger.gangs.items():
-        if key in engine.ledger.unreviewed:
+    for key, gang in engine.gangs.by_key.items():
+        if key in engine.gangs.unreviewed:
             continue
-        ours, theirs = _roll(gang), _roll(fresh.ledger.gangs[key])
+        ours, theirs = _roll(gang), _roll(fresh.gangs.by_key[key])
         require(ours == theirs, f"I8: roll call of {key}: {ours}, a fresh start has {theirs}")
 
 
@@ -75,15 +74,13 @@ def check_books(life: Life) -> None:
 
 def _check_bounds(life: Life) -> None:
     """I11: nothing is remembered of what is gone."""
-    engine, ledger = life.engine, life.engine.ledger
+    engine, gangs = life.engine, life.engine.gangs
     pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
-    require(ledger.gang_of.keys() <= pods, "I11: members are remembered that are gone")
+    require(gangs.key_of.keys() <= pods, "I11: members are remembered that are gone")
     require(engine.books.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
-    for name in ("plannable", "planned", "misinformed"):
-        keys = getattr(ledger, name, {}).keys()
-        if name == "misinformed":
-            continue  # cleared when their turn comes
-        require(keys <= ledger.gangs.keys(), f"I11: {name} names gangs that are gone")
+    for name in ("plannable", "planned", "with_placeholders"):
+        keys = getattr(gangs, name).keys()
+        require(keys <= gangs.by_key.keys(), f"I11: {name} names gangs that are gone")
 
 
 def _bookings(engine: Engine) -> dict[str, Any]:

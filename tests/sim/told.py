@@ -39,7 +39,7 @@ def pods_of(life: Life) -> Iterator[PodRecord]:
 
 
 def key_of(life: Life, uid: str) -> GangKey | None:
-    return life.engine.ledger.gang_of.get(uid)
+    return life.engine.gangs.key_of.get(uid)
 
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:
@@ -128,7 +128,8 @@ def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
 def places_held(gang: Gang) -> int:
     """Places held for members, spares not among them."""
     return sum(
-        not (uid in gang.placeholders and gang.placeholders[uid].is_spare) for uid in gang.plan
+        not (uid in gang.placeholders and gang.placeholders[uid].is_spare)
+        for uid in gang.plan.nodes
     )
 
 

@@ -1,7 +1,7 @@
-"""Ordinary pods on their way: remembered from /filter, held from /bind until the watch shows them.
+"""Ordinary pods being bound: remembered from /filter, booked from /bind until the watch shows them.
 
-A gang's holds belong to its plan (`gang/gang.py`). An ordinary pod that passed /filter is bound
-by us a moment later; between that and the watch event its capacity must be counted too, else the
+Capacity for members is held by their gang's plan. An ordinary pod that passed /filter is bound by
+Corral a moment later; until the watch shows it bound its capacity must be counted too, else the
 next plan would take it.
 """
 
@@ -19,7 +19,7 @@ IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch 
 
 @dataclass(slots=True)
 class AssumedPods:
-    """Holds of ordinary pods whose binding is under way."""
+    """Capacity held for ordinary pods whose binding is under way."""
 
     books: Books
     _passing: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
@@ -27,13 +27,13 @@ class AssumedPods:
 
     @property
     def uids(self) -> Collection[str]:
-        """Pods that are held for now."""
+        """The pods that capacity is held for."""
         return self._expires_at.keys()
 
     def passed(self, uid: str, request: Vector) -> bool:
-        """Remember what a pod asks for.
+        """Remember what a pod requests.
 
-        A pod that asks again has lost its earlier attempt: True if that ended a hold.
+        At its next /filter an earlier attempt to bind it has failed: True if that ended a hold.
         """
         has_ended = self.end(uid)
         self._passing[uid] = request
@@ -42,13 +42,13 @@ class AssumedPods:
         return has_ended
 
     def begin(self, uid: str, node: str, now: float) -> bool:
-        """Hold the node for a pod at /bind; False if that would eat capacity held for others."""
+        """Hold the node for a pod at /bind; False if that would take capacity held for others."""
         if uid in self._expires_at or uid in self.books.bound:
             return True  # the same /bind again
         request = self._passing.pop(uid, None)
         if request is None:
-            # Passed before our restart, or never asked: what it takes is not known before the
-            # watch shows it bound, so it may not go where capacity is reserved.
+            # It passed /filter before Corral restarted, or never: its request is not known until
+            # the watch shows it bound, so it may not go where capacity is held.
             return node not in self.books.held_on
         if node in self.books.held_on and not self.books.fits(node, request):
             return False
@@ -57,13 +57,13 @@ class AssumedPods:
         return True
 
     def end(self, uid: str) -> bool:
-        """Stop holding for this pod: it is bound, gone or refused. True if it was held."""
+        """End the hold for a pod that is bound, gone or refused; True if there was one."""
         self._passing.pop(uid, None)
         if self._expires_at.pop(uid, None) is None:
             return False
         return self.books.release(uid) is not None
 
     def expire(self, now: float) -> bool:
-        """End holds that outlived their time; True if there were any."""
+        """End holds whose time is up; True if there were any."""
         over = [uid for uid, until in self._expires_at.items() if until <= now]
         return any([self.end(uid) for uid in over])

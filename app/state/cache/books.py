@@ -28,9 +28,9 @@ from topology.model.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
 MOST_BOOKED = 2**50  # of one resource for one bound pod; more than any node has, and 6,000 of them
-# still add up within an int64. Anybody may create a pod that asks for 2 EiB on a node by name.
+# still add up within an int64. Every user may create a pod that requests 2 EiB on a named node.
 
-MOST_SPLIT_VALUES = 8  # told per topology: the first few show what is wrong with the labels
+MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
 
 Vector = tuple[int, ...]
 
@@ -75,7 +75,7 @@ class Books:
     topologies: dict[str, TopologyBooks] = field(default_factory=dict)
     generation: int = 0
     is_stale: bool = False  # nodes or levels changed since the trees were built
-    split_values: tuple[str, ...] = ()  # what does not nest, in sentences for the operator
+    split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _vectors: dict[tuple[tuple[str, int], ...], Vector] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class Books:
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
             self.is_stale = True
-        # Also a node that is new but whose name still stands in the trees: it came back.
+        # Also for a new node whose name is still in the trees: it was deleted and came back.
         allocatable = self.vector(node.allocatable)
         for topology in self.topologies.values():
             slot = topology.tree.slot_of.get(node.name)
@@ -175,7 +175,7 @@ class Books:
     # -- pods ----------------------------------------------------------------------------------
 
     def bind(self, uid: str, node: str, request: Vector) -> bool:
-        """Count a pod as running there, and no longer as held anywhere. False: it was known."""
+        """Count a pod as running on a node and end its hold; False if it was counted there."""
         self.release(uid)
         if max(request, default=0) > MOST_BOOKED:
             request = tuple(min(amount, MOST_BOOKED) for amount in request)
@@ -220,7 +220,7 @@ class Books:
         return booking
 
     def recount(self) -> None:
-        """Add everything up again from the bookings; changes nothing unless we have a bug."""
+        """Add everything up again from the bookings; changes nothing unless Corral has a bug."""
         self.refresh()
         self.bound_on, self.held_on = by_node(self.bound), by_node(self.held)
         for topology in self.topologies.values():

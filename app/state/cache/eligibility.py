@@ -1,7 +1,7 @@
 """Which nodes a pod's shape allows and prefers: node selector, node affinity, taints.
 
-kube-scheduler filters by these before it asks us, pod by pod; a plan for a whole gang must know
-them beforehand. Free capacity, readiness and cordons are not here: they are the Capacity's.
+kube-scheduler filters by these before it calls an extender, pod by pod; a plan for a whole gang
+must know them beforehand. Free capacity, readiness and cordons are not here: `Capacity` has them.
 
 Source: NodeAffinity and TaintToleration of kube-scheduler; NotIn and DoesNotExist hold for a node
 without the key, Gt and Lt compare whole numbers.
@@ -24,7 +24,7 @@ from topology.model.tree import Tree
 
 BARRING_EFFECTS = ("NoSchedule", "NoExecute")  # PreferNoSchedule only scores
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
-MOST_SHAPES = 256  # masks kept; the least recently asked one is dropped first
+MOST_SHAPES = 256  # masks kept; the least recently used one is dropped first
 
 
 def may_host(node: NodeRecord, shape: Shape) -> bool:
@@ -93,7 +93,7 @@ def _holds(wanted: Requirement, labels: Mapping[str, str]) -> bool:
             return value is None
         case "Gt" | "Lt":
             return _compares(wanted, value)
-        case _:  # an operator of a later API: the scheduler decides, we plan without
+        case _:  # an operator of a later API: kube-scheduler decides, no plan uses the node
             return False
 
 
@@ -202,7 +202,7 @@ class Eligibility:
         return self._lasting.row(shape, tree, nodes)
 
     def scores(self, shape: Shape, tree: Tree, nodes: Mapping[str, NodeRecord]) -> Counts:
-        """How welcome each node is to the shape, in the same order. Shapes: (N,)."""
+        """The preference of the shape for each node, in the same order. Shapes: (N,)."""
         return self._scores.row(shape, tree, nodes)
 
     def put_node(self, before: NodeRecord | None, node: NodeRecord) -> None:

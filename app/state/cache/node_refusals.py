@@ -1,7 +1,7 @@
-"""What kube-scheduler itself says of nodes: which it offers to a planned pod, which it does not.
+"""Nodes that kube-scheduler's own filters exclude for planned pods, as its candidates show.
 
-Its filters know more than ours. A node we planned for that it leaves out is not planned for the
-same request and shape again, until some time has passed.
+Its filters know more than Corral. A planned node that is not among the candidates is not planned
+for the same request and shape again until some time has passed.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from app.kube.core.objects import Amounts, Shape
 Shaped = tuple[Amounts, Shape]  # what a node may refuse: request and shape
 
 FIRST_SECONDS = 1.0  # of a first refusal; kube-scheduler's cache is rarely later than that
-MOST_REMEMBERED = 20_000  # refusals whose length is kept to double it
+MOST_REMEMBERED = 20_000  # refusals whose length is kept, to double the next one
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The nodes kube-scheduler offers to pods of one request and shape, as it says itself."""
+    """The candidates that kube-scheduler sent for a pod of one request and shape."""
 
     shaped: Shaped
     nodes: frozenset[str]
-    asked: frozenset[str] | None = None
-    """Nodes the pod was narrowed to: nothing is said of others. None: it was not."""
+    narrowed_to: frozenset[str] | None = None
+    """The candidates say nothing of other nodes; None: the pod was not narrowed."""
 
     def leaves_out(self, node: str) -> bool:
-        """Whether it says no to a node."""
-        return node not in self.nodes and (self.asked is None or node in self.asked)
+        """Whether kube-scheduler excludes a node."""
+        return node not in self.nodes and (self.narrowed_to is None or node in self.narrowed_to)
 
 
 @dataclass(slots=True)
 class Refusals:
     """Nodes that kube-scheduler did not offer to a planned shape, remembered for a while.
 
-    For a moment at first, since its cache may only have lagged behind ours; for longer each time
-    it refuses again.
+    For a moment at first, since its cache may only lag behind the watch; for twice as long each
+    time it refuses again.
     """
 
     _until: dict[Shaped, dict[str, float]] = field(default_factory=dict)
     _last: OrderedDict[tuple[Shaped, str], tuple[float, float]] = field(default_factory=OrderedDict)
-    # ^ (seconds of the last refusal, when it is too old to be counted on)
+    # ^ (seconds of the last refusal, when the next one counts as the first again)
 
     def add(self, shaped: Shaped, node: str, now: float, longest: float) -> None:
         """Leave this node out of plans for this shape: the first time for FIRST_SECONDS."""

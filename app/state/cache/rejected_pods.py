@@ -1,7 +1,7 @@
-"""Ordinary pods that had no node but held ones: woken when a hold ends without a binding.
+"""Ordinary pods rejected because of held capacity: requeued when it is freed without a binding.
 
-kube-scheduler sees bindings and deletions, and tries waiting pods again by itself. Of a hold that
-just ends it sees nothing, and would let such a pod sit for five minutes.
+kube-scheduler tries waiting pods again after bindings and deletions. It does not see that a hold
+of Corral ends, and would try such a pod again only after five minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_WOKEN_PER_TICK = 16
 
 @dataclass(slots=True)
 class RejectedPods:
-    """Who was turned away, and of those who is to be woken. Keys are pod uids."""
+    """Pods that /filter rejected, and those of them to requeue. Keys are pod uids."""
 
     books: Books
     _pods: OrderedDict[str, tuple[Requeue, Vector]] = field(default_factory=OrderedDict)
@@ -34,12 +34,12 @@ class RejectedPods:
             self.forget(next(iter(self._pods)))
 
     def forget(self, uid: str) -> None:
-        """The pod has asked again, is bound or gone."""
+        """Forget a pod that came to /filter again, is bound or is gone."""
         self._pods.pop(uid, None)
         self._due.pop(uid, None)
 
     def woken(self, nodes: Collection[str]) -> list[Requeue]:
-        """Whom to wake now, after holds ended on these nodes: the next few that fit on one."""
+        """The next few pods to requeue now that holds ended on these nodes, if they fit on one."""
         fits: dict[Vector, bool] = {}
         for uid, (_, request) in self._pods.items() if nodes else ():
             if request not in fits:

@@ -31,7 +31,7 @@ class Topologies:
         self._use()
 
     def replace(self, kind: str, records: Iterable[Record]) -> bool:
-        """Use what all objects of a kind declare, at once; True if that may be news."""
+        """Use what all objects of a kind declare, at once; True if that may be a change."""
         declared = {
             record.uid: specs
             for record in records
@@ -44,7 +44,7 @@ class Topologies:
         return True
 
     def put(self, record: ObjectRecord) -> bool:
-        """Learn what an object declares now; True if that is news."""
+        """Use what an object declares now; True if that is a change."""
         specs = self._specs(record)
         of_kind = self._declared.setdefault(record.kind, {})
         if of_kind.get(record.uid, ()) == specs:

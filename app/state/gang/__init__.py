@@ -1,1 +1,6 @@
-"""Who belongs to a gang: `membership.py` sorts its pods out, `gang.py` is its memory and phases."""
+"""Which pods belong to a gang, and what is known of it.
+
+`membership.py` sorts a gang's pods out. `gang.py` is the record of one gang with its phases,
+`parts.py` has the parts of that record with the file that writes each, and `gangs.py` is the store
+of all gangs.
+"""

@@ -1,17 +1,18 @@
-"""Who waits for whom: what is known of one gang, and the life it leads.
+"""The record of one gang, and the phases of its life.
 
     GATHERING ──complete──▶ WAITING ──plan──▶ PLACED ──all arrived──▶ BINDING ──▶ RUNNING ──▶ DONE
         ▲                      ▲  ▲             │                         │           │
         └──member lost─────────┘  └──plan lost──┘        member lost      ▼           │
                                                      REPAIRING ◀──────────┴───────────┘
 
-A gang's phase is not a variable that events push about: it is derived from what is known
-(`phase_of`), so that a restart, which knows the same pods, lands in the same phase. The picture
-shows the usual way; many events may be heard between two looks, so any phase may follow any other.
+A gang's phase is derived from what is known of it (`phase_of`), so that after a restart the same
+pods give the same phase. The picture shows the usual order. The phase is derived again only after
+several events may have come, so any phase may follow any other.
 
 Members are known from the watch and keyed by pod UID. A gang is complete when as many live,
-ungated members exist as its dialect declares. Until the first member is bound it starts whole or
-not at all; once one is bound, the rest follow one by one, inside the domain of those that run.
+ungated members exist as its dialect declares. Until the first member is bound, the gang starts
+whole or not at all. Once one is bound, the others follow one by one, inside the domain of those
+that run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,17 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.state.gang.membership import Member, MembershipStatus
+from app.state.gang.parts import (
+    BackOff,
+    Binding,
+    HeldPlan,
+    Placeholder,
+    Rejections,
+    Reporting,
+    Searched,
+    Ungating,
+    Version,
+)
 from app.state.gang.succeeded import SucceededPods
 
 
@@ -41,82 +53,50 @@ class Phase(enum.Enum):
 PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DomainNodes:
-    """The domain a member was placed in: its nodes in slot order, and the labels that name it.
-
-    Members in the same domain of one plan share one object, so it is compared by identity.
-    """
-
-    nodes: tuple[str, ...]
-    labels: tuple[tuple[str, str], ...]
-
-
-@dataclass(slots=True)
-class Placeholder:
-    """A place kept for a pod that does not exist; see `lifecycle/placeholders.py`."""
-
-    member: Member  # what that pod will be like; its uid is ours
-    until: float  # infinite: as long as the gang wants it
-    instead_of: str = ""  # uid of the member that was lost
-    is_spare: bool = False  # beside the places of the members
-    is_declared: bool = False  # for a pod of a template that makes its pods later
-
-
 @dataclass(slots=True)
 class Gang:
-    """One gang's memory. Sets and dicts hold pod uids.
+    """One gang's record: its members, its phase, and parts that one file writes each.
 
-    Invariants: `plan` covers unbound live members and absent ones only, each held on its planned
-    node; `arrived` and `posted` are parts of `plan`, `at_bind` is a part of `arrived` that does not
-    overlap with `posted`; `misinformed` is a part of `rejected`; `ungating` are members whose gate
-    the watch still shows; `unheard` are members.
+    members, running, phase, complete_at    written by `gang/gangs.py`
+    membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
+    succeeded                               by `gang/succeeded.py`
+    placeholders, placeholders_made         by `lifecycle/placeholders.py`
+    last_search                             by `plan/planner.py`
+    the other parts                         as `gang/parts.py` says
     """
 
     key: GangKey
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict)  # by uid
     membership: MembershipStatus = field(default_factory=MembershipStatus)
     succeeded: SucceededPods = field(default_factory=SucceededPods)
     running: set[str] = field(default_factory=set)  # live members that have a node
     phase: Phase = Phase.GATHERING
+    complete_at: float = 0.0  # when it last became complete
+    roll_calls: int = 0  # how often its members were sorted out
+    reviewed_at: float = -math.inf  # when they last were
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
-    plan: dict[str, str] = field(default_factory=dict)  # uid -> node
-    domains: dict[str, str] = field(default_factory=dict)  # uid -> where, for people
-    domain_nodes: dict[str, DomainNodes] = field(
-        default_factory=dict
-    )  # uid -> the same, to narrow the pod to
-    ungating: dict[str, float] = field(default_factory=dict)  # uid -> when its Ungate was sent
-    unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
-    answered: set[str] = field(default_factory=set)  # pinned in /filter
-    arrived: set[str] = field(default_factory=set)  # came to /bind once with this plan
-    at_bind: dict[str, float] = field(default_factory=dict)  # held there now, longest first: since
-    posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
-    unheard: set[str] = field(default_factory=set)  # planned in vain: nobody asked for them
-    rejected: dict[str, str] = field(default_factory=dict)  # uid -> what /filter told, "": unknown
-    misinformed: dict[str, None] = field(default_factory=dict)  # told what holds no longer
-    asked: tuple[object, ...] | None = None  # what was searched for last; None: it may differ now
-    verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
-    sentence: str = ""  # what waiting members are told
-    sentence_at: float | None = None  # when its verdict's numbers were last brought up to date
-    started_with: str | None = None  # pods per pod set when it started, as its pods remember it
-    told: str = ""  # the last problem reported to the owner, "" when there is none
-    told_once: set[str] = field(default_factory=set)  # reasons of reports that are not repeated
-    told_pods: set[str] = field(default_factory=set)  # single pods that were reported
-    complete_at: float = 0.0  # when it last became complete
-    reviewed_at: float = -math.inf  # when its members were last sorted out
-    moved_at: float = 0.0  # when the plan was made or last made progress
-    again_at: float = 0.0  # when a member last came to /bind that had arrived before
-    pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
-    given_up_at: float = -math.inf  # when it was last sent for eviction
-    woken_at: float = 0.0  # when its rejected members were last woken
-    not_before: float = 0.0  # no new plan before this
-    plans_lost: int = 0  # in a row, for the back-off
+    last_search: Searched | None = None
+    plan: HeldPlan = field(default_factory=HeldPlan)
+    binding: Binding = field(default_factory=Binding)
+    ungating: Ungating = field(default_factory=Ungating)
+    rejections: Rejections = field(default_factory=Rejections)
+    reporting: Reporting = field(default_factory=Reporting)
+    back_off: BackOff = field(default_factory=BackOff)
+
+    @property
+    def version(self) -> Version:
+        """Equal to what it was before as long as a search for the gang would be the same one.
+
+        A search depends on the members as last sorted out, the nodes they are narrowed to, the
+        plan, and whether the gang has started.
+        """
+        return (self.roll_calls, self.ungating.version, self.plan.version, self.has_started)
 
     @property
     def has_started(self) -> bool:
         """Whether some member runs or is being bound: the gang can no longer start as a whole."""
-        return bool(self.membership.bound or self.posted)
+        return bool(self.membership.bound or self.binding.posted)
 
     @property
     def priority(self) -> int:
@@ -142,76 +122,62 @@ class Gang:
         return any(member.pod.has_claims for member in self.membership.unbound)
 
     def unplanned(self) -> tuple[Member, ...]:
-        """Members that could be placed now and are not, absent ones but no spares included."""
+        """Members and placeholders, without spares, that have no node and could get one now."""
         # Since the last roll call a pod may have been narrowed to some nodes.
         found = [
             self.members.get(member.pod.uid, member)
             for member in self.membership.unbound
-            if member.pod.uid not in self.plan
+            if member.pod.uid not in self.plan.nodes
         ]
         for uid, each in self.placeholders.items():
-            if not each.is_spare and uid not in self.plan:
+            if not each.is_spare and uid not in self.plan.nodes:
                 found.append(each.member)
         return tuple(found)
 
     def planned(self) -> tuple[Member, ...]:
-        """Members that have a node they are not bound to yet, absent ones included."""
+        """Members that have a node and are not bound to it yet, placeholders included."""
         absent = (each.member for each in self.placeholders.values())
         return tuple(
-            member for member in (*self.membership.unbound, *absent) if member.pod.uid in self.plan
+            member
+            for member in (*self.membership.unbound, *absent)
+            if member.pod.uid in self.plan.nodes
         )
 
     def settled(self) -> Iterator[tuple[Member, str]]:
-        """Members that no search may move, each with its node: those that run or have a plan."""
+        """Members that no search may move, each with its node: they run or are planned."""
         for member in self.membership.bound:
             yield member, member.pod.node
         for member in self.planned():
-            yield member, self.plan[member.pod.uid]
+            yield member, self.plan.nodes[member.pod.uid]
 
     def has(self, uid: str) -> bool:
-        """Whether a member, present or absent, has this uid."""
+        """Whether a member or a placeholder has this uid."""
         return uid in self.members or uid in self.placeholders
 
     def member(self, uid: str) -> Member:
-        """The member, present or absent, of this uid."""
+        """The member, or the placeholder's, of this uid."""
         return self.members[uid] if uid in self.members else self.placeholders[uid].member
 
     def may_be_planned(self) -> set[str]:
-        """Who the plan may cover: those that wait, placeholders, and whose Bind is under way."""
+        """The uids a plan may cover: members that wait or are being bound, and placeholders."""
         waiting = {member.pod.uid for member in self.membership.unbound}
         return waiting | self.placeholders.keys() | self._under_way()
 
     def _under_way(self) -> set[str]:
-        """Members whose Bind is at the API server: their hold stays, whatever is declared now."""
+        """Members that are being bound: their hold stays, whatever is declared now."""
         return {
             uid
-            for uid in self.posted
+            for uid in self.binding.posted
             if uid in self.members and self.members[uid].is_live and not self.members[uid].pod.node
         }
 
     @property
     def has_arrived(self) -> bool:
-        """Whether every planned pod came to /bind once, and nobody who could be planned is not."""
-        if len(self.arrived) < len(self.plan) - len(self.placeholders):
-            return False  # not worth a look at all of them, which each arrival would take
-        return self.arrived >= self.plan.keys() - self.placeholders.keys() and not self.unplanned()
-
-    def move_to(self, phase: Phase) -> bool:
-        """Enter the phase; True if that is a change."""
-        if phase is self.phase:
-            return False
-        self.phase = phase
-        return True
-
-    def forget_plan_of(self, uid: str) -> None:
-        """Drop one member's part of the plan; the caller ends its hold."""
-        self.asked = None
-        self.plan.pop(uid, None)
-        self.domains.pop(uid, None)
-        self.domain_nodes.pop(uid, None)
-        self.at_bind.pop(uid, None)
-        for some in (self.answered, self.arrived, self.posted):
-            some.discard(uid)
+        """Whether every planned pod came to /bind once, and no other could be planned."""
+        arrived, planned = self.binding.arrived, self.plan.nodes
+        if len(arrived) < len(planned) - len(self.placeholders):
+            return False  # a look at all of them at each arrival would take too long
+        return arrived >= planned.keys() - self.placeholders.keys() and not self.unplanned()
 
 
 def phase_of(gang: Gang) -> Phase:
@@ -225,6 +191,6 @@ def phase_of(gang: Gang) -> Phase:
         return Phase.WAITING if membership.is_complete else Phase.GATHERING
     if not membership.unbound and membership.bound:
         return Phase.RUNNING
-    if not gang.plan:
+    if not gang.plan.nodes:
         return Phase.GATHERING
     return Phase.BINDING if gang.has_started else Phase.PLACED

@@ -21,7 +21,7 @@ from app.dialects import corral
 
 @dataclass(slots=True)
 class SucceededPods:
-    """The succeeded pods of one gang. Written by `lifecycle/ledger.py`."""
+    """The succeeded pods of one gang. Its own methods alone write it."""
 
     gone: Counter[str] = field(default_factory=Counter)  # pod set -> pods that were deleted
     present: dict[str, str] = field(default_factory=dict)  # uid -> pod set

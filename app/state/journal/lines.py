@@ -2,7 +2,7 @@
 
     {"journal":2,"settings":{…}}                                             line 1
     {"line":"in","now":1.5,"call":"apply","args":[["applied","Pod",{…}]]}  before it is given
-    {"line":"out","digest":"9f86d081884c7d65"}                               after: what came of it
+    {"line":"out","digest":"9f86d081884c7d65"}                             what it returned
     {"line":"in","now":1.7,"call":"filter","args":[{…},["n1","n2"]]}
     {"line":"out","digest":"60303ae22b998861"}
     {"line":"in","now":1.7,"call":"prioritize","args":[{…},4]}               the names of line 4
@@ -25,7 +25,7 @@ from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.effects import BindFailed, UngateFailed
 from app.state.settings import EngineSettings
 
-VERSION = 2  # one more whenever a line of before would be read as something else
+VERSION = 2  # one more whenever an older line would be read as something else
 DIGEST_BYTES = 8  # against chance, not against malice
 
 _T = TypeVar("_T")
@@ -75,7 +75,7 @@ class In(_Line, frozen=True, tag="in"):
 
 
 class Out(_Line, frozen=True, tag="out", omit_defaults=True):
-    """What came of the input before it; both are "" where nothing did."""
+    """What the engine returned for the input before it; both are "" for nothing."""
 
     digest: str = ""
     raised: str = ""  # the exception's name, where the engine failed on its input
@@ -93,7 +93,7 @@ _RECORDS: dict[Kind, msgspec.json.Decoder[Record]] = {
 
 
 def heard(event: Event) -> Heard:
-    """An event as a line has it."""
+    """An event as it is written in a line."""
     if isinstance(event, Listed):
         return _Listed(event.kind, tuple(_raw(record) for record in event.records))
     line = _Applied if isinstance(event, Applied) else _Deleted
@@ -111,7 +111,7 @@ def _kind_of(record: Record) -> Kind:
 
 
 def event_of(said: Heard) -> Event:
-    """The event a line tells of.
+    """The event that is written in a line.
 
     Raises: msgspec.ValidationError for a kind that no vocabulary has, or a record not of its kind.
     """
@@ -138,9 +138,9 @@ def out_of(given: Any) -> Out:
 
 
 def settings_of(first: bytes) -> EngineSettings:
-    """What the first line says.
+    """The settings in the first line.
 
-    Raises: DecodeError also for a setting this engine lacks: it would play something else.
+    Raises: DecodeError also for a setting that this engine lacks, which would change the replay.
     """
     said = decoded(_FIRST, 1, first)
     version = said.get("journal")

@@ -1,7 +1,7 @@
 """Every input of one engine written down as a line of JSON, for `replay`.
 
-    input ──line "in"──▶ write            before the engine gets it: one that it never returns
-      └──▶ engine ──line "out"──▶ write   from is in the journal too
+    input ──line "in"──▶ write            before the engine gets it: an input that makes it hang
+      └──▶ engine ──line "out"──▶ write   or crash is in the journal too
 
 There is no I/O here: bytes go where `write` takes them.
 """
@@ -25,9 +25,9 @@ _T = TypeVar("_T")
 
 
 class Recorder:
-    """`Inputs` that are written down, each with what came of it, on their way to an engine.
+    """`Inputs` that writes each input and a digest of its outcome, and passes it to an engine.
 
-    inner: a fresh engine of these settings; what it was told before is in no journal.
+    inner: a fresh engine of these settings; earlier inputs would be in no journal.
     write: takes one line with its end. It must not raise, since a full disk is no reason to stop
         scheduling; after a line that it could not keep, it keeps no more.
     """

@@ -1,4 +1,4 @@
-"""A journal played again: the same inputs to a fresh engine, and what came to something else.
+"""A journal played again: the same inputs to a fresh engine, and every outcome that differs.
 
 The engine has no clock and no randomness, so the same inputs give the same answers and effects,
 bit for bit; their digests are compared. There is no I/O here: lines come from where the caller has
@@ -37,7 +37,7 @@ MOST_SHOWN = 1000  # characters of what an engine gave, in the sentence about a 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An input that came to something else than was recorded; later ones may differ because of it.
+    """An input with another outcome than was recorded; later ones may differ because of it.
 
     `recorded` and `replayed` are a digest or an exception's name, "" for nothing.
     """
@@ -62,7 +62,7 @@ def replay(
     note: Callable[[str], None] | None = None,
     build: Callable[[EngineSettings], Inputs] | None = None,
 ) -> Iterator[Difference]:
-    """Play a journal on a fresh engine: every input that comes to something else. None: equal.
+    """Play a journal on a fresh engine: every input with another outcome, none if all are equal.
 
     `note` gets a sentence for what could not be compared: an input without an answer (after a
     crash), a last line that is torn; and for each fault that the engine isolated. `build` makes the
@@ -96,7 +96,7 @@ def replay(
 
 
 class _Player:
-    """A fresh engine, and the names that later lines may refer to."""
+    """A fresh engine, and the candidates that later lines may refer to."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
@@ -104,7 +104,7 @@ class _Player:
         self._offered_line = 0
 
     def play(self, number: int, step: In) -> tuple[Out, str]:
-        """Give the engine one input; what comes of it, also in words."""
+        """Give the engine one input; its outcome as a digest, and in words."""
         args = self._args(number, step)
         try:
             given = getattr(self._inputs, step.call)(*args, step.now)

@@ -1,7 +1,12 @@
-"""What moves a gang on and what throws it back.
+"""What changes a gang, from the pods that join it to the last binding.
 
-`ledger.py` (members come and go, plans are made and lost) over `reservations.py`; the
-permit at /bind is `permit.py`. `placeholders.py` and `replacements.py` reserve places for
-pods that do not exist; `invalidation.py` and `repair.py` follow nodes that change or fail;
-`audit.py` compares the books with the records.
+    members ──▶ roll_call ──▶ plans ──▶ reservations ──▶ permit
+                    ▲           ▲
+                 passes ────────┘
+
+`members.py` follows the pods that the watch shows. `roll_call.py` sorts a gang's members out again
+and drops what no longer stands; `plans.py` makes and loses plans; `reservations.py` holds their
+capacity; `passes.py` tries the gangs that wait. `permit.py` holds planned members at /bind until
+each has arrived; `binding.py` remembers how far each has come. `placeholders.py` and
+`replacements.py` reserve capacity for pods that do not exist.
 """

@@ -5,17 +5,17 @@
 
 An arrival is remembered for as long as the member's reservation stands. A large gang may take
 longer to pass kube-scheduler than that waits for an answer: then its members are never all at /bind
-at one moment. So a request whose time is up is refused alone, and nothing is given up. Once every
+at one moment. So a request whose time is up is refused alone, and the plan stays. Once every
 member has arrived the gang starts: those that are held are bound at once, each of the others when
 it comes again. A pod refused at /bind waits in kube-scheduler's back-off for errors, which no
-update of the pod cuts short, so it is not requeued: it comes by itself, after 10 s at most.
+update of the pod cuts short, so it is not requeued: it comes back by itself after 10 s at most.
 
-Given up is a plan that makes no progress: for `hold_seconds` no member arrived, or was asked for
-in /filter, for the first time. It takes less where members that were refused came again and one
-that is behind no gate was never asked for: kube-scheduler tries those that wait longest first, so
-it has found no node for that one, for want of a volume say.
+A plan is given up when it makes no progress: for `hold_seconds` no member came to /filter or /bind
+for the first time. It takes less time where refused members came to /bind again while a member
+without gates never came to /filter: kube-scheduler tries the pods that wait longest first, so its
+own filters found no node for that one, because of a volume for example.
 
-Until a member has arrived, a missed requeue or patch would keep it away: both are sent again.
+Until a member has arrived, a lost requeue or patch would keep it away: both are sent again.
 Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`, and
 pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
 """
@@ -27,167 +27,159 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from app.dialects import corral
-from app.state.cache.books import is_open
 from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
-from app.state.lifecycle.ledger import Ledger
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle import binding
+from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.reservations import Reservations
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED
 from app.state.report import messages, ungating
-from app.state.report.voice import Voice
+from app.state.report.outbox import Outbox
+from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
-PUSH_SECONDS = 1.0  # between two looks for gates that are still there …
-PUSH_REST_SECONDS = 5e-4  # … but for each planned member so much; a look at one takes 3e-7
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
-IN_VAIN = 3  # losses that a hold in vain counts for
-UNHEARD_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
+STUCK_LOSSES = 3  # losses that a plan without a start counts for
+AWAIT_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """How planned members get from their gates past /bind; what it remembers is in each gang."""
+    """Brings planned members from their gates past /bind; `Gang.binding` has what it remembers."""
 
     settings: EngineSettings
-    ledger: Ledger
+    gangs: Gangs
     reservations: Reservations
-    voice: Voice
+    plans: Plans
+    roll_calls: RollCalls
+    requeues: Requeues
+    outbox: Outbox
 
     def arrive(self, gang: Gang, uid: str, now: float) -> None:
-        """A planned member is at /bind; the last one to arrive opens the way for all."""
-        gang.answered.add(uid)  # perhaps with an older plan: kube-scheduler has decided
-        if uid in gang.posted:
+        """Hold a planned member at /bind; when the last one arrives, bind all."""
+        if not binding.arrive(gang, uid, now):
             self._bind(gang, uid)
-            return
-        gang.at_bind.pop(uid, None)  # its older request is answered already
-        gang.at_bind[uid] = now
-        if uid not in gang.arrived:
-            gang.arrived.add(uid)
-            gang.moved_at = now
-        else:  # which is no progress
-            gang.again_at = now
-        if gang.has_started or gang.has_arrived:
+        elif gang.has_started or gang.has_arrived:
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
         """Bind all that are held at /bind; the gang has started from here on."""
-        if not gang.has_started or gang.started_with is None:
-            gang.started_with = started_with(gang)
-        for uid in gang.at_bind:
+        if not gang.has_started or gang.binding.started_with is None:
+            binding.start_with(gang, started_with(gang))
+        for uid in gang.binding.at_bind:
             self._bind(gang, uid)
         had_started = gang.has_started
-        gang.posted |= gang.at_bind.keys()
-        gang.at_bind.clear()
+        binding.post(gang)
         if not had_started:
-            gang.asked = None
-            self.ledger.move(gang, now)
+            self.plans.move(gang, now)
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
-        annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.domains[uid])]
-        if gang.started_with:
-            annotations.append((corral.POD_SETS, gang.started_with))
-        self.voice.out.append(
-            Bind(pod.namespace, pod.name, uid, gang.plan[uid], tuple(annotations))
+        annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.plan.domains[uid])]
+        if gang.binding.started_with:
+            annotations.append((corral.POD_SETS, gang.binding.started_with))
+        self.outbox.add(
+            Bind(pod.namespace, pod.name, uid, gang.plan.nodes[uid], tuple(annotations))
         )
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
-        """A member's binding did not happen: its slot stays owed, unless the pod is gone."""
-        gang.asked = None
-        gang.posted.discard(uid)
-        gang.answered.discard(uid)
-        books, node = self.reservations.books, gang.plan.get(uid, "")
-        record = books.nodes.get(node)
-        is_lost = record is None or not is_open(record) or books.is_overcommitted(node)
-        if uid in gang.plan and (is_gone or is_lost):
+        """Take a failed binding: the reservation stays, unless the pod is gone or the node is."""
+        binding.fail(gang, uid)
+        if uid in gang.plan.nodes and (is_gone or self.reservations.is_void(gang.plan.nodes[uid])):
             self.reservations.end(gang, uid, "")
-        self.ledger.owe_review(gang)
-        if not gang.has_started:  # not as often as bindings of a large gang may fail
-            self.ledger.review(gang, now)
+        self.gangs.owe_review(gang)
+        if not gang.has_started:  # only then: many bindings of a large gang may fail
+            self.roll_calls.review(gang, now)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
-        """A gate was not taken off: soon again, in another way if this one is forbidden."""
+        """Take a failed ungating: it is tried again, without narrowing if that is forbidden."""
         if failure.is_gone:
             if not gang.has_started:
-                self.ledger.lose_plan(gang, "a member has gone", now)
-            elif uid in gang.plan:
+                self.plans.lose(gang, "a member has gone", now)
+            elif uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
-                self.ledger.review(gang, now)
+                self.roll_calls.review(gang, now)
             return
-        was_bare = uid in gang.unnarrowed
+        was_bare = uid in gang.ungating.unnarrowed
         ungating.has_failed(gang, uid, is_forbidden=failure.is_forbidden)
         if failure.is_forbidden and not was_bare:  # else it is due again with the next push
-            self.voice.ungate(gang, now, (uid,))
+            self.requeues.ungate(gang, now, (uid,))
 
     def refuse_arrived(self, sentence: str) -> None:
         """Answer every held /bind with an error; the plans stay."""
-        for key in self.ledger.planned:
-            gang = self.ledger.gangs[key]
-            self.voice.out.extend(RejectBind(uid, sentence) for uid in gang.at_bind)
-            gang.at_bind.clear()
+        for key in self.gangs.planned:
+            gang = self.gangs.by_key[key]
+            self._refuse(gang, list(gang.binding.at_bind), sentence)
 
     def expire(self, now: float) -> None:
-        """End waits that took too long; push on where a call may have been missed."""
-        for key in list(self.ledger.planned):
-            gang = self.ledger.gangs[key]
-            if gang.has_started and gang.at_bind:
+        """End waits that took too long; send again what kube-scheduler may have missed."""
+        for key in list(self.gangs.planned):
+            gang = self.gangs.by_key[key]
+            if gang.has_started and gang.binding.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
-            if not gang.has_started and self._is_in_vain(gang, now):
-                self._lose_in_vain(gang, now)
+            if not gang.has_started and self._is_stuck(gang, now):
+                self._lose_stuck(gang, now)
             else:
                 self._push(gang, now)
 
     def _end_holds(self, gang: Gang, now: float) -> None:
-        """Refuse the requests held for long enough; reservation, plan and arrival stay."""
+        """Refuse the requests held for long enough; reservations, plan and arrivals stay."""
         over = now - self.settings.gang_bind_seconds
-        ended = list(takewhile(lambda uid: gang.at_bind[uid] <= over, gang.at_bind))
-        for uid in ended:
-            del gang.at_bind[uid]
-            self.voice.out.append(RejectBind(uid, messages.still_arriving(gang.key)))
+        at_bind = gang.binding.at_bind
+        ended = list(takewhile(lambda uid: at_bind[uid] <= over, at_bind))
+        self._refuse(gang, ended, messages.still_arriving(gang.key))
 
-    def _is_in_vain(self, gang: Gang, now: float) -> bool:
-        """Whether kube-scheduler will not bring every member of a plan, as far as can be told."""
-        if now >= gang.moved_at + self.settings.hold_seconds:
+    def _refuse(self, gang: Gang, uids: list[str], sentence: str) -> None:
+        binding.release(gang, uids)
+        self.outbox.extend(RejectBind(uid, sentence) for uid in uids)
+
+    def _is_stuck(self, gang: Gang, now: float) -> bool:
+        """Whether kube-scheduler is unlikely to bring every member of the plan to /bind."""
+        if now >= gang.binding.moved_at + self.settings.hold_seconds:
             return True
         is_overtaken = (
-            gang.again_at > gang.moved_at
-            and now >= gang.moved_at + OVERTAKEN_SECONDS
-            and _is_push_due(gang, now)
+            gang.binding.again_at > gang.binding.moved_at
+            and now >= gang.binding.moved_at + OVERTAKEN_SECONDS
+            and ungating.is_push_due(gang, now)
         )
-        # One that we rejected waits for our requeue.
-        return is_overtaken and bool(_unheard(gang) - gang.rejected.keys())
+        # A member that /filter rejected waits for our requeue.
+        return is_overtaken and bool(_never_filtered(gang) - gang.rejections.sentences.keys())
 
-    def _lose_in_vain(self, gang: Gang, now: float) -> None:
-        """Others did without these nodes for long: hold none again until there is some hope.
+    def _lose_stuck(self, gang: Gang, now: float) -> None:
+        """Give the plan up, and hold no nodes again before every member has come to /filter.
 
-        A member that kube-scheduler has not asked for may be one that its own filters turn away,
-        such as for a volume. Those we have turned away ourselves are called.
+        kube-scheduler's own filters may reject a member that never came, because of a volume for
+        example. Those that /filter rejected itself are requeued.
         """
-        unheard = _unheard(gang)
+        awaited = _never_filtered(gang)
         why = "kube-scheduler did not bring every member in time"
         if gang.has_claims:
             why = f"{why}; {CLAIMS_NOT_COUNTED}"
-        self.ledger.lose_plan(gang, why, now, losses=IN_VAIN)
-        if unheard:
-            gang.unheard = unheard
-            gang.not_before = now + UNHEARD_SECONDS
-            self.voice.call_back(gang, unheard)
+        self.plans.lose(gang, why, now, losses=STUCK_LOSSES)
+        if awaited:
+            self.plans.wait_for(gang, awaited, now + AWAIT_SECONDS)
+            self.requeues.requeue_rejected(gang, awaited)
 
     def _push(self, gang: Gang, now: float) -> None:
-        """Wake and ungate again where a call or a patch may have been missed."""
-        if gang.rejected and now >= gang.woken_at + self.settings.rewake_seconds:
-            self.voice.wake(gang, now)
-        if _is_push_due(gang, now):
-            gang.pushed_at = now
-            self.voice.ungate(gang, now)
+        """Requeue and ungate again where a requeue or a patch may have been lost."""
+        if (
+            gang.rejections.sentences
+            and now >= gang.rejections.requeued_at + self.settings.rewake_seconds
+        ):
+            self.requeues.requeue_planned(gang, now)
+        if ungating.is_push_due(gang, now):
+            ungating.push(gang, now)
+            self.requeues.ungate(gang, now)
 
 
 def started_with(gang: Gang) -> str:
-    """What the pods of a group are to remember of it: how many of each pod set it started with.
+    """How many pods of each pod set a group starts with, as written on its pods.
 
-    Nothing else tells a replacement from a pod that is one too many, once the one that failed is
-    gone. "" where objects declare that, or where all pods are alike.
+    Once a failed pod is gone, only this tells its replacement from a pod in excess. "" where
+    objects declare the pod sets, or where all pods are alike.
     """
     status = gang.membership
     if status.spec is None or not status.spec.lifecycle.counts_succeeded:
@@ -197,11 +189,7 @@ def started_with(gang: Gang) -> str:
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
 
 
-def _is_push_due(gang: Gang, now: float) -> bool:
-    return now >= gang.pushed_at + max(PUSH_SECONDS, PUSH_REST_SECONDS * len(gang.plan))
-
-
-def _unheard(gang: Gang) -> set[str]:
-    """Planned members that kube-scheduler may ask for and has not."""
-    waiting = gang.plan.keys() & gang.members.keys() - gang.answered
+def _never_filtered(gang: Gang) -> set[str]:
+    """Planned members without gates that have not come to /filter."""
+    waiting = gang.plan.nodes.keys() & gang.members.keys() - gang.binding.answered
     return {uid for uid in waiting if not gang.members[uid].pod.gates}

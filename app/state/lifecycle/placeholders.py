@@ -20,8 +20,9 @@ from itertools import count, islice, repeat
 import msgspec
 
 from app.dialects.spec import Index, LeafSpec
-from app.state.gang.gang import Gang, Placeholder
+from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
+from app.state.gang.parts import Placeholder
 
 MOST_PLACEHOLDERS = 100_000  # per gang; more than that is a typing error, and the dialects say so
 
@@ -29,6 +30,20 @@ MOST_PLACEHOLDERS = 100_000  # per gang; more than that is a typing error, and t
 def keep_place(gang: Gang, lost: Member, until: float) -> str:
     """Have somebody like this member expected; returns the uid of the place."""
     return _add(gang, lost, until, instead_of=lost.pod.uid)
+
+
+def prolong(gang: Gang, lost: Member, until: float) -> bool:
+    """Keep the place held instead of a lost member until then; False if there is none."""
+    for place in gang.placeholders.values():
+        if place.instead_of == lost.pod.uid:
+            place.until = until
+            return True
+    return False
+
+
+def forget(gang: Gang, uid: str) -> None:
+    """Drop one place: its pod has come, or was not lost."""
+    del gang.placeholders[uid]
 
 
 def review(gang: Gang, now: float) -> None:
@@ -46,7 +61,7 @@ def use_spare(gang: Gang, uid: str) -> None:
     """Have a spare place that has a node stand in for this one, which becomes the spare."""
     kept = gang.placeholders[uid]
     for other, spare in gang.placeholders.items():
-        if spare.is_spare and other in gang.plan and spare.member.role == kept.member.role:
+        if spare.is_spare and other in gang.plan.nodes and spare.member.role == kept.member.role:
             spare.member = replace(spare.member, index=kept.member.index)
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
             kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
@@ -76,7 +91,11 @@ def place_for(gang: Gang, newcomer: Member) -> str:
     best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
     for uid, each in gang.placeholders.items():  # in the order of their age
         if each.member.role == newcomer.role or _is_declared_as(each, newcomer):
-            unlike = (each.member.index != newcomer.index, uid not in gang.plan, each.is_spare)
+            unlike = (
+                each.member.index != newcomer.index,
+                uid not in gang.plan.nodes,
+                each.is_spare,
+            )
             if not any(unlike):
                 return uid
             if not best[1] or unlike < best[0]:
@@ -96,7 +115,7 @@ def spares(gang: Gang) -> tuple[Member, ...]:
     return tuple(
         each.member
         for uid, each in gang.placeholders.items()
-        if each.is_spare and uid not in gang.plan
+        if each.is_spare and uid not in gang.plan.nodes
     )
 
 
@@ -134,7 +153,7 @@ def _drop_spares(gang: Gang) -> None:
 
 def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
     """Drop so many of these places: those without a node first, then the youngest."""
-    by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan)
+    by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan.nodes)
     for uid in by_worth[: max(surplus, 0)]:
         del gang.placeholders[uid]
 

@@ -1,55 +1,54 @@
-"""Places kept for absent pods: who gets one with which node, who takes it over, when it ends.
+"""Reservations for placeholders: made when a member is lost, taken over by its replacement.
 
-`placeholders.py` says who is expected; here each gets its reservation. A member that is lost while
-others run leaves its node to whoever replaces it, if that may be there and still lies beside the
-others; else a spare place stands in, or the next pass finds a node.
+`placeholders.py` says for which pods there are placeholders; here each gets its node. The node of a
+member that is lost while others run is held for its replacement, if that may run there beside the
+others; else a spare stands in, or the next pass finds a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from app.dialects.spec import GangKey
-from app.state.cache.books import is_open
+from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import placeholders
+from app.state.lifecycle import binding, placeholders
 from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
-from app.state.plan.verdict import NoPlan, Plan
+from app.state.plan.verdict import Plan
 from app.state.report import ungating
-from app.state.report.voice import Voice
+from app.state.report.requeue import Requeues
 from app.state.settings import EngineSettings
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Replacements:
-    """All places. `expecting` has the gangs with any, as a set that keeps its order."""
+    """Holds nodes for placeholders, and hands them over to the pods that come."""
 
     settings: EngineSettings
+    books: Books
+    gangs: Gangs
     planner: Planner
     reservations: Reservations
-    voice: Voice
-    expecting: dict[GangKey, None] = field(default_factory=dict)
+    requeues: Requeues
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
-        """A member is lost while others run: hold its node for whoever replaces it."""
+        """Hold the node of a lost member for its replacement, if other members run."""
         until = now + self.settings.owed_seconds
-        for place in gang.placeholders.values():
-            if place.instead_of == lost.pod.uid:
-                place.until = until  # its node had failed before: there is another one for it
-                return
+        if placeholders.prolong(gang, lost, until):
+            return  # its node had failed before: another one is held already
         others = len(gang.running) - (lost.pod.uid in gang.running)
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
         uid = placeholders.keep_place(gang, lost, until)
-        self.expecting[gang.key] = None
+        self.gangs.note_placeholders(gang)
         self._hold(gang, uid, lost, now)
 
     def _hold(self, gang: Gang, uid: str, lost: Member, now: float) -> None:
-        """Hold the lost member's node for a new place, or have a spare one stand in for it."""
+        """Hold the lost member's node for its placeholder, or let a spare stand in for that."""
         member, node = gang.placeholders[uid].member, lost.pod.node
         domain = self.planner.domain_at(gang, member, node)
 
@@ -67,45 +66,45 @@ class Replacements:
             placeholders.use_spare(gang, uid)
 
     def end(self, gang: Gang, done: Member) -> None:
-        """A member has succeeded: end what is held for whoever would have replaced it."""
+        """End what is held for the replacement of a member that has succeeded."""
         for uid in placeholders.expect_nobody(gang, done):
-            if uid in gang.plan:
+            if uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
 
     def is_stranded(self, member: Member) -> bool:
-        """Whether a member ends on a node that would not take it again: its place is lost."""
+        """Whether a member terminates on a node that would not take it again."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
-        node = self.planner.books.nodes.get(member.pod.node)
+        node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
     def review(self, gang: Gang, now: float) -> None:
-        """Newcomers take the places that were kept; the rest follows from the roll call."""
-        if not gang.has_started:  # nobody is left whom a replacement would join
+        """Give placeholders' nodes to members that have joined, then follow the roll call."""
+        if not gang.has_started:  # no member is left that a replacement would join
             placeholders.forget_lost(gang)
         taken = [
             member.pod.uid
             for member in gang.membership.unbound
-            if gang.placeholders and member.pod.uid not in gang.plan and self._take(gang, member)
+            if gang.placeholders
+            and member.pod.uid not in gang.plan.nodes
+            and self._take(gang, member)
         ]
         placeholders.review(gang, now)
-        for uid in [uid for uid in gang.plan if not gang.has(uid)]:
+        for uid in [uid for uid in gang.plan.nodes if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
-        if gang.placeholders:
-            self.expecting[gang.key] = None
-        else:
-            self.expecting.pop(gang.key, None)
+        self.gangs.note_placeholders(gang)
         if taken:
-            gang.moved_at = now
-            self.voice.call(gang, now)
+            binding.progress(gang, now)
+            self.requeues.call(gang, now)
 
     def _take(self, gang: Gang, newcomer: Member) -> bool:
-        """Give a kept place to a member that has joined; True if it came with a node."""
+        """Replace a placeholder by a member that has joined; True if it had a node."""
         uid = placeholders.place_for(gang, newcomer)
-        node = gang.plan.get(uid, "")
+        node = gang.plan.nodes.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):
             return False
-        kept = gang.placeholders.pop(uid).member
+        kept = gang.placeholders[uid].member
+        placeholders.forget(gang, uid)
         if not node:
             return False
         self.reservations.hand_over(gang, uid, newcomer.pod.uid)
@@ -116,16 +115,6 @@ class Replacements:
 
     def _may_keep(self, newcomer: Member, node: str) -> bool:
         """Whether a pod that is not quite what its template declared may have the place held."""
-        books = self.planner.books
-        record = books.nodes.get(node)
+        record = self.books.nodes.get(node)
         is_allowed = record is not None and may_stay(record, newcomer.shape)
-        return is_allowed and not books.is_overcommitted(node)
-
-    def hold_spares(self, gang: Gang, now: float) -> None:
-        """Hold what spare places there is room for; nobody hears of those there is none for."""
-        self.planner.books.refresh()
-        for member in placeholders.spares(gang) if not gang.unplanned() else ():
-            found = self.planner.plan(gang, None, (member,))
-            if isinstance(found, NoPlan):
-                return
-            self.reservations.hold(gang, found, now)
+        return is_allowed and not self.books.is_overcommitted(node)

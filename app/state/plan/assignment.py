@@ -3,9 +3,9 @@
     placement ─┐
     settled  ──┴─▶ places of the whole pod set, in the order of the tree ──by rank──▶ members
 
-A member's rank follows from how its maker numbered it. Ranks are used for all of a pod set or for
-none of it: where one cannot be trusted, members take what is free in order of seniority, which is
-by number too, and the plan says why. Pods that nobody numbered are just that.
+A member's rank follows from the index that its controller gave it. Ranks are used for all of a
+pod set or for none of it: where one is not usable, members take the places in order of seniority,
+which is by index too, and the plan says why. Pods without an index have no rank, which is no error.
 Source: kueue pkg/controller/tas/topology_ungater.go (v0.16).
 """
 
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
-from app.state.gang.gang import DomainNodes, Gang
+from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
+from app.state.gang.parts import DomainNodes
 from app.state.plan.pod_sets import PodSetMembers, SetKey, kept_slots
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
@@ -96,9 +97,9 @@ class _Assigner:
     topology: TopologyBooks
 
     def slots(self) -> tuple[dict[str, int], str]:
-        """The slot of each unplanned member by uid, and why ranks were not used, if that matters.
+        """The slot of each unplanned member by uid, and why ranks were not used, if that is a loss.
 
-        It does where there was a choice, and somebody has numbered the pods.
+        It is one where there was a choice, and the pods have indexes.
         """
         slot_of = self.topology.tree.slot_of
         settled = [
@@ -150,7 +151,7 @@ class _Assigner:
     def _ranks(self, members: Sequence[Member]) -> tuple[list[int | None], str]:
         """The rank of each, and why they cannot be used.
 
-        Places kept for pods that do not exist yet take the ranks that are left.
+        Placeholders take the ranks that are left.
         """
         found = _dense(members) if _is_across(self.gang, members) else _numbered(members)
         seen: dict[int, Member] = {}
@@ -173,7 +174,7 @@ def _by_uid(members: Sequence[Member], slots: Sequence[int]) -> dict[str, int]:
 def _why_not(
     seats: ranks.Seats, unplanned: Sequence[Member], settled: int, topology: TopologyBooks
 ) -> str:
-    """Why members cannot take the seats their ranks give them; "" if they can."""
+    """Why members cannot take the places of their ranks; "" if they can."""
     if seats.fallback:
         return "pods that have a node already are not where their index belongs"
     nodes = topology.tree.nodes
@@ -184,14 +185,14 @@ def _why_not(
 
 
 def _is_across(gang: Gang, members: Sequence[Member]) -> bool:
-    """Whether these are numbered together with other pod sets of their gang."""
+    """Whether the indexes of these members run on over other pod sets of their gang."""
     is_across = any(member.index and member.index.is_across for member in members)
     everyone = (*gang.membership.bound, *gang.planned(), *gang.unplanned())
     return is_across and any(each.role != members[0].role for each in everyone)
 
 
 def _numbered(members: Sequence[Member]) -> list[int | None]:
-    """The rank of each member by its own number."""
+    """The rank of each member by its own index."""
     return [_rank(member.index, len(members)) for member in members]
 
 
@@ -203,7 +204,7 @@ def _rank(number: Index | None, pods: int) -> int | None:
 
 
 def _dense(members: Sequence[Member]) -> list[int | None]:
-    """The rank of each member in the order of the numbers, which other pod sets interrupt."""
+    """The rank of each member by the order of indexes; other pod sets have those between."""
     order = {
         number: rank for rank, number in enumerate(sorted({m.index for m in members if m.index}))
     }
@@ -211,7 +212,7 @@ def _dense(members: Sequence[Member]) -> list[int | None]:
 
 
 def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int | None]:
-    """Every rank once: those of pods stay, places kept for pods get theirs, or what is left."""
+    """Every rank once: pods keep theirs, placeholders get theirs or one that is left."""
     taken = {rank for rank, absent in zip(found, is_absent, strict=True) if not absent}
     filled: list[int | None] = []
     later: list[int] = []
@@ -228,7 +229,7 @@ def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int
 
 
 def _unusable(member: Member, pods: int) -> str:
-    """Why a pod's number gives it no rank."""
+    """Why a pod's index gives it no rank."""
     number, name = member.index, member.pod.name
     if number is None:
         return f"pod {name} has no index"

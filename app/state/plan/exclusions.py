@@ -1,4 +1,4 @@
-"""Why nodes are closed to the pod set that found no place, for people."""
+"""Why nodes are closed to the pod set that found no place, as messages name it."""
 
 from __future__ import annotations
 

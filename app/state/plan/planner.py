@@ -1,10 +1,9 @@
-"""Which gang to place next, and where: from a gang's members to nodes, one search per gang.
+"""Where a gang is placed: from its members to nodes, one search per gang.
 
     members ──pod_sets──▶ question ──request──▶ placement ──assignment──▶ nodes
 
-Order: gangs that already run in part first, then priority, then the time of becoming complete.
-A gang that does not fit does not block smaller ones behind it. Within one pass capacity only
-shrinks, so a question without a place is not searched again for the next gang that asks the same.
+Within one pass over the waiting gangs (`queue.py`) capacity only shrinks, so a request that found
+no place is not searched again for the next gang that requests the same.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import Eligibility, may_stay
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.nominations import Nomination, Nominations
-from app.state.gang.gang import DomainNodes, Gang
+from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
+from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
+from app.state.plan.queue import Rank, rank_in_queue
 from app.state.plan.request import Builder, Question, depends_on, search
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -38,37 +39,40 @@ from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
 
 OPTIONS = Options(tries=32)
-# ^ places tried in vain for a gang of several pod sets; few, for this runs in the loop that answers
-# kube-scheduler. Three that ask for more than 5,000 nodes have: 18 ms until the answer is no.
+# ^ failed attempts per search for a gang of several pod sets; few, for the search runs in the loop
+# that answers kube-scheduler. Three pod sets that request more than 5,000 nodes have: 18 ms.
 
-Rank = tuple[bool, int, float, str]
 Signature = tuple[object, ...]
 
 
 @dataclass(slots=True)
 class Planner:
-    """Places gangs on the books as they are; changes nothing but what a gang has `asked` for."""
+    """Places gangs on the books as they are; changes nothing but a gang's `last_search`."""
 
     books: Books
     eligibility: Eligibility
+    refusals: Refusals
+    nominations: Nominations = field(default_factory=Nominations)
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
-    is_ready: bool = False  # false until every list is in: no plan from half a picture
-    refusals: Refusals = field(default_factory=Refusals)
-    nominations: Nominations = field(default_factory=Nominations)
+    is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
     _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
 
+    def refresh(self) -> None:
+        """Bring the trees up to date before a search."""
+        self.books.refresh()
+
     def begin_pass(self) -> None:
-        """Capacity may have grown since: what did not fit is worth a search again."""
+        """Forget which requests found no place: capacity may have grown."""
         self._unfit.clear()
 
     # -- which topology ------------------------------------------------------------------------
 
     def view(self, gang: Gang) -> tuple[tuple[PodSetMembers, ...], TopologyBooks] | None:
-        """What is to be placed, and the topology it is placed on first, if there is one."""
+        """What is to be placed, and the topology that is tried first; None if there is none."""
         pod_sets = pod_sets_of(gang, gang.unplanned())
         topologies = self._topologies_for(gang, pod_sets)
         return (pod_sets, topologies[0]) if pod_sets and topologies else None
@@ -102,7 +106,7 @@ class Planner:
     # -- single nodes --------------------------------------------------------------------------
 
     def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
-        """The domain of a node that a member is to have without a search; None if it has none."""
+        """The domain of a node that a member gets without a search; None if it is in none."""
         level = member.constraint.required or member.constraint.preferred
         for topology in self._with_levels({level} if level else set(), gang.membership.topology):
             slot = topology.tree.slot_of.get(node)
@@ -118,7 +122,7 @@ class Planner:
         node: str,
         running: Callable[[], Iterable[tuple[Member, str]]],
     ) -> bool:
-        """Whether a node is where required levels allow a member, beside others and their nodes."""
+        """Whether required levels allow a member on a node, beside others and their nodes."""
         spec, level = gang.membership.spec, member.constraint.required
         if level is not None:
             near = (on for other, on in running() if other.role == member.role)
@@ -141,7 +145,7 @@ class Planner:
             if (slot := topology.tree.slot_of.get(node)) is not None
             for domains in (topology.tree.domain_of[topology.levels.index(level)],)
         ]
-        for other in others:  # of a large gang: the first one tells, most of the time
+        for other in others:  # of a large gang: mostly the first one is enough
             is_alone = False
             for slot_of, domains, domain in here:
                 there = slot_of.get(other)
@@ -150,7 +154,7 @@ class Planner:
         return is_alone
 
     def may_have(self, member: Member, node: str) -> bool:
-        """Whether a node takes a member now, as the books and its own shape say."""
+        """Whether a node takes a member now, by the books and the member's shape."""
         record = self.books.nodes.get(node)
         return (
             record is not None
@@ -163,11 +167,11 @@ class Planner:
     # -- searches ------------------------------------------------------------------------------
 
     def plan(
-        self, gang: Gang, offer: Offer | None = None, who: tuple[Member, ...] | None = None
+        self, gang: Gang, offer: Offer | None = None, members: tuple[Member, ...] | None = None
     ) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or for those named, or why not."""
         try:
-            found = self._searched(gang, offer, who)
+            found = self._searched(gang, offer, members)
         except Exception as error:
             self.on_fault(f"search for gang {gang.key}", error)
             return NoPlan(SearchFailed(type(error).__name__))
@@ -176,11 +180,11 @@ class Planner:
         return found
 
     def _searched(
-        self, gang: Gang, offer: Offer | None, who: tuple[Member, ...] | None
+        self, gang: Gang, offer: Offer | None, members: tuple[Member, ...] | None
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
-        pod_sets = pod_sets_of(gang, gang.unplanned() if who is None else who)
+        pod_sets = pod_sets_of(gang, gang.unplanned() if members is None else members)
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
@@ -193,8 +197,8 @@ class Planner:
             is_balanced=self.is_balanced,
         )
         signature = question.signature
-        if offer is None and who is None:
-            gang.asked = signature
+        if offer is None and members is None:
+            gang.last_search = Searched(signature, gang.version)
         if offer is None and signature in self._unfit:
             return self._unfit[signature]
         verdict: NoPlan | None = None
@@ -217,7 +221,7 @@ class Planner:
             request = builder.request(question, topology)
             answer = search(request)
         except InvalidRequest as error:
-            # That pods were narrowed to different domains is not their owner's mistake.
+            # That pods were narrowed to different domains is no mistake of their owner.
             is_split = any(pod_set.is_split for pod_set in question.pod_sets)
             return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
         if isinstance(answer, Placement):
@@ -229,15 +233,16 @@ class Planner:
         named = gang.membership.topology or ""
         return UnknownTopology(tuple(levels), self.books.known_levels(), named)
 
-    # -- order ---------------------------------------------------------------------------------
+    # -- requests that have no place -----------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
-        """Whether what this gang asked for last, and asks for still, has no place in this pass."""
-        asked = gang.asked
+        """Whether a search for this gang would be the last one again, and found no place."""
+        last = gang.last_search
         return (
-            asked is not None
-            and depends_on(asked) == (self._closed_to(gang), self._nominated(gang))
-            and asked in self._unfit
+            last is not None
+            and last.version == gang.version
+            and depends_on(last.signature) == (self._closed_to(gang), self._nominated(gang))
+            and last.signature in self._unfit
         )
 
     def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
@@ -253,13 +258,3 @@ class Planner:
             nodes for key, (nodes, its) in self.earmarked.items() if key != gang.key and its < rank
         )
         return frozenset().union(*others)
-
-
-def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Which gang to try next."""
-    return sorted(gangs, key=rank_in_queue)
-
-
-def rank_in_queue(gang: Gang) -> Rank:
-    """Gangs that run in part come first, then the important ones, then the old ones."""
-    return (not gang.has_started, -gang.priority, gang.complete_at, str(gang.key))

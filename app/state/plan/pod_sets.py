@@ -1,10 +1,10 @@
-"""A gang's unplanned members as the search sees them, and what must lie together.
+"""A gang's unplanned members as pod sets, and which of these must lie together.
 
     members ──pod_sets_of──▶ pod sets ──units_of──▶ units, inside the groups of the gang's spec
 
 A pod set is members that are identical to the search: same leaf, request and shape, and narrowed
-to the same nodes. A unit is pod sets that one constraint is meant for: a pod set alone, a leader
-and its workers, or a leaf whose pods were narrowed to different nodes.
+to the same nodes. A unit is pod sets that share one constraint: a pod set alone, a leader and its
+workers, or a leaf whose pods were narrowed to different nodes.
 
 Members that run or have a node already are settled: never in a pod set, but the rest has to be
 where they are, by the constraint of the unit and by those of the groups around it.
@@ -94,7 +94,7 @@ class PodSetMembers:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Pod sets, by index, that one constraint is meant for."""
+    """Pod sets, by index, that share one constraint."""
 
     pod_sets: tuple[int, ...]
     leader: int | None = None
@@ -177,7 +177,7 @@ class _Context:
 
 
 def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None]:
-    """Where all pods of a pod set with slices may go, if there is anything: a slice is one."""
+    """The nodes that all pods of a pod set with slices may use, as a slice may not be split."""
     common: dict[SetKey, frozenset[str] | None] = {}
     for member in unplanned:
         if member.slices:
@@ -190,7 +190,7 @@ def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None
 
 
 def _kept(pod_set: PodSetMembers, free: list[str], *, is_split: bool) -> tuple[str, ...]:
-    """Takes the nodes where pods of this pod set's slices run; each counts for one set only."""
+    """Take out of `free` the nodes where pods of this pod set's slices run."""
     if not pod_set.slices:
         return ()
     taken, allowed = list(free), pod_set.allowed
@@ -227,7 +227,7 @@ def _unit(pod_sets: tuple[PodSetMembers, ...], indices: list[int]) -> Unit:
 def flaw_in_units(gang: Gang) -> str:
     """What is invalid about the gang's leaders and workers; "" if nothing is.
 
-    Once members run or have succeeded, nothing can be said of the pod sets any more.
+    Once members run or have succeeded, the pod sets are not complete and are not checked.
     Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
     has_ended = gang.succeeded.gone or any(member.is_done for member in gang.members.values())

@@ -1,12 +1,12 @@
 """One gang's question to the placement core: what is to be placed, on what, where it may go.
 
     pod sets, units ──▶ Gang of groups and pod sets ─┐
-    who may go where ──▶ a mask per pod set ─────────┴─▶ SearchRequest ──search──▶ Placement | NoFit
+    allowed nodes ────▶ a mask per pod set ──────────┴─▶ SearchRequest ──search──▶ Placement | NoFit
 
 Members that run, or whose binding is under way, are never moved: they pin the others to their
 domain. For a required level that is a condition; for a preferred one it is tried first, then one
 level wider, as the search itself would. A request holds all that its answer depends on, so that it
-can be asked on a copy of the books as well.
+can be searched on a copy of the books as well.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def depends_on(signature: tuple[object, ...]) -> tuple[object, object]:
 
 
 def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
-    """What of a pod set decides whether it fits."""
+    """What decides whether a pod set fits."""
     return (
         pod_set.shaped, pod_set.allowed, pod_set.constraint, pod_set.slices,
         len(pod_set.unplanned), pod_set.kept, pod_set.around,
@@ -172,7 +172,7 @@ class Builder:
     def _scores(
         self, pod_sets: Sequence[PodSetMembers], topology: TopologyBooks
     ) -> dict[Hashable, np.typing.NDArray[np.int64]]:
-        """What preferred node affinity says, of the pod sets that have any."""
+        """The scores of preferred node affinity, for pod sets that have any."""
         if not self.honours_preferred:
             return {}
         nodes = self.books.nodes
@@ -190,7 +190,7 @@ class Builder:
         pin: slice | None,
     ) -> Mask:
         tree, nodes = topology.tree, self.books.nodes
-        # A replacement is not sent to where its predecessor has been evicted.
+        # A replacement does not go where the pod before it was evicted.
         is_running = question.gang.membership.bound
         mask_of = self.eligibility.lasting if is_running else self.eligibility.mask
         mask = mask_of(pod_set.shaped[1], tree, nodes)
@@ -210,20 +210,20 @@ class Builder:
     def refused(
         self, question: Question, topology: TopologyBooks, pod_set: PodSetMembers
     ) -> Mask | None:
-        """Nodes that kube-scheduler does not offer to this pod set; None: it has refused none."""
+        """Nodes that kube-scheduler excludes for this pod set; None: there are none."""
         remembered, offer = self.refusals.of(pod_set.shaped), question.offer
         is_refused = among(remembered, topology) if remembered else None
         if offer is None or offer.shaped != pod_set.shaped:
             return is_refused
         left_out = ~among(offer.nodes, topology)
-        if offer.asked is not None:
-            left_out &= among(offer.asked, topology)
+        if offer.narrowed_to is not None:
+            left_out &= among(offer.narrowed_to, topology)
         return left_out if is_refused is None else left_out | is_refused
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Makes the groups of the gang's spec and its units one tree."""
+    """Joins the groups of the gang's spec and its units into one tree."""
 
     books: Books
     question: Question
@@ -234,7 +234,7 @@ class _Tree:
         return Group("gang", tuple(self._members(self.question.units, 0)))
 
     def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
-        """What the units are inside the groups from this depth on, in their order."""
+        """The units inside the groups from this depth on, in their order."""
         members: list[Group | PodSet] = []
         inside: dict[str, tuple[GroupSpec, list[Unit]]] = {}
         for unit in units:
@@ -298,9 +298,9 @@ class _Tree:
         )
 
     def _constraint(self, pod_set: PodSetMembers, pods: int) -> Constraint:
-        """The pod set's own, balanced where that is set and means something.
+        """The pod set's own, balanced where that is set and has an effect.
 
-        It does beside a preferred level alone, and not for pods that leave a smaller last slice.
+        It has with a preferred level alone, and not for pods that leave a smaller last slice.
         Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go, TASBalancedPlacement.
         """
         levels = pod_set.constraint

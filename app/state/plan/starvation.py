@@ -1,10 +1,10 @@
 """Domains kept free for gangs that have waited too long.
 
-A gang that needs a whole rack can be passed by smaller ones for ever. After `starvation_seconds`
-it earmarks the domain that will free first, as far as anybody can know: the one where most of it
-fits already, among those that could take all of it. Nobody who comes after it gets a place there:
-no gang behind it in the queue, and no ordinary pod that asks for what the gang needs, but for
-pods of a higher priority and those of DaemonSets, which belong to the node.
+Smaller gangs can overtake a gang that needs a whole rack for ever. After `starvation_seconds` it
+earmarks the domain that is likely to be free first: of those that could take all of it, the one
+where most of it fits already. No gang behind it in the queue is placed there, and no ordinary pod
+that requests what the gang needs, but for pods of a higher priority and pods of DaemonSets, which
+belong to the node.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import TopologyBooks
+from app.state.cache.books import Books, TopologyBooks
+from app.state.cache.eligibility import Eligibility
 from app.state.gang.gang import Gang
-from app.state.plan.planner import Planner, in_order, rank_in_queue
+from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
+from app.state.plan.queue import in_order, rank_in_queue
 from app.state.settings import EngineSettings
 from topology.fit import fit
 from topology.model.capacity import Capacity
@@ -32,14 +34,14 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Earmark:
-    """The nodes kept for one gang, and from whom."""
+    """The nodes kept for one gang, and which pods they are closed to."""
 
     nodes: frozenset[str]
     priority: int
-    scarce: frozenset[str]  # resources whose use there is not for others
+    scarce: frozenset[str]  # pods that request any of these are kept off
 
     def bars(self, pod: PodRecord) -> bool:
-        """Whether an ordinary pod must leave these nodes alone."""
+        """Whether these nodes are closed to an ordinary pod."""
         if pod.priority > self.priority or (pod.owner and pod.owner.kind == "DaemonSet"):
             return False
         return any(resource in self.scarce for resource, _ in pod.request)
@@ -47,14 +49,16 @@ class Earmark:
 
 @dataclass(slots=True)
 class Starvation:
-    """Who has which; at most `earmarks_per_namespace` for the gangs of one namespace."""
+    """The earmarks by gang; at most `earmarks_per_namespace` in one namespace."""
 
     settings: EngineSettings
+    books: Books
+    eligibility: Eligibility
     planner: Planner
     of: dict[GangKey, Earmark] = field(default_factory=dict)
 
     def review(self, waiting: Iterable[Gang], now: float) -> frozenset[str]:
-        """Give and take earmarks; returns the nodes that are not whose they were."""
+        """Give and end earmarks; returns the nodes whose earmark ended or changed."""
         limit = now - self.settings.starvation_seconds
         starving = in_order(gang for gang in waiting if gang.complete_at <= limit)
         before = dict(self.of)
@@ -84,7 +88,7 @@ class Starvation:
         return NOTHING.union(*(earmark.nodes for earmark in self.of.values()))
 
     def closed_to(self, pod: PodRecord) -> frozenset[str]:
-        """The nodes an ordinary pod must leave alone."""
+        """The nodes that are closed to an ordinary pod."""
         if not self.of:
             return NOTHING
         return NOTHING.union(*(each.nodes for each in self.of.values() if each.bars(pod)))
@@ -119,13 +123,11 @@ class Starvation:
         )
 
     def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, is_left: Mask) -> _Fit:
-        request = self.planner.books.vector(pod_set.shaped[0])
+        request = self.books.vector(pod_set.shaped[0])
         rows = [row for row, amount in enumerate(request) if amount]
         asked = [request[row] for row in rows]
         capacity = topology.capacity
-        allowed = self.planner.eligibility.mask(
-            pod_set.shaped[1], topology.tree, self.planner.books.nodes
-        )
+        allowed = self.eligibility.mask(pod_set.shaped[1], topology.tree, self.books.nodes)
         may_host = allowed & is_left & capacity.is_open
         now = fit.pods_per_node(capacity.free(rows), asked)
         empty = fit.pods_per_node([_row(capacity, row) for row in rows], asked)
@@ -136,7 +138,7 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Pods of one role: how many are asked for, fit each node now, and would fit it empty."""
+    """Pods of one role: how many to place, fit on each node now, and would fit on it empty."""
 
     pods: int
     now: Counts
@@ -144,7 +146,7 @@ class _Fit:
 
 
 def _domain(fits: list[_Fit], tree: Tree, level: int) -> Iterable[int] | None:
-    """The slots of the domain that lacks the least, ties to the first; None if all are small."""
+    """The slots of the domain that lacks the least, ties to the first; None if none could do."""
     if not tree.nodes:
         return None
     fitting = np.zeros(len(tree.starts[level]), dtype=np.int64)
@@ -160,7 +162,7 @@ def _domain(fits: list[_Fit], tree: Tree, level: int) -> Iterable[int] | None:
 
 
 def _fewest(fits: list[_Fit]) -> Iterable[int] | None:
-    """The slots with most room now, as few as could take everything; None if all can't."""
+    """The slots with most room now, as few as could take everything; None if all cannot."""
     chosen: set[int] = set()
     for each in fits:
         order = np.lexsort((-each.empty, -each.now))
@@ -172,7 +174,7 @@ def _fewest(fits: list[_Fit]) -> Iterable[int] | None:
 
 
 def _row(capacity: Capacity, row: int) -> Counts:
-    """What the nodes have of a resource; nothing of one that none has ever offered."""
+    """What the nodes have of a resource; zeros for one that no node ever had."""
     if row < len(capacity.allocatable):
         amounts: Counts = capacity.allocatable[row]
         return amounts

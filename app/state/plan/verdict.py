@@ -1,13 +1,13 @@
-"""What a search for a gang comes to: a plan, or why there is none, as data.
+"""The outcome of a search for a gang: a plan, or why there is none, as data.
 
-Text is made of it where it is shown (`str`), and nowhere before.
+It becomes text only where it is shown (`str`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.state.gang.gang import DomainNodes
+from app.state.gang.parts import DomainNodes
 from topology.model.answer import NoFit
 
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
@@ -21,7 +21,7 @@ class Plan:
     domains: dict[str, str] = field(default_factory=dict)
     domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)
     fallback: tuple[tuple[str, str], ...] = ()
-    """(leaf, why) of those whose pods are numbered, but not assigned by rank; "": the gang."""
+    """(leaf, why) where pods have indexes but were not assigned by rank; "": the gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class UnknownTopology:
 
 @dataclass(frozen=True, slots=True)
 class InvalidGang:
-    """What the gang asks for is invalid, or became so by what its pods were narrowed to."""
+    """The gang's constraints are invalid, or became so by the nodes its pods were narrowed to."""
 
     text: str
     is_permanent: bool = True
@@ -54,7 +54,7 @@ class InvalidGang:
 
 @dataclass(frozen=True, slots=True)
 class SearchFailed:
-    """The search itself failed; nothing is known of the cluster."""
+    """The search raised an error; whether the gang fits is not known."""
 
     error: str
 
@@ -75,19 +75,19 @@ class NoPlan:
 
     @property
     def is_mistake(self) -> bool:
-        """Whether no cluster state would help."""
+        """Whether the gang does not fit whatever becomes free."""
         if isinstance(self.why, InvalidGang):
             return self.why.is_permanent
         return isinstance(self.why, UnknownTopology)
 
     @property
     def is_fault(self) -> bool:
-        """Whether nothing is known of the cluster."""
+        """Whether it is not known if the gang fits."""
         return isinstance(self.why, SearchFailed)
 
     @property
     def kind(self) -> str:
-        """Equal for verdicts that differ only in numbers and reasons, which follow the cluster."""
+        """Equal for verdicts that differ only in numbers and in reasons why nodes are excluded."""
         if isinstance(self.why, NoFit):
             return f"{self.why.level} {self.why.unit}"
         return str(self.why)

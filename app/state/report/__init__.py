@@ -1,1 +1,6 @@
-"""What goes out: `voice.py` (events, requeues), `messages.py`, `ungating.py` (which gates go)."""
+"""What goes out to people and to kube-scheduler; `outbox.py` is the list of it.
+
+`reports.py` (events) writes with the sentences of `messages.py`, `statuses.py` writes back what a
+vocabulary expects on its own objects, `requeue.py` makes kube-scheduler look at a pod again, and
+`ungating.py` decides which gates are removed and what each pod is narrowed to.
+"""

@@ -1,6 +1,6 @@
-"""What is written back on the objects of a vocabulary: of each gang once per change.
+"""What is written into the status of a vocabulary's objects: once per change of a gang.
 
-a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if it is news
+a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if new
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangView, StatusPatch
 from app.state.cache.objects import Objects
 from app.state.effects import WriteStatus
@@ -16,19 +17,20 @@ from app.state.gang.gang import Gang
 
 @dataclass(slots=True)
 class Statuses:
-    """Whose status may have to be written; `_written` is what was sent last, by gang."""
+    """The gangs whose status may have changed; `_written` is what was sent last."""
 
+    dialects: Dialects
     objects: Objects
     _due: dict[GangKey, None] = field(default_factory=dict)
     _written: dict[GangKey, StatusPatch] = field(default_factory=dict)
 
     def note(self, key: GangKey) -> None:
-        """Something of a gang has changed that its vocabulary may speak of."""
-        if self.objects.dialects.of(key).writes_status:
+        """Note that a gang changed in something that its vocabulary may report."""
+        if self.dialects.of(key).writes_status:
             self._due[key] = None
 
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
-        """Every status that is news."""
+        """Every status that differs from what was written last."""
         due, self._due = self._due, {}
         for key in due:
             gang = gangs.get(key)
@@ -48,7 +50,7 @@ class Statuses:
             gang.phase.value,
             gang.membership.members_live,
             len(gang.membership.bound),
-            gang.sentence if gang.phase.value in ("gathering", "waiting") else "",
+            gang.reporting.sentence if gang.phase.value in ("gathering", "waiting") else "",
         )
-        dialect = self.objects.dialects.of(gang.key)
+        dialect = self.dialects.of(gang.key)
         return dialect.status(spec, self.objects.of(gang.key), view)

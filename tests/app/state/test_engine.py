@@ -140,7 +140,7 @@ def test_a_relist_drops_pods_that_are_gone():
     world.apply(Listed("Pod", ()))
     assert world.held == {}
     assert world.engine.books.bound == {}
-    assert world.engine.ledger.gangs == {}
+    assert world.engine.gangs.by_key == {}
 
 
 def test_prioritize_prefers_the_rack_that_is_used_already():

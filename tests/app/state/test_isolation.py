@@ -8,7 +8,10 @@ from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict
 from app.state.engine import Engine
 from app.state.filter_result import Pinned
+from app.state.lifecycle.members import Members
+from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.settings import EngineSettings
 from tests.app.state.world import LISTED, World, four_racks, members, racks
@@ -94,16 +97,14 @@ def test_a_gang_that_runs_is_not_evicted_because_our_search_fails(monkeypatch):
 
 def test_what_a_list_says_behind_an_object_we_trip_over_counts(monkeypatch):
     world = Faulty(four_racks())
-    put = world.engine.ledger.put
+    put = world.engine.members.put
 
     def tripping(record, *args, **more):
         if record.name == "trips":
             raise Boom
         put(record, *args, **more)
 
-    monkeypatch.setattr(
-        type(world.engine.ledger), "put", lambda _, *args, **more: tripping(*args, **more)
-    )
+    monkeypatch.setattr(Members, "put", lambda _, *args, **more: tripping(*args, **more))
     trips = pod("trips", annotations=group("t", 2, RACK))
     bound = pod("bound", on="n30", phase="Running")
     world.apply(Listed("Pod", (trips, *members("g", 2), bound)))
@@ -130,8 +131,8 @@ def test_a_roll_call_that_fails_keeps_no_other_gang_from_theirs(monkeypatch):
     assert world.gang("good").membership.members_live == 1
 
 
-@pytest.mark.parametrize("step", ["review_all", "expire"])
-def test_deadlines_are_kept_where_another_part_of_the_tick_fails(monkeypatch, step):
+@pytest.mark.parametrize(("part", "step"), [(RollCalls, "review_all"), (Passes, "expire")])
+def test_deadlines_are_kept_where_another_part_of_the_tick_fails(monkeypatch, part, step):
     world = Faulty(four_racks(), members("g", 2), gang_bind_seconds=20.0)
     first = world.pods["uid-g0"]
     assert isinstance(world.filter(first), Pinned)
@@ -140,7 +141,7 @@ def test_deadlines_are_kept_where_another_part_of_the_tick_fails(monkeypatch, st
     def trips(*_):
         raise Boom
 
-    monkeypatch.setattr(type(world.engine.ledger), step, trips)
+    monkeypatch.setattr(part, step, trips)
     world.tick(21)
     assert world.refused == [first.uid]
     assert world.faults

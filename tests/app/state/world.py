@@ -160,7 +160,7 @@ class World:
 
     def gang(self, name: str = "") -> Gang:
         """The gang of this name; "": the only one there is."""
-        gangs = self.engine.ledger.gangs.values()
+        gangs = self.engine.gangs.by_key.values()
         (found,) = [gang for gang in gangs if name in ("", gang.key.name)]
         return found
 

@@ -111,4 +111,4 @@ def test_a_pod_that_was_never_asked_about_is_not_bound_where_capacity_is_reserve
 def test_a_gang_of_one_is_not_told_to_wait_for_all_of_its_pods():
     gates = ("corral.dev/gang", "example.com/x")
     world = World(four_racks(), [pod("alone", annotations={REQUIRED: RACK}, gates=gates)])
-    assert world.gang().sentence == "gang default/alone waits until its pod is ungated"
+    assert world.gang().reporting.sentence == "gang default/alone waits until its pod is ungated"

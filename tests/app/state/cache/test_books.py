@@ -27,7 +27,7 @@ def test_all_pods_gone_leaves_the_books_empty():
     world.delete(*list(world.pods.values()))
     world.tick()
     cluster = world.engine.books
-    assert (cluster.bound, cluster.held, world.engine.ledger.gangs) == ({}, {}, {})
+    assert (cluster.bound, cluster.held, world.engine.gangs.by_key) == ({}, {}, {})
     assert not any(topology.capacity.used.any() for topology in cluster.topologies.values())
 
 

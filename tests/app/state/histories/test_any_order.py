@@ -79,11 +79,11 @@ def play_pod(world: World, kind: str, subject) -> None:
 
 def whole_or_none(world: World) -> None:
     """No gang that has not started may hold a part, and none may start in part."""
-    for gang in world.engine.ledger.gangs.values():
+    for gang in world.engine.gangs.by_key.values():
         if gang.phase in (Phase.GATHERING, Phase.WAITING):
-            assert not gang.plan
+            assert not gang.plan.nodes
         if gang.phase is Phase.PLACED:
-            assert len(gang.plan) == len(gang.membership.unbound)
+            assert len(gang.plan.nodes) == len(gang.membership.unbound)
 
 
 @given(st.lists(step, max_size=60))

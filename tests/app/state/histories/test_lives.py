@@ -87,7 +87,7 @@ def confirm(name: str) -> Step:
 def relist_changes_nothing(world: World) -> None:
     """Every list is read again, as after a 410."""
     engine = world.engine
-    before = summary(world), dict(engine.books.held), list(engine.ledger.gangs)
+    before = summary(world), dict(engine.books.held), list(engine.gangs.by_key)
     for listed in (
         Listed("Node", tuple(engine.books.nodes.values())),
         Listed("Pod", tuple(world.pods.values())),
@@ -95,7 +95,7 @@ def relist_changes_nothing(world: World) -> None:
     ):
         assert world.apply(listed) == []
     assert world.tick(0.0) == []
-    assert (summary(world), dict(engine.books.held), list(engine.ledger.gangs)) == before
+    assert (summary(world), dict(engine.books.held), list(engine.gangs.by_key)) == before
 
 
 def _of_kind(engine: Engine, kind: str) -> tuple[ObjectRecord, ...]:
@@ -121,14 +121,14 @@ def summary(world: World) -> dict[str, object]:
     Of a place that is owed for a lost pod only the memory of Corral knows: a restart gives it up.
     Bindings under way are not seen by a second Corral either: to it the gang is still placed.
     """
-    return {str(key): _summary(gang) for key, gang in world.engine.ledger.gangs.items()}
+    return {str(key): _summary(gang) for key, gang in world.engine.gangs.by_key.items()}
 
 
 def _summary(gang: Gang) -> tuple[object, ...]:
-    planned = sorted(uid for uid in gang.plan if uid in gang.members)
+    planned = sorted(uid for uid in gang.plan.nodes if uid in gang.members)
     declared = {leaf.name for leaf in gang.membership.to_come}
     to_come = sorted(
-        (each.member.leaf, each.is_spare, each.is_spare or uid in gang.plan)
+        (each.member.leaf, each.is_spare, each.is_spare or uid in gang.plan.nodes)
         for uid, each in gang.placeholders.items()
         if not each.instead_of or each.member.leaf in declared or gang.membership.spec.reserves_all
     )
@@ -345,7 +345,9 @@ def test_a_relist_at_any_step_changes_nothing_and_a_restart_comes_to_the_same_bo
     for step in script:
         step(world)
         world.tick()
-        while any(gang.not_before > world.now for gang in world.engine.ledger.gangs.values()):
+        while any(
+            gang.back_off.not_before > world.now for gang in world.engine.gangs.by_key.values()
+        ):
             world.tick(1.0)  # a plan that was lost is made again after a while
         relist_changes_nothing(world)
         same_after_restart(world, settings)

@@ -100,9 +100,9 @@ def test_a_node_deleted_twice_costs_one_plan():
     world = World(four_racks(), members("g", 2))
     gone = world.engine.books.nodes[sorted(world.held.values())[0]]
     world.delete(gone)
-    lost = next(iter(world.engine.ledger.gangs.values())).plans_lost
+    lost = world.gang().back_off.plans_lost
     world.delete(gone)
-    assert next(iter(world.engine.ledger.gangs.values())).plans_lost == lost == 1
+    assert world.gang().back_off.plans_lost == lost == 1
 
 
 def test_a_gang_whose_last_running_member_goes_starts_again_as_a_whole():
@@ -255,12 +255,12 @@ def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planne
     on = world.held[first.uid]
     assert isinstance(world.filter(first), Pinned)
     # The plan is lost, and made again on the same nodes before kube-scheduler has come to /bind.
-    world.engine.ledger.lose_plan(world.gang("g"), "for a test", world.now)
+    world.engine.plans.lose(world.gang("g"), "for a test", world.now)
     for _ in range(30):
         world.tick()
     assert world.held[first.uid] == on
     world.bind(first, on)
     offered = [name for name in world.engine.books.nodes if name != world.held[second.uid]]
     world.filter(second, offered)
-    kept = world.held.get(first.uid) == on and first.uid in world.gang("g").arrived
+    kept = world.held.get(first.uid) == on and first.uid in world.gang("g").binding.arrived
     assert kept or first.uid in {effect.uid for effect in world.told(RejectBind)}

@@ -164,7 +164,7 @@ def test_a_member_never_asked_for_while_others_came_again_is_found_out_early():
     world.tick(2.0)
     assert world.held == {}
     assert world.refused == ["uid-g0", "uid-g0"]
-    assert world.gang().unheard == {"uid-g1"}
+    assert world.gang().binding.awaited == {"uid-g1"}
 
 
 @pytest.mark.parametrize("why", ["asked", "gated", "rejected"])
@@ -368,7 +368,7 @@ def in_vain(world, *, asked):
     began = []
     for _ in range(1000):
         world.tick(0.2)
-        if world.held and first.uid not in world.gang("g").arrived:
+        if world.held and first.uid not in world.gang("g").binding.arrived:
             began.append(world.now)
             assert isinstance(world.filter(first), Pinned)
             world.bind(first, world.held[first.uid])

@@ -88,7 +88,7 @@ def test_a_gang_of_which_every_member_is_lost_holds_nothing():
         world.delete(each)
     world.tick()
     assert world.held == {}
-    assert world.engine.ledger.gangs == {}
+    assert world.engine.gangs.by_key == {}
 
 
 @pytest.mark.parametrize("lost", range(1, 4))

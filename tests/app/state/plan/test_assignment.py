@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from app.dialects.kueue import annotations as kueue
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
-from app.state.gang.gang import Phase, Placeholder
+from app.state.gang.gang import Phase
 from app.state.gang.membership import membership_status
+from app.state.gang.parts import Placeholder
 from app.state.plan.assignment import Plan
 from tests.app.state.seats import in_tree_order, indexed, nodes_of, running
 from tests.app.state.world import World, four_racks
@@ -62,10 +63,9 @@ def planned(world, *pods):
 
 def fallback(world):
     """What the plan of the only gang says, made once more from nothing."""
-    (gang,) = world.engine.ledger.gangs.values()
-    for uid in list(gang.plan):
-        world.engine.books.release(uid)
-        gang.forget_plan_of(uid)
+    (gang,) = world.engine.gangs.by_key.values()
+    for uid in list(gang.plan.nodes):
+        world.engine.reservations.give_back(gang, uid, "")
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
     return plan.fallback
@@ -236,7 +236,7 @@ def test_members_that_run_elsewhere_are_left_alone_and_the_rest_goes_where_there
     bound = running(pods[:4], ["n03", "n02", "n01", "n00"])
     world = World(four_racks(), bound, jobs=[job("j", 6)])
     world.put(*pods[4:])
-    gang = next(iter(world.engine.ledger.gangs.values()))
+    gang = next(iter(world.engine.gangs.by_key.values()))
     assert gang.phase is Phase.BINDING
     assert {name[:2] for name in nodes_of(world, pods[4:])} == {"n0"}
 
@@ -248,7 +248,7 @@ def test_places_kept_for_pods_without_a_number_get_the_ranks_that_are_left():
     pods = indexed("j", 4)
     world = World(four_racks(), jobs=[job("j", 4)])
     world.put(pods[3], pods[0], pods[2])
-    (gang,) = world.engine.ledger.gangs.values()
+    (gang,) = world.engine.gangs.by_key.values()
     like = gang.members[pods[0].uid]
     kept = dataclasses.replace(like, pod=msgspec.structs.replace(like.pod, uid="kept"), index=None)
     spec = GangSpec(gang.key, GroupSpec("j", (LeafSpec("", 4),)), "here")

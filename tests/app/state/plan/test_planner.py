@@ -145,7 +145,7 @@ def test_a_refused_node_is_planned_again_after_a_second_and_twice_as_long_each_t
         assert world.held == {"uid-g0": "n00"}
         world.filter(member, ["n10", "n11"])  # kube-scheduler has n00 full, say
         for _ in range(200):
-            world.engine.ledger.gangs[next(iter(world.engine.ledger.gangs))].not_before = 0.0
+            world.gang().back_off.not_before = 0.0
             world.tick()
             if world.held:
                 break
@@ -165,7 +165,7 @@ def test_a_refusal_of_long_ago_is_not_counted_on():
 def test_gangs_that_ask_the_same_in_vain_share_one_search():
     world = World(four_racks())
     world.put(*members("a", 5), *members("b", 5))
-    planner, gangs = world.engine.planner, world.engine.ledger.gangs
+    planner, gangs = world.engine.planner, world.engine.gangs.by_key
     verdicts = [planner.plan(gang) for gang in gangs.values()]
     assert verdicts[0] is verdicts[1]
 

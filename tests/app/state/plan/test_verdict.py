@@ -14,11 +14,11 @@ def test_the_verdict_of_a_gang_with_resource_claims_says_that_they_are_not_count
     claiming = msgspec.structs.replace(pod("g", annotations=group("g", 1)), has_claims=True)
     world = World([], [claiming])
     world.tick()
-    assert world.gang().sentence.endswith("; resource claims of its pods are not counted")
+    assert world.gang().reporting.sentence.endswith("; resource claims of its pods are not counted")
 
 
 def test_so_does_the_end_of_a_plan_that_kube_scheduler_did_not_use():
     claiming = msgspec.structs.replace(pod("g", annotations=group("g", 1)), has_claims=True)
     world = World(ONE_NODE, [claiming], hold_seconds=60.0)
     world.tick(61.0)
-    assert world.gang().sentence.endswith("; resource claims of its pods are not counted")
+    assert world.gang().reporting.sentence.endswith("; resource claims of its pods are not counted")

@@ -5,9 +5,9 @@
     on                    off                   after `node_failure_seconds` another node is held
     on                    on                    as soon as the pod there ends; a running one stays
 
-A node that has gone has failed at once. With `fail_fast` the first search that finds no other
-node is the last, and the gang is evicted; else it goes on. A running pod is never moved.
-Any number of nodes may fail at a time.
+A deleted node has failed at once. With `fail_fast` the gang is evicted when the first search finds
+no other node; else searches go on. A running pod is never moved. Any number of nodes may fail at a
+time.
 Source: kueue pkg/controller/tas/node_controller.go (v0.16).
 """
 
@@ -19,68 +19,73 @@ from dataclasses import dataclass, field
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
 from app.state.lifecycle import placeholders
-from app.state.lifecycle.ledger import Ledger
+from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.roll_call import RollCalls
 from app.state.settings import EngineSettings
 
-MOST_FAILED = 10_000  # nodes remembered that have gone; autoscaled clusters never stop making them
+MOST_FAILED = 10_000  # deleted nodes that are remembered; an autoscaler makes new names for ever
 
 
 @dataclass(slots=True)
 class Failures:
-    """Nodes that are not ready, in the order in which they stopped being it."""
+    """Nodes that are not ready, in the order in which they became it."""
 
     settings: EngineSettings
     _since: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, None] = field(default_factory=dict)  # failed, and their gangs know it
+    _failed: dict[str, None] = field(default_factory=dict)  # nodes that repairs have begun for
 
     def put_node(self, node: NodeRecord, now: float) -> bool:
-        """Learn how a node is; True if it has come back from having failed."""
+        """Note whether a node is ready; True if it had failed and is ready again."""
         if not node.is_ready:
             self._since.setdefault(node.name, now)
             return False
         self._since.pop(node.name, None)
-        was_failed = node.name in self._told
-        self._told.pop(node.name, None)
+        was_failed = node.name in self._failed
+        self._failed.pop(node.name, None)
         return was_failed
 
     def drop_node(self, name: str) -> None:
-        """The node has gone, and with that it has failed."""
+        """Note that a node is gone, and so has failed."""
         self._since.pop(name, None)
-        self._told[name] = None
-        if len(self._told) > MOST_FAILED:
-            del self._told[next(iter(self._told))]
+        self._failed[name] = None
+        if len(self._failed) > MOST_FAILED:
+            del self._failed[next(iter(self._failed))]
 
     def due(self, now: float) -> list[str]:
-        """The nodes that count as failed from now on though pods still run there."""
+        """The nodes that count as failed from now on, though the API server shows pods there."""
         if not self.settings.replace_failed_nodes or self.settings.replace_on_pod_termination:
             return []
         limit = now - self.settings.node_failure_seconds
         found = [
-            name for name, since in self._since.items() if since <= limit and name not in self._told
+            name
+            for name, since in self._since.items()
+            if since <= limit and name not in self._failed
         ]
-        self._told.update(dict.fromkeys(found))
+        self._failed.update(dict.fromkeys(found))
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """Other places for members on nodes that have failed."""
+    """Finds other nodes for members on nodes that have failed."""
 
     books: Books
-    ledger: Ledger
+    gangs: Gangs
+    replacements: Replacements
+    roll_calls: RollCalls
 
     def lose_ending(self, node: str, now: float) -> None:
-        """A node takes no pods any more: what ends there is lost already, and may never be gone."""
-        ledger = self.ledger
+        """Count terminating members on a closed node as lost: they may never be deleted."""
         for uid in self.books.bound_on.get(node, {}):
-            gang = ledger.gangs[ledger.gang_of[uid]] if uid in ledger.gang_of else None
-            if gang is not None and ledger.replacements.is_stranded(gang.members[uid]):
-                ledger.replacements.keep(gang, gang.members[uid], now)
-                ledger.owe_review(gang)
+            gang = self.gangs.of_pod(uid)
+            if gang is not None and self.replacements.is_stranded(gang.members[uid]):
+                self.replacements.keep(gang, gang.members[uid], now)
+                self.gangs.owe_review(gang)
 
     def lose_node(self, node: str, now: float) -> None:
-        """A node has failed under members that the API server still shows: look for another."""
+        """Hold other nodes for the members on a failed node, which the API server still shows."""
         for gang in self._gangs_on(node, now):
             for member in gang.membership.bound:
                 known = any(
@@ -88,21 +93,21 @@ class Repairs:
                 )
                 if member.pod.node == node and not known and len(gang.membership.bound) > 1:
                     placeholders.use_spare(gang, placeholders.keep_place(gang, member, math.inf))
-            self.ledger.review(gang, now)
+            self.roll_calls.review(gang, now)
 
     def return_node(self, node: str, now: float) -> None:
-        """A failed node is back: who still runs there is not lost."""
+        """End what is held for members on a node that is back: they are not lost."""
         for gang in self._gangs_on(node, now):
             for uid, place in list(gang.placeholders.items()):
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
-                    del gang.placeholders[uid]
-            self.ledger.review(gang, now)
+                    placeholders.forget(gang, uid)
+            self.roll_calls.review(gang, now)
 
     def _gangs_on(self, node: str, now: float) -> list[Gang]:
         """The gangs of which a member runs on a node."""
-        ledger = self.ledger
-        keys = ledger.keys_of(self.books.bound_on.get(node, {}))
+        gangs = self.gangs.by_key
+        keys = self.gangs.keys_of(self.books.bound_on.get(node, {}))
         for key in keys:
-            ledger.review_now(ledger.gangs[key], now)
-        return [ledger.gangs[key] for key in keys if key in ledger.gangs]
+            self.roll_calls.review_now(gangs[key], now)
+        return [gangs[key] for key in keys if key in gangs]

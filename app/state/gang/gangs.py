@@ -1,0 +1,105 @@
+"""The store of gangs: which pod is a member of which gang, and which gangs need something done.
+
+Only this file writes the store. What follows from a change of a gang is decided in `lifecycle/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
+from app.state.gang.membership import Member
+
+
+@dataclass(slots=True)
+class Gangs:
+    """All gangs, and indexes over them; dicts to None are sets that keep their order.
+
+    Invariants: `key_of[uid]` is the gang that has this uid among its members; every key in
+    `plannable`, `planned` and `with_placeholders` is in `by_key`.
+    """
+
+    by_key: dict[GangKey, Gang] = field(default_factory=dict)
+    key_of: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
+    plannable: dict[GangKey, None] = field(default_factory=dict)  # some member needs a node
+    planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
+    with_placeholders: dict[GangKey, None] = field(default_factory=dict)
+    unreviewed: dict[GangKey, bool] = field(default_factory=dict)
+    """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
+
+    def of_pod(self, uid: str) -> Gang | None:
+        """The gang that a pod is a member of; None for an ordinary pod."""
+        key = self.key_of.get(uid)
+        return None if key is None else self.by_key[key]
+
+    def keys_of(self, uids: Iterable[str]) -> dict[GangKey, None]:
+        """The gangs of these pods, in the order of the pods; ordinary pods have none."""
+        return dict.fromkeys(self.key_of[uid] for uid in uids if uid in self.key_of)
+
+    # -- members -------------------------------------------------------------------------------
+
+    def put(self, gang: Gang, member: Member) -> Member | None:
+        """Add a member or replace its record, which is returned."""
+        uid = member.pod.uid
+        before = gang.members.get(uid)
+        gang.members[uid] = member
+        self.key_of[uid] = gang.key
+        if member.pod.node and member.is_live:
+            gang.running.add(uid)
+        else:
+            gang.running.discard(uid)
+        return before
+
+    def drop(self, gang: Gang, uid: str) -> Member:
+        """Remove a member; its last record is returned."""
+        del self.key_of[uid]
+        gang.running.discard(uid)
+        return gang.members.pop(uid)
+
+    def add(self, key: GangKey) -> Gang:
+        """Add a gang that has no members yet."""
+        gang = self.by_key[key] = Gang(key)
+        return gang
+
+    def remove(self, gang: Gang) -> None:
+        """Remove a gang that has no members any more; `move` has taken it out of the indexes."""
+        del self.by_key[gang.key]
+
+    # -- indexes -------------------------------------------------------------------------------
+
+    def owe_review(self, gang: Gang, *, is_pressing: bool = True) -> None:
+        """Have a roll call taken, before the next verb about the gang if that is pressing.
+
+        It is not pressing if the change does not matter to the other members.
+        """
+        self.unreviewed[gang.key] = is_pressing or self.unreviewed.get(gang.key, False)
+
+    def end_review(self, key: GangKey) -> None:
+        """Note that a roll call is owed no more."""
+        self.unreviewed.pop(key, None)
+
+    def note_placeholders(self, gang: Gang) -> None:
+        """Note that placeholders of a gang have come or gone."""
+        _keep(self.with_placeholders, gang.key, bool(gang.placeholders))
+
+    def move(self, gang: Gang, now: float) -> Phase | None:
+        """Enter the phase that follows from the record; the phase before, None if it stays."""
+        was, phase = gang.phase, phase_of(gang)
+        if phase is was:
+            return None
+        gang.phase = phase
+        if was is Phase.GATHERING:
+            gang.complete_at = now
+        _keep(self.plannable, gang.key, phase in PLANNABLE)
+        is_planned = phase in (Phase.PLACED, Phase.BINDING)
+        _keep(self.planned, gang.key, is_planned or bool(gang.binding.at_bind))
+        return was
+
+
+def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:
+    if wanted:
+        keys[key] = None
+    else:
+        keys.pop(key, None)

@@ -1,0 +1,124 @@
+"""The parts of a gang's record: one file writes each of them, and its docstring names that file.
+
+Every other file only reads, and calls the owner's functions for a change;
+`tests/app/state/test_owners.py` checks that. Sets and dicts hold pod uids unless they say
+otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from app.state.gang.membership import Member
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DomainNodes:
+    """The domain a member was placed in: its nodes in slot order, and the labels that name it.
+
+    Members in the same domain of one plan share one object, so it is compared by identity.
+    """
+
+    nodes: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Placeholder:
+    """Reserved capacity for a pod that does not exist. Written by `lifecycle/placeholders.py`."""
+
+    member: Member  # what that pod will be like; its uid is ours
+    until: float  # infinite: as long as the gang wants it
+    instead_of: str = ""  # uid of the member that was lost
+    is_spare: bool = False  # beside those of the members
+    is_declared: bool = False  # for a pod of a template that makes its pods later
+
+
+@dataclass(slots=True)
+class HeldPlan:
+    """The nodes of planned members. Written by `lifecycle/reservations.py`.
+
+    Invariant: it covers live members without a node and placeholders only, and the books hold each
+    member's request on its node.
+    """
+
+    nodes: dict[str, str] = field(default_factory=dict)  # uid -> node
+    domains: dict[str, str] = field(default_factory=dict)  # uid -> domain, for people
+    domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)  # uid -> the same, as nodes
+    version: int = 0  # moves on with every change
+
+
+@dataclass(slots=True)
+class Binding:
+    """How far kube-scheduler has brought each planned member. Written by `lifecycle/binding.py`.
+
+    Invariants: `arrived` and `posted` are parts of the plan; `at_bind` is a part of `arrived` and
+    does not overlap with `posted`.
+    """
+
+    answered: set[str] = field(default_factory=set)  # /filter answered with the planned node
+    arrived: set[str] = field(default_factory=set)  # came to /bind once with this plan
+    at_bind: dict[str, float] = field(default_factory=dict)  # held there now, longest first: since
+    posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
+    awaited: set[str] = field(default_factory=set)  # no plan before these have come to /filter
+    moved_at: float = 0.0  # when the plan was made or last made progress
+    again_at: float = 0.0  # when a member last came to /bind that had arrived before
+    started_with: str | None = None  # pods per pod set when it started, as its pods remember it
+
+
+@dataclass(slots=True)
+class Ungating:
+    """Which gates are being removed. Written by `report/ungating.py`.
+
+    Invariant: `sent` are members whose gate the watch still shows.
+    """
+
+    sent: dict[str, float] = field(default_factory=dict)  # when their Ungate was sent
+    unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
+    pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
+    version: int = 0  # moves on whenever a member is narrowed to other nodes
+
+
+@dataclass(slots=True)
+class Rejections:
+    """Members that /filter rejected. Written by `report/requeue.py`.
+
+    Invariant: `outdated` is a part of `sentences`, whose uids are members.
+    """
+
+    sentences: dict[str, str] = field(default_factory=dict)  # what /filter answered; "": unknown
+    outdated: dict[str, None] = field(default_factory=dict)  # whose sentence holds no longer
+    requeued_at: float = 0.0  # when planned ones among them were last requeued
+
+
+@dataclass(slots=True)
+class Reporting:
+    """What was reported about the gang. Written by `report/reports.py`."""
+
+    sentence: str = ""  # what /filter rejects waiting members with
+    sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
+    verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
+    problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
+    reasons: set[str] = field(default_factory=set)  # of events that are emitted once only
+    pods: set[str] = field(default_factory=set)  # that an event was emitted about
+    evicted_at: float = -math.inf  # when its running pods were last sent for eviction
+
+
+Version = tuple[int, int, int, bool]  # of a gang; see `Gang.version`
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search that was made for the gang: what for, and the gang's version then."""
+
+    signature: tuple[object, ...]
+    version: Version
+
+
+@dataclass(slots=True)
+class BackOff:
+    """When the gang may be planned again. Written by `plan/queue.py`."""
+
+    not_before: float = 0.0
+    plans_lost: int = 0  # in a row

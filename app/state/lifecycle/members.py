@@ -1,0 +1,161 @@
+"""Members come and go, as the watch shows them, and objects say what their gang is.
+
+put, drop ──▶ store of gangs ──▶ a roll call is owed
+    └──▶ what cannot wait for it: the plan is lost, a lost member's node is kept
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.dialects import corral
+from app.dialects.spec import Claim
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.state.cache.objects import Objects
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member, is_same_claim, member_of
+from app.state.lifecycle import binding
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.replacements import Replacements
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.plan.planner import Planner
+from app.state.report import requeue, ungating
+from app.state.report.notes import Notes
+from app.state.report.reports import Reports
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Follows the pods of gangs, and the objects of the vocabularies."""
+
+    objects: Objects
+    gangs: Gangs
+    planner: Planner
+    replacements: Replacements
+    plans: Plans
+    roll_calls: RollCalls
+    reports: Reports
+    notes: Notes
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def put(self, pod: PodRecord, claim: Claim, now: float, *, rejected_with: str = "") -> None:
+        """Add a member or replace what is known of it.
+
+        `rejected_with`: the sentence of /filter, where it was called before the watch showed the
+        pod.
+        """
+        if self.gangs.key_of.get(pod.uid, claim.gang) != claim.gang:
+            self.drop(pod.uid, now)
+        gang = self.gangs.by_key.get(claim.gang)
+        if gang is None:
+            gang = self.gangs.add(claim.gang)
+            self.reports.note_new(claim.gang, now)
+        member = member_of(pod, claim)
+        before = self.gangs.put(gang, member)
+        self._note_success(gang, member)
+        self._owe_review(gang, before, member)
+        self._follow(gang, before, member, now)
+        if before is None:
+            self._welcome(gang, member, claim, now, rejected_with)
+
+    def _owe_review(self, gang: Gang, before: Member | None, member: Member) -> None:
+        """Have a roll call taken if the change matters to the gang."""
+        pod = member.pod
+        if before is None or not is_same_claim(before, member):
+            self.gangs.owe_review(gang)
+        elif before.pod.node != pod.node:
+            is_as_planned = gang.has_started and gang.plan.nodes.get(pod.uid) == pod.node
+            self.gangs.owe_review(gang, is_pressing=not is_as_planned)
+        elif before.pod.gates != pod.gates:  # ungated pods come first where there are too many
+            self.gangs.owe_review(gang, is_pressing=False)
+
+    def _note_success(self, gang: Gang, member: Member) -> None:
+        """Remember that a pod has succeeded, and before the first plan what others know of that.
+
+        A pod that first ends while it is being deleted was stopped, and may be replaced.
+        """
+        pod, is_starting = member.pod, not self.planner.is_ready
+        if member.is_done and (is_starting or not pod.is_terminating):
+            gang.succeeded.note(pod.uid, member.pod_set)
+        if is_starting and corral.SUCCEEDED in pod.annotations:
+            gang.succeeded.learn(pod.annotations[corral.SUCCEEDED])
+
+    def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
+        """Change the gang's plan as a member's new record requires."""
+        pod = member.pod
+        if ungating.has_seen(gang, before, member):
+            binding.progress(gang, now)
+        if not ungating.allows(member, gang.plan.nodes.get(pod.uid)) and not gang.has_started:
+            self.plans.lose(gang, f"pod {pod.name} is narrowed to other nodes", now)
+        is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
+        if before is not None and before.is_live and is_lost:
+            self.replacements.keep(gang, before, now)
+        if member.is_done:
+            self.replacements.end(gang, member)
+        if pod.uid in gang.plan.nodes and not member.is_live:
+            self.roll_calls.review(gang, now)
+        elif self._is_elsewhere(gang, before, member):
+            # Bound by a plan that is not ours: the other members have to follow it.
+            self.roll_calls.review(gang, now)
+            self.plans.lose(gang, f"pod {pod.name} was bound to another node", now)
+
+    def _is_elsewhere(self, gang: Gang, before: Member | None, member: Member) -> bool:
+        """Whether a member runs now where our plan, its own or that of its pod set, is not."""
+        pod = member.pod
+        if pod.node and pod.uid in gang.plan.nodes:
+            return gang.plan.nodes[pod.uid] != pod.node
+        is_news = pod.node and (before is None or not before.pod.node)
+        return bool(is_news) and any(
+            not self.planner.is_beside(gang, gang.member(uid), node, lambda: [(member, pod.node)])
+            for uid, node in gang.plan.nodes.items()
+        )
+
+    def _welcome(
+        self, gang: Gang, member: Member, claim: Claim, now: float, rejected_with: str
+    ) -> None:
+        """Take the roll call at once if this member may complete the gang, or makes it invalid."""
+        pod = member.pod
+        # Before the first lists are in, the Corral before this one may have rejected the pod.
+        if rejected_with or not (self.planner.is_ready or pod.node or pod.gates):
+            requeue.reject(gang, pod.uid, rejected_with)
+        pods = claim.said.pods
+        if pods is None:
+            spec = self.objects.spec(gang.key, (), ())
+            pods = None if spec is None else spec.pods
+        is_full = len(gang.members) == pods
+        if is_full or (claim.flaw and not gang.membership.problem):
+            self.roll_calls.review(gang, now)
+
+    def drop(self, uid: str, now: float) -> None:
+        """Forget a pod that is gone."""
+        gang = self.gangs.of_pod(uid)
+        if gang is None:
+            return
+        member = self.gangs.drop(gang, uid)
+        if gang.succeeded.drop(uid):
+            self.notes.hurry(gang, now)
+        if not member.pod.is_finished:
+            self.replacements.keep(gang, member, now)
+        ungating.forget(gang, uid)
+        requeue.forget(gang, uid)
+        self.plans.stop_waiting_for(gang, uid, now)
+        self.gangs.owe_review(gang)
+        if uid in gang.plan.nodes or not gang.members:
+            self.roll_calls.review(gang, now)
+
+    # -- objects of the vocabularies -----------------------------------------------------------
+
+    def put_object(self, record: ObjectRecord, now: float) -> None:
+        """Learn what an object of a vocabulary declares now."""
+        for key in self.objects.put(record):
+            if key in self.gangs.by_key:
+                self.roll_calls.review(self.gangs.by_key[key], now)
+                self.reports.note_object(key)
+
+    def drop_object(self, uid: str) -> None:
+        """Forget an object that is gone; from now on the pods alone say what their gang is."""
+        for key in self.objects.drop(uid):
+            if key in self.gangs.by_key:
+                self.gangs.owe_review(self.gangs.by_key[key])

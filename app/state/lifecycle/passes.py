@@ -1,0 +1,58 @@
+"""What becomes due for gangs as time passes: waiting ones are tried again, placeholders expire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.plan.planner import Planner
+from app.state.plan.queue import Queue
+from app.state.report.reports import Reports
+
+MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Passes over the gangs that wait, a piece per tick where there are many."""
+
+    gangs: Gangs
+    planner: Planner
+    queue: Queue
+    plans: Plans
+    roll_calls: RollCalls
+    reports: Reports
+
+    def plan_waiting(self, now: float) -> None:
+        """Try waiting gangs, in order; a long queue is continued on the next tick."""
+        if not self.planner.is_ready:
+            return
+        gangs = self.gangs
+        self.queue.begin_pass(
+            (gangs.by_key[key] for key in gangs.plannable),
+            (key for key in gangs.with_placeholders if key not in gangs.plannable),
+        )
+        for key in self.queue.turns(MOST_PLANS_PER_TICK):
+            gang = gangs.by_key.get(key)
+            if gang is None:
+                continue
+            self.roll_calls.review_now(gang, now)
+            if gang.key not in gangs.plannable:
+                self.plans.hold_spares(gang, now)
+            elif self.queue.is_due(gang, now) and not (
+                # An equal gang found no place in this pass, and this one's verdict is recent.
+                self.reports.knows_verdict(gang, now) and self.planner.is_unfit(gang)
+            ):
+                self.plans.make(gang, now)
+
+    def expire(self, now: float) -> None:
+        """End placeholders whose time is up, report what is due, retry after back-offs."""
+        gangs = self.gangs
+        for key in [key for key in gangs.with_placeholders if key in gangs.by_key]:
+            gang = gangs.by_key[key]
+            if any(place.until <= now for place in gang.placeholders.values()):
+                self.roll_calls.review(gang, now)
+        self.reports.report_due(gangs.by_key, now)
+        self.queue.retry((gangs.by_key[key] for key in gangs.plannable), now)

@@ -1,0 +1,86 @@
+"""The roll call: a gang's members are sorted out again, and its plan and its phase follow.
+
+    a member comes, goes or changes ──▶ owed ──▶ roll call ──▶ placeholders, plan, phase, reports
+
+A roll call sorts all members of a gang, so it is not taken on every event but when it can matter:
+at once when the last declared member appears or a planned one goes, before a verb about the gang
+is answered if a member has come, gone or changed, and else on a tick. Large gangs rest between
+the roll calls of ticks, which would take all of the engine's time otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.dialects.spec import GangSpec, Said
+from app.state.cache.objects import Objects
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import membership_status
+from app.state.lifecycle.plans import Plans
+from app.state.lifecycle.replacements import Replacements
+from app.state.plan.planner import Planner
+from app.state.report.notes import Notes
+from app.state.report.reports import Reports
+
+REST_SECONDS = 1e-4  # per member, between two roll calls of ticks: one takes 4e-6 …
+LONG_REST_SECONDS = 1e-3  # … where no other member's place depends on it
+
+
+@dataclass(frozen=True, slots=True)
+class RollCalls:
+    """Takes the roll calls that gangs are owed (`Gangs.unreviewed`)."""
+
+    objects: Objects
+    gangs: Gangs
+    planner: Planner
+    replacements: Replacements
+    plans: Plans
+    reports: Reports
+    notes: Notes
+
+    def review_all(self, now: float) -> None:
+        """Take the roll calls that are owed, but those of large gangs that had one just now."""
+        for key in list(self.gangs.unreviewed):
+            gang = self.gangs.by_key.get(key)
+            if gang is None:
+                self.gangs.end_review(key)
+            elif self._is_rested(gang, now):
+                try:
+                    self.review(gang, now)
+                except Exception as error:
+                    self.planner.on_fault(f"roll call of gang {key}", error)
+
+    def _is_rested(self, gang: Gang, now: float) -> bool:
+        if len(gang.running) == len(gang.members):
+            return True  # no member waits
+        rest = REST_SECONDS if self.gangs.unreviewed[gang.key] else LONG_REST_SECONDS
+        return now >= gang.reviewed_at + rest * len(gang.members)
+
+    def review_now(self, gang: Gang, now: float) -> None:
+        """Take this gang's roll call if it is owed and pressing."""
+        if self.gangs.unreviewed.get(gang.key):
+            self.review(gang, now)
+
+    def review(self, gang: Gang, now: float) -> None:
+        """Sort the members out again, drop what of the plan no longer stands, move the phase."""
+        self.gangs.end_review(gang.key)
+        if self.planner.is_ready:  # once it is, every gang has a roll call again
+            gang.reviewed_at = now
+            gang.succeeded.settle()
+        gang.roll_calls += 1
+
+        def spec_of(said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+            return self.objects.spec(gang.key, said, ended)
+
+        gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
+        self.notes.look(gang, now)
+        self.replacements.review(gang, now)
+        self.plans.drop_outdated(gang, now)
+        if not gang.members:
+            self.gangs.remove(gang)
+            self.reports.forget(gang.key)
+            return
+        self.reports.roll_call(gang)
+        self.plans.make_in_turn(gang, now)

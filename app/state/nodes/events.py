@@ -1,0 +1,74 @@
+"""What the watch shows of nodes, and what follows for the books and for gangs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.kube.core.objects import NodeRecord
+from app.state.cache.books import Books, is_open
+from app.state.cache.eligibility import Eligibility
+from app.state.lifecycle.reservations import Reservations
+from app.state.nodes.invalidation import Invalidation
+from app.state.nodes.repair import Failures, Repairs
+from app.state.settings import EngineSettings
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvents:
+    """Books each change of a node, then gives up plans and begins repairs as it requires."""
+
+    settings: EngineSettings
+    books: Books
+    eligibility: Eligibility
+    reservations: Reservations
+    invalidation: Invalidation
+    failures: Failures
+    repairs: Repairs
+
+    def put(self, node: NodeRecord, now: float) -> None:
+        """Add a node or replace what is known of it."""
+        before = self.books.nodes.get(node.name)
+        if before is None or self.books.has_moved(before, node):
+            self.invalidation.lose_plans_around(node.name, now)
+        self.books.put_node(node)
+        self.eligibility.put_node(before, node)
+        if self.failures.put_node(node, now):
+            self.repairs.return_node(node.name, now)
+        if before is not None and _is_heartbeat(before, node):
+            return
+        self.reservations.capacity_grew([node.name])
+        if node.name in self.books.held_on:
+            if not is_open(node):
+                why = f"node {node.name} takes no pods any more"
+                self.invalidation.lose_plans_on(node.name, why, now)
+            else:
+                self.invalidation.lose_barred(node, now)
+                self.invalidation.lose_overcommitted(node.name, now)
+        self.repairs.lose_ending(node.name, now)
+
+    def drop(self, name: str, now: float) -> None:
+        """Forget a node that is gone."""
+        if name not in self.books.nodes:
+            return
+        self.books.drop_node(name)
+        self.eligibility.drop_node(name)
+        self.failures.drop_node(name)
+        self.invalidation.lose_plans_on(name, f"node {name} has gone", now)
+        if self.settings.replace_failed_nodes:
+            self.repairs.lose_node(name, now)
+        self.repairs.lose_ending(name, now)
+
+    def expire(self, now: float) -> None:
+        """Begin repairs for nodes that have not been ready for long enough."""
+        for node in self.failures.due(now):
+            self.repairs.lose_node(node, now)
+
+
+def _is_heartbeat(before: NodeRecord, node: NodeRecord) -> bool:
+    """Whether an update changes nothing that decides which pods the node may take."""
+    return (
+        before.allocatable == node.allocatable
+        and before.labels == node.labels
+        and before.taints == node.taints
+        and is_open(before) == is_open(node)
+    )

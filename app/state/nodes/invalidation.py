@@ -1,0 +1,66 @@
+"""Plans that a change of one of their nodes makes invalid.
+
+    the node closes or goes                   every plan on it
+    it moves to another domain                plans of gangs that have members there and name levels
+    its taints or labels change               plans of members that it takes no more
+    it shrinks, or a foreign pod is bound     plans on it, the youngest first, until the rest fits
+
+A gang that has started loses only its reservations on that node, unless the node moves to another
+domain. Pods that run on the node are the matter of `repair.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.kube.core.objects import NodeRecord
+from app.state.cache.books import Books
+from app.state.cache.eligibility import may_host
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.plans import Plans
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidation:
+    """Gives up the plans that a change of a node makes invalid."""
+
+    books: Books
+    gangs: Gangs
+    plans: Plans
+
+    def lose_plans_on(self, node: str, why: str, now: float) -> None:
+        """Give up plans on a node that takes no pods any more, or is gone."""
+        for gang in self._gangs_held_on(node):
+            self.plans.lose(gang, why, now, on=node)
+
+    def lose_plans_around(self, node: str, now: float) -> None:
+        """Give up plans of gangs with members on a node that is in other domains now."""
+        keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
+        keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
+        for gang in [self.gangs.by_key[key] for key in keys]:
+            if gang.names_levels and gang.plan.nodes.keys() - gang.binding.posted:
+                self.plans.lose(gang, f"node {node} has moved to another domain", now)
+
+    def lose_barred(self, node: NodeRecord, now: float) -> None:
+        """Give up plans of members that a node's taints or labels do not allow there any more."""
+        for gang in self._gangs_held_on(node.name):
+            planned = (uid for uid, on in gang.plan.nodes.items() if on == node.name)
+            if not all(may_host(node, gang.member(uid).shape) for uid in planned):
+                why = f"node {node.name} takes its pods no more"
+                self.plans.lose(gang, why, now, on=node.name)
+
+    def lose_overcommitted(self, node: str, now: float) -> None:
+        """Give up plans on a node, the youngest first, until what is held fits beside what runs."""
+        for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.binding.moved_at):
+            if not self.books.is_overcommitted(node):
+                return
+            self.plans.lose(gang, f"capacity held on node {node} was taken", now, on=node)
+
+    def _gangs_held_on(self, node: str) -> list[Gang]:
+        gangs, held = self.gangs, self.books.held_on.get(node, {})
+        keys = gangs.keys_of(held)
+        for key in gangs.with_placeholders:
+            if any(uid in held for uid in gangs.by_key[key].placeholders):
+                keys[key] = None
+        return [gangs.by_key[key] for key in keys]

@@ -1,0 +1,238 @@
+"""Events about gangs, and the sentence that /filter rejects their pods with.
+
+    EmitEvent  about the gang, on its owner, or about one pod: each sentence once
+    Evict      the running pods of a gang that cannot be repaired, where the settings say so
+    Delete     pods in excess of what their gang declares, where the settings say so
+
+A verdict on a gang that runs is reported only after a moment: nodes that fail together are seen
+to fail one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
+from app.state.effects import Delete, EmitEvent, Evict, ObjectRef
+from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.membership import Member
+from app.state.plan.verdict import NoPlan
+from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.requeue import Requeues
+from app.state.report.statuses import Statuses
+from app.state.settings import EngineSettings
+
+SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
+EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
+SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs is reported
+
+
+@dataclass(slots=True)
+class Reports:
+    """What is to be reported later, beside what each gang remembers of its own reports."""
+
+    settings: EngineSettings
+    outbox: Outbox
+    requeues: Requeues
+    statuses: Statuses
+    _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
+    _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
+    """Verdicts not reported yet: when to, and the event's reason."""
+
+    def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
+        """Emit an event about the gang on its owner, unless the last one said the same."""
+        if gang.reporting.problem == sentence or not gang.members:
+            return
+        gang.reporting.problem = sentence
+        self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=warn))
+
+    def _report_once(self, gang: Gang, reason: str, sentence: str) -> None:
+        """Emit an event about something that delays no pod, once in the gang's life."""
+        if reason not in gang.reporting.reasons:
+            gang.reporting.reasons.add(reason)
+            self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=True))
+
+    def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
+        """Emit an event about one pod, once; True if this is the time."""
+        if pod.uid in gang.reporting.pods:
+            return False
+        gang.reporting.pods.add(pod.uid)
+        self.outbox.add(EmitEvent(_itself(pod), "PodNotInGang", sentence, is_warning=True))
+        return True
+
+    # -- members that are missing, contradict each other or don't belong ------------------------
+
+    def note_new(self, key: GangKey, now: float) -> None:
+        """Note that a gang has its first member and waits for the others."""
+        self._gathering[key] = now
+
+    def note_phase(self, gang: Gang, was: Phase, now: float) -> None:
+        """Note that a gang has changed its phase."""
+        self.statuses.note(gang.key)
+        if was is Phase.GATHERING:
+            self._gathering.pop(gang.key, None)
+        if gang.phase is Phase.GATHERING:
+            self._gathering[gang.key] = now
+
+    def note_object(self, key: GangKey) -> None:
+        """Note that an object has changed what it declares of a gang."""
+        self.statuses.note(key)
+
+    def forget(self, key: GangKey) -> None:
+        """Forget a gang that has no pods any more."""
+        self._gathering.pop(key, None)
+
+    def roll_call(self, gang: Gang) -> None:
+        """Report what the last roll call found wrong."""
+        membership = gang.membership
+        if membership.problem:
+            gang.reporting.sentence = messages.mistaken(gang.key, membership.problem)
+            self.report(gang, "GangMistaken", gang.reporting.sentence)
+            self.requeues.note_sentence(gang, gang.members.values(), gang.reporting.sentence)
+        elif gang.phase is Phase.GATHERING:
+            gang.reporting.sentence = messages.gathering(gang.key, membership.pods)
+            gang.reporting.sentence_at, gang.reporting.problem = None, ""
+            self.requeues.note_sentence(gang, membership.unbound, gang.reporting.sentence)
+        for member in gang.members.values() if not membership.problem else ():
+            if member.flaw and member.is_live and not member.pod.node:
+                self._report_pod(gang, member.pod, member.flaw)
+        self._report_outside(gang)
+        self.statuses.note(gang.key)
+
+    def _report_outside(self, gang: Gang) -> None:
+        """Report live pods that are not part of the gang, and delete those in excess if so set."""
+        membership = gang.membership
+        for members, is_excess in ((membership.excess, True), (membership.mismatched, False)):
+            for member in members:
+                pod, sentence = member.pod, not_joining(gang, member, is_excess=is_excess)
+                is_first = self._report_pod(gang, pod, sentence)
+                self.requeues.note_sentence(gang, (member,), sentence)
+                if is_first and is_excess and self.settings.delete_excess_pods:
+                    self.outbox.add(Delete(pod.namespace, pod.name, pod.uid, sentence))
+
+    # -- plans and verdicts --------------------------------------------------------------------
+
+    def placed(self, gang: Gang, fallback: Iterable[tuple[str, str]]) -> None:
+        """Report that a plan is held; `fallback`: (pod set, why) of those not placed by rank."""
+        if gang.reporting.problem:
+            self.report(
+                gang, "GangPlaced", messages.placed(gang.key, len(gang.plan.nodes)), warn=False
+            )
+            gang.reporting.problem = ""
+        for pod_set, why in fallback:
+            self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
+        gang.reporting.sentence, gang.reporting.sentence_at = (
+            messages.planned_elsewhere(gang.key),
+            None,
+        )
+
+    def plan_lost(self, gang: Gang, sentence: str) -> None:
+        """Reject the gang's pods with this sentence until the next search."""
+        gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
+
+    def knows_verdict(self, gang: Gang, now: float) -> bool:
+        """Whether the gang's sentence is a verdict whose numbers are recent enough."""
+        return (
+            gang.reporting.sentence_at is not None
+            and now < gang.reporting.sentence_at + SENTENCE_SECONDS
+        )
+
+    def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
+        """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
+        missing = len(gang.unplanned()) if gang.membership.bound else ""
+        kind = f"{missing} {verdict.kind}"
+        # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.
+        is_known = gang.reporting.sentence_at is not None and kind == gang.reporting.verdict
+        if not is_known or not self.knows_verdict(gang, now):
+            gang.reporting.sentence = _sentence(gang, verdict)
+            gang.reporting.sentence_at = now
+        if not is_known:  # other numbers are no news, another verdict is
+            self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
+            gang.reporting.verdict = kind
+            due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
+            reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
+            self._verdicts[gang.key] = (due, reason)
+        self._report_verdict(gang, now)
+        is_about_cluster = not (verdict.is_mistake or verdict.is_fault)
+        if self.settings.fail_fast and gang.membership.bound and is_about_cluster:
+            self._evict(gang, str(verdict), now)
+        self.statuses.note(gang.key)
+
+    def _report_verdict(self, gang: Gang, now: float) -> None:
+        """Report the last verdict if it is time to, and the gang still has no place."""
+        due, reason = self._verdicts.get(gang.key, (math.inf, ""))
+        if now < due:
+            return
+        del self._verdicts[gang.key]
+        if gang.phase in PLANNABLE:
+            self.report(gang, reason, gang.reporting.sentence)
+
+    def _evict(self, gang: Gang, why: str, now: float) -> None:
+        """Evict the running pods of a gang, so that its owner can start it again as a whole."""
+        if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
+            return
+        gang.reporting.evicted_at = now
+        sentence = messages.given_up(gang.key, why)
+        self.report(gang, "GangEvicted", sentence)
+        for member in gang.membership.bound:
+            pod = member.pod
+            self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        """Report what has waited long enough: members still missing, verdicts that stand."""
+        self._report_incomplete(gangs, now)
+        for key in list(self._verdicts):
+            if key in gangs:
+                self._report_verdict(gangs[key], now)
+            else:
+                del self._verdicts[key]
+
+    def _report_incomplete(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        for key, since in list(self._gathering.items()):
+            if now < since + self.settings.gather_seconds:
+                return  # in the order of time
+            del self._gathering[key]
+            membership = gangs[key].membership
+            if membership.spec is not None and not membership.problem and not membership.bound:
+                members = sum(member.is_ready for member in membership.joining)
+                sentence = messages.incomplete(key, members, membership.spec)
+                self.report(gangs[key], "GangIncomplete", sentence)
+
+
+def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
+    """Why a live pod is not part of its gang: it is in excess, or declares another size."""
+    membership = gang.membership
+    assert membership.spec is not None  # without a declared size no pod is in excess
+    if membership.is_over:
+        return messages.over(gang.key, member.pod)
+    if is_excess:
+        return messages.in_excess(gang.key, member.pod, membership.spec)
+    return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
+
+
+def _sentence(gang: Gang, verdict: NoPlan) -> str:
+    """A verdict in the words that events and /filter use."""
+    if verdict.is_mistake:
+        return messages.mistaken(gang.key, str(verdict))
+    if gang.membership.bound:
+        return messages.not_repaired(gang.key, len(gang.unplanned()), str(verdict))
+    return messages.no_place(gang.key, str(verdict))
+
+
+def _owner_of(gang: Gang) -> ObjectRef:
+    """The object that a gang's events are about: the controller of its first pod, or that pod."""
+    pod = min((member.pod for member in gang.members.values()), key=lambda pod: pod.name)
+    owner = pod.owner
+    if owner is None:
+        return _itself(pod)
+    return ObjectRef(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
+
+
+def _itself(pod: PodRecord) -> ObjectRef:
+    return ObjectRef("v1", "Pod", pod.namespace, pod.name, pod.uid)

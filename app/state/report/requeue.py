@@ -1,0 +1,95 @@
+"""What makes kube-scheduler look at a pod again.
+
+    Requeue   for rejected members that have a node now, or whose rejection gave an outdated reason
+    Ungate    for planned members behind our scheduling gate (`ungating.py` says which, and how)
+
+kube-scheduler keeps a rejected pod in its queue of unschedulable pods for up to five minutes
+unless the pod changes, and it does not look at a gated pod at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
+from app.state.effects import Requeue
+from app.state.gang.gang import Gang
+from app.state.gang.membership import Member
+from app.state.report import ungating
+from app.state.report.outbox import Outbox
+from app.state.settings import EngineSettings
+
+MOST_CORRECTED_PER_TICK = 4  # requeues only to show another reason: 40 of 200 a second
+
+
+@dataclass(slots=True)
+class Requeues:
+    """Requeues and ungates members. `_outdated` is a set of gangs that keeps its order."""
+
+    settings: EngineSettings
+    outbox: Outbox
+    _outdated: dict[GangKey, None] = field(default_factory=dict)
+
+    def call(self, gang: Gang, now: float) -> None:
+        """Have kube-scheduler schedule every member that has a node now."""
+        self.requeue_planned(gang, now)
+        self.ungate(gang, now)
+
+    def requeue_planned(self, gang: Gang, now: float) -> None:
+        """Requeue rejected members that have a node now."""
+        gang.rejections.requeued_at = now
+        for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
+            self._requeue(gang.members[uid].pod)
+
+    def requeue_rejected(self, gang: Gang, uids: Iterable[str]) -> None:
+        """Requeue those of these members that /filter rejected, whether they have a node or not."""
+        for uid in sorted(gang.rejections.sentences.keys() & set(uids)):
+            self._requeue(gang.members[uid].pod)
+
+    def ungate(self, gang: Gang, now: float, uids: Iterable[str] | None = None) -> None:
+        """Ungate the planned members, or those of these uids, whose ungating is due."""
+        self.outbox.extend(ungating.ungate(gang, self.settings, now, uids))
+
+    # -- rejections with an outdated reason ----------------------------------------------------
+
+    def note_sentence(self, gang: Gang, members: Iterable[Member], sentence: str) -> None:
+        """Note which of these members /filter rejected with another sentence than this one."""
+        for member in members:
+            uid = member.pod.uid
+            if gang.rejections.sentences.get(uid, "") not in ("", sentence):
+                gang.rejections.outdated[uid] = None
+                self._outdated[gang.key] = None
+
+    def requeue_outdated(self, gangs: Mapping[GangKey, Gang]) -> None:
+        """Requeue members whose rejection gave a reason that no longer holds, a few per tick.
+
+        Else their condition would show it for as long as nothing else happens in the cluster.
+        """
+        budget = MOST_CORRECTED_PER_TICK
+        for key in list(self._outdated):
+            gang = gangs.get(key)
+            while budget and gang is not None and gang.rejections.outdated:
+                pod = gang.members[gang.rejections.outdated.popitem()[0]].pod
+                if pod.uid not in gang.plan.nodes and not pod.node:
+                    self._requeue(pod)
+                    budget -= 1
+            if not budget:
+                return
+            del self._outdated[key]
+
+    def _requeue(self, pod: PodRecord) -> None:
+        self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid))
+
+
+def reject(gang: Gang, uid: str, sentence: str) -> None:
+    """Remember that /filter rejected a member with this sentence; "" if that is not known."""
+    gang.rejections.sentences[uid] = sentence
+    gang.rejections.outdated.pop(uid, None)
+
+
+def forget(gang: Gang, uid: str) -> None:
+    """Forget a member's rejection: /filter answered with its node, or the pod is gone."""
+    gang.rejections.sentences.pop(uid, None)
+    gang.rejections.outdated.pop(uid, None)
