@@ -58,7 +58,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the object changed, exists already, or is not the one the request meant."""
+    """409: the object changed, exists already, or is not the one the request names."""
 
 
 class Gone(ApiError):

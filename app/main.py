@@ -214,7 +214,7 @@ def _receivers(driver: Driver, desk: BindDesk) -> Receivers:
 def _sinks(
     settings: Settings, dialects: Dialects, driver: Driver, namespaces: Namespaces
 ) -> list[tuple[Resource, Sink]]:
-    """What is watched, each with who hears of it: the engine, or the webhook where there is one."""
+    """What is watched, each with its receiver: the engine, or the webhook where there is one."""
     sinks: list[tuple[Resource, Sink]] = [(each, driver.apply) for each in dialects.resources()]
     if settings.admission_listen is not None:
         sinks += [(each, namespaces.apply) for each in namespaces.resources()]

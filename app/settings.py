@@ -107,8 +107,8 @@ class EngineOptions(BaseModel):
     gang_bind_seconds: Seconds = 280.0
     refusal_seconds: Seconds = 30.0  # longest a node that refused a shape is left out; 1 s at first
     rewake_seconds: Seconds = 10.0  # a planned pod that is not at /filter by then is woken again
-    # Pause after a lost plan, doubled each time in a row (thrice for one held in vain) up to the
-    # most.
+    # Pause after a lost plan, doubled each time in a row up to the most; thrice for a plan that
+    # was never used.
     retry_seconds: Seconds = 1.0
     retry_seconds_most: Seconds = 60.0
     # Nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.

@@ -1,4 +1,4 @@
-"""The webhook: pods that belong to a gang wait behind Corral's gate, mistakes are told at once.
+"""The webhook: pods that belong to a gang wait behind Corral's gate, mistakes are refused at once.
 
     AdmissionReview ──▶ review ──┬─▶ mutate    gate, managed label, index label, role hash
                                  └─▶ validate  every rule that is broken, with its field

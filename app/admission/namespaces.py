@@ -5,7 +5,7 @@ label kubernetes.io/metadata.name is always the name itself; where the selector 
 that is enough. For any other key the namespaces are watched, and the names of those selected kept.
 
 A namespace that the watch has not shown yet is not selected: its pods start gateless, which works
-too, while a gate on a pod that nobody selected would be ours to answer for.
+too, while a gate on a pod that is not selected would be a mistake of ours.
 """
 
 from __future__ import annotations

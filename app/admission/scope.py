@@ -1,4 +1,4 @@
-"""Which pods the webhook has a say in; the same is said, coarser, in deploy/webhook.yaml.
+"""Which pods the webhook gates and checks; deploy/webhook.yaml has a coarser filter for them.
 
 Source: KEP-976 "Pods subject to queueing".
 """
@@ -40,7 +40,7 @@ class Scope:
         )
 
     def covers(self, namespace: str, scheduler: str, labels: Mapping[str, str]) -> bool:
-        """Whether such pods in that namespace are ours, whoever else is there."""
+        """Whether such pods in that namespace are ours, unless Kueue manages them."""
         return (
             (not self.scheduler_name or scheduler == self.scheduler_name)
             and self.pods.matches(labels)

@@ -25,7 +25,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class Certificate:
-    """Two files as a TLS server context. `on_change` is told "loaded" or "refused" each time."""
+    """Two files as a TLS server context. `on_change` gets "loaded" or "refused" each time."""
 
     def __init__(
         self, certificate: Path, key: Path, on_change: Callable[[str], None] = lambda _outcome: None

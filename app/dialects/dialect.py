@@ -74,7 +74,7 @@ class Dialect:
         return None
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
-        """The gangs that an object has a say in."""
+        """The gangs whose spec depends on an object."""
         return ()
 
     def spec(
@@ -86,7 +86,7 @@ class Dialect:
     ) -> GangSpec | None:
         """What a gang is; None if that is not known yet.
 
-        `objects` are those with a say in it; `said` is what its live pods say, the ones that run
+        `objects` are those that it depends on; `said` is what its live pods say, the ones that run
         first, and `ended` what its failed pods said.
         """
         return None
@@ -114,5 +114,5 @@ class Dialect:
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
-        """What this vocabulary expects to be written back; None: nothing, or it stands there."""
+        """The status this vocabulary expects on its object; None: none, or it is there already."""
         return None

@@ -2,7 +2,7 @@
 
 Only hierarchies that nest in one line are here. A node that lacks one of its levels is in no
 domain at all, so a key that only some machines carry (an optional layer, an NVLink partition on
-part of the fleet) is left out: whoever has it spells the list out.
+part of the fleet) is left out: a cluster that has it spells the list out.
 """
 
 from __future__ import annotations

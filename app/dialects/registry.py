@@ -49,7 +49,7 @@ class Dialects:
         return None
 
     def keys_of(self, record: ObjectRecord) -> Iterator[GangKey]:
-        """The gangs that an object has a say in."""
+        """The gangs whose spec depends on an object."""
         for dialect in self.each:
             yield from dialect.keys_of(record)
 

@@ -100,7 +100,7 @@ class LeafSpec:
     """What claims call it; "": request and shape tell such pods apart."""
     pods: int
     constraint: Constraint | None = None
-    """None: each pod says it itself, in its claim."""
+    """None: each pod has it in its claim."""
     slices: tuple[Slice, ...] = ()
     like: Expected | None = None
     """None: places are not reserved before the pods exist."""

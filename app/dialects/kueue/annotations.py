@@ -47,7 +47,7 @@ LAYERS = msgspec.json.Decoder(list[Layer])
 
 
 def asks_for_topology(annotations: Strings) -> bool:
-    """Whether any topology annotation asks for something, valid or not."""
+    """Whether there is a topology annotation that requests something, valid or not."""
     if any(key in annotations for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP)):
         return True
     said = boolean(annotations.get(UNCONSTRAINED, "false"))
@@ -55,12 +55,12 @@ def asks_for_topology(annotations: Strings) -> bool:
 
 
 def constraint(annotations: Strings) -> Constraint:
-    """What valid annotations ask for; none of them means anywhere."""
+    """What valid annotations request; without any of them: anywhere."""
     return Constraint(required=annotations.get(REQUIRED), preferred=annotations.get(PREFERRED))
 
 
 def together(annotations: Strings) -> Constraint:
-    """What valid annotations ask for all pods of the workload; none of them means anywhere.
+    """What valid annotations request for all pods of the workload; without any: anywhere.
 
     Source: KEP-2724 "Story 3", which leaves the words open.
     """

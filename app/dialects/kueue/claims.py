@@ -8,9 +8,9 @@
 | of another controller       | not known, it is refused             | it alone; see `in_charge`  |
 
 The first row that holds counts. Of another controller it is not known how many pods there are: each
-would be a gang of its own, and none of what they ask for together would be kept. A queue name alone
-asks for nothing together. Groups need neither. A pod that breaks a rule belongs to its gang
-and cannot join it; the first rule that it breaks is told.
+would be a gang of its own, and nothing that they request together would be kept. A queue name alone
+requests nothing together. Groups need neither. A pod that breaks a rule belongs to its gang
+and cannot join it; the first rule that it breaks is reported.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _sets_flaw(annotations: Strings, problem: str) -> Flaw:
 
 
 def said_in(annotations: Strings) -> Said | None:
-    """What the annotations of a template ask for; None: for no topology.
+    """What the annotations of a template request; None: no topology.
 
-    Of invalid ones that is nothing: the pods made from it are told what is wrong.
+    Invalid ones request nothing: an event about the pods made from it says what is wrong.
     """
     return _read_annotations(annotations).said if topology.asks_for_topology(annotations) else None
 

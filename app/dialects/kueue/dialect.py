@@ -131,7 +131,7 @@ def _as_said(
 
 
 def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[Said]) -> GangSpec:
-    """The spec with what the workload, or the first of its pods that does, asks for all pods."""
+    """The spec with what the workload, or the first pod that does, requests for all pods."""
     owners = (record for record in objects if isinstance(record, WorkloadRecord))
     asked = (
         *(keys.together(owner.annotations) for owner in owners),

@@ -41,8 +41,8 @@ def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
     """The pod sets that a driver declares before their pods exist.
 
     Of JSON and YAML alike; a set without a template is one of pods like the driver itself. Where
-    each has one, the driver is of the set of one pod that is like it, or of the one it says it
-    belongs to (`said_role`); else it is a leaf of its own.
+    each has one, the driver is of the set of one pod that is like it, or of the one that it
+    names (`said_role`); else it is a leaf of its own.
     Raises: BadValue naming the set and the field.
     """
     text = pod.annotations.get(SETS)

@@ -73,7 +73,7 @@ def flaws(labels: Strings, annotations: Strings) -> Iterator[Flaw]:
 
 
 def change(before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
-    """The rules of one pod that is changed: what it said earlier must still hold."""
+    """The rules of one pod that is changed: its group and whether it may be retried stay."""
     earlier, name = (
         each.annotations.get(GROUP_NAME, each.labels.get(GROUP_NAME, ""))
         for each in (before, after)

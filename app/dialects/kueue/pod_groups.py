@@ -57,7 +57,7 @@ def index(pod: PodRecord) -> Index | None:
 
 
 def said_role(labels: Strings, annotations: Strings) -> str:
-    """The pod set a pod says it is of, of those that a driver declares; "" if it does not."""
+    """The pod set that a pod names, of those that a driver declares; "" if it names none."""
     return labels.get(ROLE) or annotations.get(ROLE, "")
 
 

@@ -103,7 +103,7 @@ def _every_one(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Fla
 
 
 def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
-    """A pod set group is one leader and its workers, which ask for the same topology."""
+    """A pod set group is one leader and its workers, which request the same topology."""
     groups: dict[str, list[PodSetClaim]] = {}
     for claim in claims:
         if POD_SET_GROUP in claim.annotations:
@@ -131,7 +131,7 @@ def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim
 
 
 def _elastic(annotations: Strings) -> Iterator[Flaw]:
-    """The template of an elastic Job may not ask for one domain."""
+    """The template of an elastic Job may not require or prefer a level."""
     for key in (REQUIRED, PREFERRED):
         if key in annotations:
             yield forbidden(annotation(key), f"may not be set when '{ELASTIC}' is 'true'")

@@ -1,4 +1,4 @@
-"""The kinds of workloads that make pods: which gangs follow from them, whatever asks for a place.
+"""The kinds of workloads that make pods: which gangs follow from them, in every vocabulary.
 
 | a pod                       | its gang        | leaf           | numbered by      |
 |-----------------------------|-----------------|----------------|------------------|

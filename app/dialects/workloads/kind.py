@@ -23,7 +23,7 @@ from app.kube.core.objects import PodRecord
 from app.kube.watch.resource import Resource
 
 Reads = Callable[[Mapping[str, str]], Said | None]
-"""What annotations of a template ask for, in whatever vocabulary; None: for no topology."""
+"""What annotations of a template request, in some vocabulary; None: no topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class WorkloadKind:
     place: Callable[[PodRecord], Place | None]
     """The pod's place in the gang of its owner; None: the pod is of another kind."""
     keys: Callable[[WorkloadRecord], Iterator[GangKey]]
-    """The gangs that an object of any kind has a say in by way of this one."""
+    """The gangs of this kind whose spec depends on an object of any kind."""
     spec: Callable[[GangKey, Collection[WorkloadRecord], Reads], GangSpec | None]
     """What a gang of this kind's `source` is; None if that is not known yet."""
     source: str
@@ -79,7 +79,7 @@ class WorkloadKind:
 
 
 def asking(record: WorkloadRecord, reads: Reads) -> tuple[Template, ...]:
-    """The templates whose pods are members: those that ask for a topology.
+    """The templates whose pods are members: those that request a topology.
 
     All of them where none does: then something adds the annotations to the pods themselves.
     """

@@ -1,7 +1,7 @@
 """Gangs of Kubeflow's training operator and MPI operator: one per job, a leaf per replica type.
 
 The launcher of an MPIJob is the pod of a batch Job that the MPIJob makes: it is a member like the
-workers, as in Kueue, if its template asks for a topology. With `runLauncherAsWorker` it has number
+workers, as in Kueue, if its template requests a topology. With `runLauncherAsWorker` it has number
 0 and the workers count on from it. A launcher that is made only once the workers run
 (`WaitForWorkersReady`) is not waited for: they reserve its place.
 Source: labels as the two operators write them, training-operator pkg/apis/kubeflow.org/v1 (v1.9)
@@ -173,7 +173,7 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
 
 
 def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
-    """What the job declares: all pods of the types that ask for a topology, less those done."""
+    """What the job declares: all pods of the types that request a topology, less those done."""
     for record in owners:
         where = f"spec of {record.kind} {record.name}"
         templates = asking(record, reads)

@@ -3,7 +3,7 @@
 The leader has number 0, workers count on from 1. A leader with a template of its own is a leaf of
 its own as soon as it requests other resources or nodes; `podset-group-name` keeps the two
 together, as in Kueue. The pods say how large a group is; the LeaderWorkerSet corrects them where a
-template asks for no topology, since its pods are then no members.
+template requests no topology, since its pods are then no members.
 
 Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
 placement) cannot be waited for: the leader starts alone, and reserves their places.
@@ -84,8 +84,8 @@ _LEADER_WORKER_SET = msgspec.json.Decoder(_LeaderWorkerSet)
 def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
     """Return the record of a leaderworkerset.x-k8s.io LeaderWorkerSet.
 
-    During a rolling update there may be more groups than it asks for: those it may have at most
-    are counted.
+    During a rolling update there may be more groups than `replicas`: the most there may be are
+    counted.
     Raises: DecodeError naming the object and the field.
     """
     found = decoded(_LEADER_WORKER_SET, raw, "LeaderWorkerSet")

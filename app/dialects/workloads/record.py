@@ -46,7 +46,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
 
     @property
     def pods(self) -> int:
-        """Pods that are meant to run at a time, of all templates."""
+        """Pods that run at a time, of all templates."""
         return sum(template.pods for template in self.templates)
 
 

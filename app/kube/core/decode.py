@@ -1,6 +1,6 @@
 """JSON of one object in, one slim record out.
 
-The bytes come from the API server and, for pods, also from whoever can reach the extender port:
+The bytes come from the API server and, for pods, also from any client of the extender port:
 any input yields a record or a DecodeError. An object that is well-formed but says something
 impossible (a quantity of "-5") yields a record whose `problem` says so, since a pod we refuse to
 see would still take up room.

@@ -16,7 +16,7 @@ Kind = str
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The object exists and looks like this now: created, changed, or merely said again."""
+    """The object exists and looks like this now: created, changed, or listed again."""
 
     record: Record
 

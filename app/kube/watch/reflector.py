@@ -89,8 +89,8 @@ def _log_problem(kind: Kind, problem: CorralError) -> None:
 class Reflector:
     """Mirrors one resource into a sink until `run` is cancelled.
 
-    `on_problem` hears of every failed round and every object that could not be decoded (which is
-    left out: one broken object must not blind us to the others).
+    `on_problem` gets every failed round and every object that could not be decoded (which is
+    left out: one broken object must not hide the others).
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Pods that kube-scheduler has nominated for a node: it evicts others there to make room for them.
 
-Until such a pod is bound, its node is free on the books and not for whoever has no higher priority:
-kube-scheduler itself counts it as being there.
+Until such a pod is bound, its node is free on the books. Pods of no higher priority have to leave
+it alone: kube-scheduler itself counts the nominated pod as being there.
 Source: kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
 

@@ -1,13 +1,13 @@
-"""Places kept for pods that do not exist: not yet, or not any more.
+"""Placeholders: reserved capacity for pods that do not exist, not yet or not any more.
 
-    a member is lost              its node stays held for whoever replaces it, for a while
+    a member is lost              its node is held for its replacement, for `owed_seconds`
     a node fails under a member   another node is held before the replacement exists
-    fast admission                the first pod of a group takes places for all
-    workers that come later       their places are held while the first pods start
-    spares                        places beside those of the members, for the next loss
+    fast admission                the first pod of a group has capacity held for all
+    workers that come later       capacity is held for them while the first pods start
+    spares                        capacity beside that of the members, for the next loss
 
 Each is a member of the plan without being a pod: it has a uid of ours and stands for one pod of
-its role. The first pod of that role to join takes its place over, hold and all.
+its role. The first pod of that role to join takes it over, together with the node.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MOST_PLACEHOLDERS = 100_000  # per gang; more than that is a typing error, and t
 
 
 def keep_place(gang: Gang, lost: Member, until: float) -> str:
-    """Have somebody like this member expected; returns the uid of the place."""
+    """Add a placeholder for the replacement of a member; returns its uid."""
     return _add(gang, lost, until, instead_of=lost.pod.uid)
 
 
 def prolong(gang: Gang, lost: Member, until: float) -> bool:
-    """Keep the place held instead of a lost member until then; False if there is none."""
+    """Keep a lost member's placeholder until then; False if there is none."""
     for place in gang.placeholders.values():
         if place.instead_of == lost.pod.uid:
             place.until = until
@@ -42,12 +42,12 @@ def prolong(gang: Gang, lost: Member, until: float) -> bool:
 
 
 def forget(gang: Gang, uid: str) -> None:
-    """Drop one place: its pod has come, or was not lost."""
+    """Drop one placeholder: its pod has come, or was not lost."""
     del gang.placeholders[uid]
 
 
 def review(gang: Gang, now: float) -> None:
-    """Bring the places kept in line with the last roll call and the time."""
+    """Make the placeholders fit the last roll call, and end those whose time is up."""
     is_over = not gang.membership.members_live or bool(gang.membership.problem)
     for uid in [uid for uid, each in gang.placeholders.items() if is_over or each.until <= now]:
         del gang.placeholders[uid]
@@ -58,7 +58,7 @@ def review(gang: Gang, now: float) -> None:
 
 
 def use_spare(gang: Gang, uid: str) -> None:
-    """Have a spare place that has a node stand in for this one, which becomes the spare."""
+    """Exchange this placeholder's part with a spare that has a node."""
     kept = gang.placeholders[uid]
     for other, spare in gang.placeholders.items():
         if spare.is_spare and other in gang.plan.nodes and spare.member.role == kept.member.role:
@@ -68,8 +68,8 @@ def use_spare(gang: Gang, uid: str) -> None:
             return
 
 
-def expect_nobody(gang: Gang, done: Member) -> list[str]:
-    """Expect nobody instead of a member that has succeeded; returns the places that end."""
+def end_for(gang: Gang, done: Member) -> list[str]:
+    """Drop the placeholders of a member that has succeeded; returns their uids."""
     uid = done.pod.uid
     ended = [kept for kept, each in gang.placeholders.items() if each.instead_of == uid]
     for kept in ended:
@@ -78,13 +78,15 @@ def expect_nobody(gang: Gang, done: Member) -> list[str]:
 
 
 def forget_lost(gang: Gang) -> None:
-    """Expect nobody instead of lost members any more: the gang starts anew, as a whole."""
+    """Drop the placeholders of lost members: the gang starts again as a whole."""
     for uid in [uid for uid, each in gang.placeholders.items() if each.instead_of]:
         del gang.placeholders[uid]
 
 
 def place_for(gang: Gang, newcomer: Member) -> str:
-    """The place this pod may take over: of its number, else planned, else the oldest; "" if none.
+    """The placeholder that this pod takes over, "" if there is none.
+
+    One with its number comes first, then one with a node, then the oldest.
 
     Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
     """
@@ -111,7 +113,7 @@ def _is_declared_as(place: Placeholder, newcomer: Member) -> bool:
 
 
 def spares(gang: Gang) -> tuple[Member, ...]:
-    """The spare places that have no node yet."""
+    """The spares that have no node yet."""
     return tuple(
         each.member
         for uid, each in gang.placeholders.items()
@@ -120,7 +122,7 @@ def spares(gang: Gang) -> tuple[Member, ...]:
 
 
 def _expect_declared(gang: Gang) -> None:
-    """Expect pods that are declared and not there, where the gang may start without them."""
+    """Add placeholders for declared pods that do not exist, if the gang may start without them."""
     membership = gang.membership
     present = [*membership.bound, *membership.joining]
     if membership.to_come:
@@ -146,20 +148,20 @@ def _spares_wanted(gang: Gang) -> int:
 
 
 def _drop_spares(gang: Gang) -> None:
-    """Drop spares that nobody asks for any more."""
+    """Drop spares beyond what the gang declares."""
     spares = [uid for uid, each in gang.placeholders.items() if each.is_spare]
     _drop_least(gang, spares, len(spares) - _spares_wanted(gang))
 
 
 def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
-    """Drop so many of these places: those without a node first, then the youngest."""
+    """Drop so many of these placeholders: those without a node first, then the youngest."""
     by_worth = sorted(reversed(places), key=lambda uid: uid in gang.plan.nodes)
     for uid in by_worth[: max(surplus, 0)]:
         del gang.placeholders[uid]
 
 
 def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
-    """Whom to keep places for: members behind foreign gates, then pods that are not there."""
+    """What the placeholders stand for: members with foreign gates, then pods to come."""
     kept = {each.member.index for each in gang.placeholders.values()}
     for member in gang.membership.joining:
         if not member.is_ready and member.index is not None and member.index not in kept:
@@ -169,7 +171,7 @@ def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
 
 
 def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
-    """The numbers of the pods that are still to come, if those that are there have any."""
+    """The numbers of the pods to come, if the pods that exist have numbers."""
     first = present[0].index
     if first is None:
         yield from repeat(None)
@@ -226,9 +228,9 @@ def _from_leaf(first: Member, leaf: LeafSpec, index: Index | None) -> Member:
 
 
 def _drop_surplus(gang: Gang) -> None:
-    """Drop places that nobody is missing for."""
+    """Drop placeholders beyond the pods that are missing."""
     expected = [uid for uid, each in gang.placeholders.items() if not each.is_spare]
-    if gang.membership.spec is None:  # who declared them has gone: only what is owed stays
+    if gang.membership.spec is None:  # the object that declared them has gone
         for uid in [uid for uid in expected if not gang.placeholders[uid].instead_of]:
             del gang.placeholders[uid]
         return

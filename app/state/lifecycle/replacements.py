@@ -67,7 +67,7 @@ class Replacements:
 
     def end(self, gang: Gang, done: Member) -> None:
         """End what is held for the replacement of a member that has succeeded."""
-        for uid in placeholders.expect_nobody(gang, done):
+        for uid in placeholders.end_for(gang, done):
             if uid in gang.plan.nodes:
                 self.reservations.end(gang, uid, "")
 
