@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from app.kube.core.objects import PodRecord
-from topology.model.request import Constraint, Slice
+from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
 
@@ -124,6 +124,16 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchPolicy:
+    """Which of several places a gang gets; the defaults are Kueue's."""
+
+    order: DomainOrder = DomainOrder.TIGHTEST
+    """Which domain of a level a group tries first."""
+    unconstrained: Strategy = Strategy.LEAST_FREE
+    """Which domains pods without a level fill first."""
+
+
+@dataclass(frozen=True, slots=True)
 class GangSpec:
     """What a gang is."""
 
@@ -140,6 +150,7 @@ class GangSpec:
     """Placeholders are reserved for pods that do not exist yet, like those that do."""
     topology: str | None = None
     """The Topology it is placed on; None: the first that has its levels."""
+    policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     most_roles: int | None = None
     """How many kinds of pods it may have where the pods alone tell them apart; None: any number."""

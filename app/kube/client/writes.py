@@ -147,8 +147,8 @@ class Client:
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Delete a pod, with the grace period of its own.
 
-        Raises: Conflict if the pod has another uid, NotFound if it is gone, Unreachable if it is not
-            known whether it was deleted, any other ApiError.
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, Unreachable if that is
+            not known, any other ApiError.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         await self._transport.request("DELETE", _pod_path(namespace, name), body=options)

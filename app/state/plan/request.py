@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.dialects.spec import ANYWHERE, GroupSpec
+from app.dialects.spec import ANYWHERE, GroupSpec, SearchPolicy
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.eligibility import Eligibility
 from app.state.cache.node_refusals import Offer, Refusals
@@ -98,8 +98,13 @@ class Question:
         """What decides, but for the books and the offer, whether there is a place."""
         topology = self.gang.membership.topology
         pod_sets = map(_signature, self.pod_sets)
-        has_started = self.gang.has_started
-        return (topology, self.closed, self.nominated, has_started, self.units, *pod_sets)
+        started, policy = self.gang.has_started, _policy(self.gang)
+        return (topology, self.closed, self.nominated, started, policy, self.units, *pod_sets)
+
+
+def _policy(gang: GangRecord) -> SearchPolicy:
+    spec = gang.membership.spec
+    return SearchPolicy() if spec is None else spec.policy
 
 
 def depends_on(signature: tuple[object, ...]) -> tuple[object, object]:
@@ -138,6 +143,7 @@ class Builder:
             if pod_set.slices
         }
         root = _Tree(self.books, question, topology, kept).root()
+        policy = _policy(question.gang)
         attempts: tuple[Masks, ...] = tuple(
             {
                 str(index): self._mask(question, topology, pod_set, pin)
@@ -153,6 +159,8 @@ class Builder:
             kept,
             replace(
                 self.options,
+                order=policy.order,
+                unconstrained=policy.unconstrained,
                 scores=self._scores(pod_sets, topology),
                 arriving=self._arriving(question, topology),
             ),
