@@ -261,6 +261,8 @@ class Engine:
             self.members.drop_object(record.uid)
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
+        if self.gangs.knows(pod):
+            return  # as most events of a member: conditions, container statuses
         if left := self.nominations.put(pod):
             self.reservations.capacity_grew([left])
         if pod.is_finished:

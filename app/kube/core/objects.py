@@ -122,6 +122,12 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
         """namespace/name: unique at any one time, reused over time (`uid` is not)."""
         return f"{self.namespace}/{self.name}"
 
+    def repeats(self, before: PodRecord) -> bool:
+        """Whether nothing has changed that a record keeps, but from Pending to Running."""
+        if self.phase != before.phase and (self.is_finished or before.is_finished):
+            return False
+        return self == msgspec.structs.replace(before, phase=self.phase, version=self.version)
+
 
 class ObjectRecord(msgspec.Struct, frozen=True, gc=False):
     """What every object of a vocabulary has: Jobs, Topologies and the like are records of theirs.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
 from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
 from app.state.gang.membership import Member
 
@@ -57,6 +58,14 @@ class Gangs:
         del self.key_of[uid]
         gang.running.discard(uid)
         return gang.members.pop(uid)
+
+    def knows(self, pod: PodRecord) -> bool:
+        """Whether this says nothing new of a member; its record is brought up to date."""
+        gang = self.of_pod(pod.uid)
+        if gang is None or not pod.repeats(gang.members[pod.uid].pod):
+            return False
+        gang.members[pod.uid].pod = pod
+        return True
 
     def add(self, key: GangKey) -> Gang:
         """Add a gang that has no members yet."""
