@@ -401,6 +401,9 @@ def each_left_out(one: Relaxation) -> list[Relaxation]:
     return [replace(one, **{field: few}) for few in combinations(parts, len(parts) - 1)]
 
 
+KINDS = frozenset((WiderLevel, FewerPods, NodesBack, WithoutPods, Never))
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("gang", [one_pod_set, with_slices_or_leader, of_groups])
 def test_each_relaxation_fits_and_none_is_missed_or_nearer(
@@ -410,9 +413,20 @@ def test_each_relaxation_fits_and_none_is_missed_or_nearer(
     kinds: Counter[type] = Counter()
     for _ in range(CASES):
         kinds += check(random_question(chance, gang(chance)))
-    wanted = {WiderLevel, FewerPods, NodesBack, WithoutPods, Never}
-    assert len(wanted & kinds.keys()) >= 4, kinds
+    assert len(KINDS & kinds.keys()) >= 4, kinds
     assert kinds[FewerMembers] > 0 or gang is not of_groups
+
+
+@pytest.mark.parametrize("gang", [one_pod_set, with_slices_or_leader, of_groups])
+def test_the_questions_lead_to_every_kind_of_relaxation(
+    gang: Callable[[random.Random], Gang],
+) -> None:
+    missing = set(KINDS)
+    for seed in range(SEEDS):
+        chance = random.Random(seed)
+        for _ in range(CASES if missing else 0):
+            missing -= {type(one) for one in random_question(chance, gang(chance)).asked().found}
+    assert not missing
 
 
 @pytest.mark.parametrize("seed", range(SEEDS // 4))
