@@ -119,7 +119,8 @@ class GroupSpec:
 class Lifecycle:
     """How a gang lives on when pods end; the defaults are a Job's."""
 
-    counts_succeeded: bool = False  # pods that have succeeded are among those the spec counts
+    counts_succeeded: bool = False  # pods that have succeeded are among those the spec counts …
+    remembers_succeeded: bool = False  # … and stay so when they are deleted
     spares: int = 0  # placeholders beside those of the members
 
 

@@ -75,7 +75,7 @@ def _place(pod: PodRecord) -> Place | None:
 
 
 def _of_group(pod: PodRecord, group: str) -> Claim:
-    key = GangKey(pod.namespace, group, "group")
+    key = GangKey(pod.namespace, group, pod_groups.SOURCE)
     read, flaw, leaves = _read(pod)
     if flaw is not None:
         return Claim(key, flaw=_told(pod, str(flaw)))

@@ -52,7 +52,7 @@ _TEMPLATES = {(kind.group, kind.kind): kind.templates for kind in workloads.KIND
 class KueueDialect(Dialect):
     """Topology annotations and pod groups, on every kind of workload."""
 
-    sources: ClassVar[frozenset[str]] = frozenset(("group", "pod", *_BY_SOURCE))
+    sources: ClassVar[frozenset[str]] = frozenset((pod_groups.SOURCE, "pod", *_BY_SOURCE))
 
     def __init__(self, roles: RoleRules = "kueue") -> None:
         self._most_roles = pod_groups.MOST_ROLES[roles]
@@ -125,7 +125,11 @@ def _as_said(
         first.where,
         # A driver that lives starts alone: its workers are made once it runs.
         starts_with=0 if is_live and first.leaves else None,
-        lifecycle=Lifecycle(counts_succeeded=True),
+        lifecycle=Lifecycle(
+            counts_succeeded=True,
+            # The controller of other pods that say how many there are replaces those that end.
+            remembers_succeeded=key.source == pod_groups.SOURCE,
+        ),
         most_roles=most_roles,
     )
 
@@ -145,10 +149,8 @@ def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[
 
 def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
     """The spec with what live pods say of the time when pods end, taken together."""
-    lifecycle = Lifecycle(
-        counts_succeeded=spec.lifecycle.counts_succeeded,
-        spares=max((each.spares for each in said), default=0),
-    )
+    spares = max((each.spares for each in said), default=0)
+    lifecycle = replace(spec.lifecycle, spares=spares)
     reserves_all = spec.reserves_all or any(each.reserves_all for each in said)
     if lifecycle == spec.lifecycle and reserves_all == spec.reserves_all:
         return spec

@@ -19,6 +19,7 @@ from app.dialects.workloads.job import completion_index
 from app.kube.core.objects import PodRecord
 from app.settings import RoleRules
 
+SOURCE = "group"  # of the keys of pod groups
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"
 POD_INDEX = PREFIX + "pod-group-pod-index"

@@ -96,6 +96,7 @@ class MembershipStatus:
     mismatched: tuple[Member, ...] = ()  # live, but they declare another size than what runs
     members_live: int = 0  # bound, unbound and behind foreign gates
     vacant: int = 0  # members declared that no pod stands for
+    gone: Mapping[str, int] = field(default_factory=dict)  # succeeded and deleted, by pod set
     spec: GangSpec | None = None
     to_come: tuple[LeafSpec, ...] = ()  # leaves whose pods places are reserved for beforehand
     is_over: bool = False  # no pod joins any more: a member that may not be retried has ended
@@ -178,6 +179,8 @@ def membership_status(
     problem = _problem(live) if not bound else ""
     if spec is None:
         return MembershipStatus(bound, members_live=len(live), problem=problem)
+    if not spec.lifecycle.remembers_succeeded:
+        gone = NONE_GONE
     candidates = [member for member in live if not member.pod.node and not member.flaw]
     is_said_by_pods = spec.lifecycle.counts_succeeded
     mismatched = tuple(
@@ -203,6 +206,7 @@ def membership_status(
         mismatched,
         members_live=len(live),
         vacant=places - len(joining),
+        gone=gone,
         spec=spec,
         to_come=_to_come(spec, live, failed if bound else ()),
         is_over=is_over,
@@ -238,7 +242,8 @@ def _places(
     """How many members may join those that run."""
     places = spec.pods - len(bound)
     if spec.lifecycle.counts_succeeded:
-        places -= sum(member.is_done for member in everyone) + sum(gone.values())
+        places -= sum(member.is_done for member in everyone)
+    places -= sum(gone.values())
     return max(places, 0)
 
 
@@ -261,7 +266,7 @@ def _places_left(
         is_counted = spec.lifecycle.counts_succeeded and member.is_done
         if member.pod_set in pods and (is_counted or (member.is_live and member.pod.node)):
             pods[member.pod_set] -= 1
-    for pod_set in gone.keys() & pods.keys() if spec.lifecycle.counts_succeeded else ():
+    for pod_set in gone.keys() & pods.keys():
         pods[pod_set] -= gone[pod_set]
     return pods
 

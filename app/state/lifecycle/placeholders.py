@@ -192,7 +192,7 @@ def _expect_leaves(gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Membe
     ]
     for leaf in leaves if present else ():
         of_leaf = [member for member in there if member.leaf == leaf.name]
-        for index in _absent(leaf, of_leaf, gang.succeeded.gone[leaf.name]):
+        for index in _absent(leaf, of_leaf, gang.membership.gone.get(leaf.name, 0)):
             _add(gang, _from_leaf(present[0], leaf, index), math.inf, is_declared=True)
 
 

@@ -230,7 +230,7 @@ def flaw_in_units(gang: Gang) -> str:
     Once members run or have succeeded, the pod sets are not complete and are not checked.
     Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
-    has_ended = gang.succeeded.gone or any(member.is_done for member in gang.members.values())
+    has_ended = gang.membership.gone or any(member.is_done for member in gang.members.values())
     has_begun = gang.has_started or has_ended
     units: dict[str, dict[SetKey, list[Member]]] = {}
     for member in () if has_begun else (*gang.unplanned(), *gang.planned()):

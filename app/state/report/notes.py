@@ -51,8 +51,8 @@ class Notes:
 
 def _missing(gang: Gang) -> Iterator[Annotate]:
     membership = gang.membership
-    if membership.spec is None or not membership.spec.lifecycle.counts_succeeded:
-        return  # an object counts them
+    if membership.spec is None or not membership.spec.lifecycle.remembers_succeeded:
+        return
     text = gang.succeeded.text
     for member in (*membership.bound, *membership.joining)[:CARRIERS]:
         pod = gang.members[member.pod.uid].pod  # the note may have come since the last roll call

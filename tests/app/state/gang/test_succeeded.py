@@ -17,6 +17,7 @@ from app.state.report.notes import GONE_SECONDS, PRESENT_SECONDS
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, racks
 from tests.records import RACK, REQUIRED, group, job, job_pods, pod
+from tests.workload_pods import group_pods
 
 # -- the record ---------------------------------------------------------------------------------
 
@@ -249,6 +250,21 @@ def test_the_pods_of_a_job_get_no_note():
     world.schedule(*pods)
     world.put(succeeded(world, pods[0].uid))
     world.delete(world.pods[pods[0].uid])
+    for _ in range(3):
+        world.tick(PRESENT_SECONDS)
+    assert noted(world) == []
+
+
+def test_a_pod_of_a_leader_worker_set_that_has_ended_is_replaced_by_its_controller():
+    pods = group_pods("lws", 0, 3, RACK)
+    world = World(four_racks(), pods)
+    world.schedule(*pods)
+    world.put(succeeded(world, pods[1].uid))
+    world.delete(world.pods[pods[1].uid])
+    again = msgspec.structs.replace(pods[1], uid="uid-again")
+    world.put(again)
+    world.tick()
+    assert world.schedule(again)
     for _ in range(3):
         world.tick(PRESENT_SECONDS)
     assert noted(world) == []
