@@ -39,16 +39,22 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
         plant(planted, copy)
         first = 1
         while first <= seeds:
-            found = _first_violation(copy, first, seeds - first + 1, jobs)
+            found = first_violation(copy, first, seeds - first + 1, jobs)
             if found is None:
                 return None
-            if _first_violation(ROOT, found[0], 1, 1) is None:
+            if first_violation(ROOT, found[0], 1, 1) is None:
                 return found
             first = found[0] + 1
     return None
 
 
-def _first_violation(root: Path, first: int, seeds: int, jobs: int) -> tuple[int, str] | None:
+def first_violation(
+    root: Path, first: int, seeds: int, jobs: int, *, seconds: float = PLAY_SECONDS
+) -> tuple[int, str] | None:
+    """The first of these seeds that the checkout at `root` violates, and what it says.
+
+    Raises: subprocess.TimeoutExpired; RuntimeError if no history was played at all.
+    """
     command = [sys.executable, "-m", "tests.sim", "--stop"]
     command += ["--first", str(first), "--seeds", str(seeds), "--jobs", str(jobs)]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -58,7 +64,7 @@ def _first_violation(root: Path, first: int, seeds: int, jobs: int) -> tuple[int
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PLAY_SECONDS,
+        timeout=seconds,
         check=False,
     )
     found = FOUND.search(done.stdout)

@@ -118,7 +118,7 @@ def _apply(change: Change, function: Function, whole_name: str) -> None:
     if len(matches) != 1:
         found = len(matches) or "no"
         raise ValueError(f"{whole_name}: {found} matches of {change.part} {change.code!r}, not 1")
-    _Replacement(matches[0], parsed(change.becomes, change.part)).visit(function)
+    Replacement(matches[0], parsed(change.becomes, change.part)).visit(function)
 
 
 def _parts(function: Function, part: Part) -> Iterator[ast.AST]:
@@ -132,7 +132,7 @@ def _parts(function: Function, part: Part) -> Iterator[ast.AST]:
                 yield node
 
 
-class _Replacement(ast.NodeTransformer):
+class Replacement(ast.NodeTransformer):
     """Puts one node in the place of another."""
 
     def __init__(self, node: ast.AST, becomes: ast.AST) -> None:

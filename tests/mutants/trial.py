@@ -1,0 +1,144 @@
+"""One mutant, tried in a copy of the checkout: by the tests beside it, then by the simulator.
+
+Tests mirror the tree: those of `topology/fit/view.py` are in `tests/topology/fit`. All of them run,
+then the quick ones of the folders above. Of `tests/app` only the files run, since its folders are
+other parts of the program. A test that fails kills the mutant if it succeeds without it, and so
+does a seed. A run that does not end kills it too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from tests.mutants.syntax import Mutant
+from tests.sim.planted import first_violation
+
+SHARED_FOLDER = Path("tests/app")
+SEEDS = 60
+TESTS_SECONDS = 1800.0  # for the tests of one folder
+SEEDS_SECONDS = 900.0  # for all seeds
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+SUCCEEDED = (0, 5)  # pytest's exit codes: all tests passed; no tests there
+
+KilledBy = Literal["folder tests", "seeds", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of a mutant."""
+
+    mutant: Mutant
+    diff: str
+    killed_by: KilledBy
+    reason: str  # the test that failed, or the seed and what it says; "" if it survived
+    seconds: float
+
+
+def tried(mutant: Mutant, root: Path, *, tests_seconds: float = TESTS_SECONDS) -> Trial:
+    """What became of a mutant in a copy of the checkout at `root`.
+
+    Raises: RuntimeError if what kills it fails without it as well.
+    """
+    began = time.monotonic()
+    source = (root / mutant.path).read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
+        copy = Path(directory) / "checkout"
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
+        (copy / mutant.path).write_text(mutant.applied(source), encoding="utf-8")
+        killed_by: KilledBy = "folder tests"
+        reason = _failure(mutant, root, copy, tests_seconds)
+        if not reason:
+            killed_by, reason = "seeds", _violation(mutant, root, copy)
+    seconds = round(time.monotonic() - began, 1)
+    return Trial(mutant, mutant.diff(source), killed_by if reason else "nothing", reason, seconds)
+
+
+def runs_for(path: str, root: Path) -> Iterator[list[str]]:
+    """Arguments of pytest for a module: its own folder's tests, then those of the folders above."""
+    module = Path(path)
+    folders = ["tests" / folder for folder in module.parents[:-1]]
+    own, *above = [folder for folder in folders if (root / folder).is_dir()]
+    yield ["-m", "not e2e", *_tests_in(own, root, first=f"test_{module.name}")]
+    for below, folder in pairwise([own, *above]):
+        yield ["-m", "not e2e and not slow", f"--ignore={below}", *_tests_in(folder, root)]
+
+
+def _tests_in(folder: Path, root: Path, first: str = "") -> list[str]:
+    if folder == SHARED_FOLDER:
+        return sorted(str(file.relative_to(root)) for file in (root / folder).glob("test_*.py"))
+    is_there = (root / folder / first).is_file()
+    return [*([str(folder / first)] if is_there else []), str(folder)]
+
+
+def _failure(mutant: Mutant, root: Path, copy: Path, seconds: float) -> str:
+    """The first test that the mutant fails; "" if it passes them all."""
+    for arguments in runs_for(mutant.path, root):
+        code, output = _pytest(copy, arguments, seconds)
+        if code in SUCCEEDED:
+            continue
+        failed = FAILED.search(output)
+        if failed is None:
+            end = "it did not end" if code is None else f"exit code {code}"
+            return f"pytest {' '.join(arguments)}: {end}"
+        _restore(mutant, root, copy)
+        if _pytest(copy, [failed[1]], seconds)[0] not in SUCCEEDED:
+            raise RuntimeError(f"{failed[1]} fails without a mutant:\n{output[-2000:]}")
+        return failed[1]
+    return ""
+
+
+def _violation(mutant: Mutant, root: Path, copy: Path) -> str:
+    """The first seed whose history the mutant spoils; "" if there is none."""
+    try:
+        found = first_violation(copy, 1, SEEDS, jobs=1, seconds=SEEDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "the simulator did not end"
+    except RuntimeError as error:
+        return str(error)
+    if found is None:
+        return ""
+    seed, sentence = found
+    _restore(mutant, root, copy)
+    if first_violation(copy, seed, 1, jobs=1, seconds=SEEDS_SECONDS) is not None:
+        raise RuntimeError(f"seed {seed} is violated without a mutant: {sentence}")
+    return f"seed {seed}: {sentence}"
+
+
+def _restore(mutant: Mutant, root: Path, copy: Path) -> None:
+    # With its time of change, by which Python tells that what it has compiled is the mutant.
+    shutil.copy2(root / mutant.path, copy / mutant.path)
+
+
+def _pytest(copy: Path, arguments: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    """Exit code and output; None if it did not end. Nothing that it started is left behind."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as tests:
+        try:
+            output, _ = tests.communicate(timeout=seconds)
+            return tests.returncode, output
+        except subprocess.TimeoutExpired:
+            return None, ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(tests.pid, signal.SIGKILL)
