@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutants.__main__ import show, trials
 from tests.mutants.syntax import mutants
-from tests.mutants.trial import Trial, runs_for, tried
+from tests.mutants.trial import Trial, is_simulated, runs_for, tried
 
 QUEUE = "app/state/queue.py"
 SIMULATOR = """
@@ -136,6 +136,14 @@ def test_the_runs_for_a_module_are_those_beside_it_then_those_above(checkout):
         [*quick, "--ignore=tests/app/state", "tests/app/test_drained.py"],
     ]
     assert next(runs_for(QUEUE, checkout))[2] == "tests/app/state/test_queue.py"
+
+
+@pytest.mark.slow
+def test_only_what_the_simulator_loads_can_change_its_histories(checkout):
+    (checkout / "app/state/report.py").touch()
+    assert is_simulated(QUEUE, checkout)
+    assert is_simulated("app/state/__init__.py", checkout)
+    assert not is_simulated("app/state/report.py", checkout)
 
 
 def test_what_is_known_already_is_not_tried_again(checkout):

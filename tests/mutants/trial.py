@@ -2,8 +2,8 @@
 
 Tests mirror the tree: those of `topology/fit/view.py` are in `tests/topology/fit`. All of them run,
 then the quick ones of the folders above. Of `tests/app` only the files run, since its folders are
-other parts of the program. A test that fails kills the mutant if it succeeds without it, and so
-does a seed. A run that does not end kills it too.
+other parts of the program. The simulator plays only what it loads. A test that fails kills the
+mutant if it succeeds without it, and so does a seed. A run that does not end kills it too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def tried(mutant: Mutant, root: Path, *, tests_seconds: float = TESTS_SECONDS) -
         (copy / mutant.path).write_text(mutant.applied(source), encoding="utf-8")
         killed_by: KilledBy = "folder tests"
         reason = _failure(mutant, root, copy, tests_seconds)
-        if not reason:
+        if not reason and is_simulated(mutant.path, root):
             killed_by, reason = "seeds", _violation(mutant, root, copy)
     seconds = round(time.monotonic() - began, 1)
     return Trial(mutant, mutant.diff(source), killed_by if reason else "nothing", reason, seconds)
@@ -98,6 +98,20 @@ def _failure(mutant: Mutant, root: Path, copy: Path, seconds: float) -> str:
             raise RuntimeError(f"{failed[1]} fails without a mutant:\n{output[-2000:]}")
         return failed[1]
     return ""
+
+
+def is_simulated(path: str, root: Path) -> bool:
+    """Whether the simulator loads a module; without it no history can depend on the module."""
+    code = "import sys, tests.sim.__main__; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__") in loaded
 
 
 def _violation(mutant: Mutant, root: Path, copy: Path) -> str:

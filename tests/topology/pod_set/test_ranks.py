@@ -32,6 +32,7 @@ def test_a_pod_that_runs_where_its_rank_belongs_does_not_disturb_the_others() ->
         pytest.param([Member(1), Member(None)], "pod 1 has no rank", [2, 2], id="none"),
         pytest.param([Member(1), Member(1)], "two pods have rank 1", [2, 2], id="twice"),
         pytest.param([Member(0), Member(4)], "pod 1 has rank 4 of 4", [2, 2], id="out_of_range"),
+        pytest.param([Member(0), Member(-1)], "pod 1 has rank -1 of 4", [2, 2], id="below_zero"),
         pytest.param(
             [Member(3), Member(0, slot=5), Member(2)],
             "pod 1 is not where its rank 0 belongs",
