@@ -5,6 +5,9 @@ from __future__ import annotations
 import shutil
 import ssl
 import sys
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import certifi
 import pytest
@@ -13,17 +16,18 @@ import yaml
 from app.errors import SettingsError
 from app.kube.client.credentials import RENEW_SECONDS, Credentials
 from app.kube.client.transport import Transport
+from tests.app.admission.certificates import HOST, Pair, pair
 from tests.app.kube.apiserver import reply
 
 
-def kubeconfig(folder, user: dict, server: str = "http://127.0.0.1:1") -> str:
+def kubeconfig(folder, user: dict, server: str = "http://127.0.0.1:1", **cluster) -> str:
     path = folder / "kubeconfig"
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "clusters": [{"name": "here", "cluster": {"server": server, **cluster}}],
         "users": [{"name": "me", "user": user}],
     }
     path.write_text(yaml.safe_dump(config))
@@ -38,6 +42,26 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def presented(client: ssl.SSLContext, server: Pair, trusted: tuple[Pair, ...]) -> str:
+    """The name in the certificate that a client shows to this server in a handshake in memory."""
+    asks = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    asks.verify_mode = ssl.CERT_REQUIRED
+    with TemporaryDirectory() as folder:
+        asks.load_cert_chain(*server.write(Path(folder)))
+    for each in trusted:
+        asks.load_verify_locations(cadata=each.certificate.decode())
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        client.wrap_bio(to_client, to_server, server_hostname=HOST),
+        asks.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for side in sides * 2:
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    (((_, name),),) = sides[1].getpeercert()["subject"]
+    return name
 
 
 async def test_a_transport_from_a_kubeconfig_uses_its_server_and_token(server, tmp_path):
@@ -89,6 +113,25 @@ async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path):
     token.unlink()
     clock.now += RENEW_SECONDS
     assert await credentials.headers() == {"Authorization": "Bearer first"}
+
+
+async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(tmp_path):
+    clock, server, first, second = Clock(), pair("server"), pair("first"), pair("second")
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(server.certificate)
+    certificate, key = map(str, first.write(tmp_path))
+    path = kubeconfig(
+        tmp_path,
+        {"client-certificate": certificate, "client-key": key},
+        f"https://{HOST}:1",
+        **{"certificate-authority": str(authority)},
+    )
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    assert presented(credentials.tls, server, trusted=(first, second)) == "first"
+    second.write(tmp_path)
+    clock.now += RENEW_SECONDS
+    await credentials.headers()
+    assert presented(credentials.tls, server, trusted=(first, second)) == "second"
 
 
 @pytest.mark.slow

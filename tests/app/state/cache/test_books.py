@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
@@ -63,3 +64,16 @@ def test_pods_bound_by_name_with_absurd_requests_break_nothing():
     world.put(*(pod(f"x{i}", on="n00", cpu=2**61, gpus=2**61) for i in range(20)))
     world.put(*members("g", 1))
     assert world.held == {}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "told"),
+    [
+        pytest.param(4, "domains: b0/r, b1/r, b2/r, b3/r", id="all_of_four"),
+        pytest.param(5, "domains: b0/r, b1/r, b2/r, b3/r, …", id="four_of_five"),
+    ],
+)
+def test_a_value_under_many_parents_is_told_with_at_most_four_of_its_paths(blocks, told):
+    world = World([node(f"b{block}/r/n{block}") for block in range(blocks)])
+    (warning,) = world.engine.warnings()
+    assert warning.endswith(told)
