@@ -30,6 +30,15 @@ def test_an_ordinary_pod_that_reaches_bind_after_its_node_was_held_is_refused():
     assert [type(effect) for effect in world.bind(plain, "n00")] == [RejectBind]
 
 
+def test_an_ordinary_pod_that_fits_beside_what_is_held_is_bound():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain", gpus=2)
+    world.filter(plain)
+    world.put(*members("g", 1, gpus=6))
+    assert world.held == {"uid-g0": "n00"}
+    assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
+
+
 def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")

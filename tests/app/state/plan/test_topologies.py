@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
+from app.dialects.kueue.dialect import KueueDialect
+from app.dialects.registry import Dialects
+from app.state.engine import Engine
 from tests.app.state.stories import go
 from tests.app.state.world import World, members
 from tests.records import node, topology
@@ -20,6 +25,19 @@ def labelled(name, **labels):
 
 def world_of(*nodes, pods=()):
     return World(nodes, pods, topologies=[topology("a", ZONE, RA), topology("b", ZONE, RB)])
+
+
+class NamingB(KueueDialect):
+    """A vocabulary whose gangs name their topology: b, always."""
+
+    def spec(self, *asked):
+        spec = super().spec(*asked)
+        return spec and replace(spec, topology="b")
+
+
+class WorldOfB(World):
+    def built(self):
+        return Engine(self.settings, dialects=Dialects((NamingB(),)))
 
 
 def test_a_gang_that_fits_only_the_second_topology_with_its_level_is_placed_there():
@@ -53,3 +71,24 @@ def test_a_gang_that_fits_no_topology_is_told_so_once():
     go(world)
     assert all(not each.node for each in world.pods.values())
     assert len([each for each in world.reports if "1 of 2 pods fit" in each]) == 1
+
+
+def test_a_gang_that_names_its_topology_is_placed_on_no_other():
+    nodes = [
+        *(labelled(f"a{at}", zone="z1", ra="x") for at in range(2)),
+        *(labelled(f"b{at}", zone="z1", rb="x") for at in range(2)),
+    ]
+    topologies = [topology("a", ZONE, RA), topology("b", ZONE, RB)]
+    world = WorldOfB(nodes, members("g", 2, ZONE), topologies=topologies)
+    go(world)
+    assert sorted(each.node for each in world.pods.values()) == ["b0", "b1"]
+
+
+def test_a_gang_whose_topology_lacks_its_level_is_told_so():
+    nodes = [labelled(f"n{at}", zone="z1", ra="x", rb="x") for at in range(2)]
+    topologies = [topology("a", ZONE, RA), topology("b", ZONE, RB)]
+    world = WorldOfB(nodes, members("g", 2, RA), topologies=topologies)
+    go(world)
+    assert all(not each.node for each in world.pods.values())
+    (report,) = world.reports
+    assert f"Topology b does not exist, or lacks one of: {RA}" in report
