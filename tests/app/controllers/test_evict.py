@@ -108,6 +108,26 @@ async def test_a_pod_whose_budget_says_no_does_not_hold_up_the_others():
     assert client.names == ["a", "b", "c", "d"]
 
 
+async def test_a_pod_that_is_being_removed_is_not_removed_again():
+    may_answer = asyncio.Event()
+
+    class Slow(Removals):
+        async def evict_pod(self, namespace, name, uid):
+            await super().evict_pod(namespace, name, uid)
+            await may_answer.wait()
+
+    client = Slow()
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        await until(lambda: client.calls)
+        evicts.take(evict("a"))
+        may_answer.set()
+        evicts.take(evict("b"))
+        await until(lambda: ("b", "done") in outcomes)
+    assert client.names == ["a", "b"]
+    assert outcomes == [("a", "done"), ("b", "done")]
+
+
 async def test_the_pause_the_server_asks_for_is_kept():
     began = time.monotonic()
     async with controller(Removals(a=[TooManyRequests(429, "", "", 0.1)])) as (evicts, outcomes):
