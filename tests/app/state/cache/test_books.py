@@ -52,6 +52,15 @@ def test_capacity_held_on_a_node_is_counted_when_the_node_joins_a_topology():
     assert set(world.held) == {"uid-g0"}
 
 
+def test_what_a_node_offers_from_now_on_counts_at_once():
+    world = World([node("b0/r0/n00", gpus=4)])
+    world.put(*members("g", 1))
+    assert world.held == {}
+    world.put(node("b0/r0/n00", gpus=8))
+    world.tick()
+    assert world.held == {"uid-g0": "n00"}
+
+
 def test_a_node_that_could_not_be_read_takes_no_pods():
     broken = msgspec.structs.replace(node("b0/r0/n00"), problem="node n00: no such amount")
     world = World([broken])
