@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.state.cache.assumed_pods import IN_FLIGHT_SECONDS
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
 from tests.app.state.world import World, four_racks, members
@@ -54,6 +55,17 @@ def test_a_failed_bind_of_an_ordinary_pod_gives_its_capacity_back():
     world.filter(plain)
     world.bind(plain, "n00")
     world.engine.bind_finished(plain.uid, BindFailed("gone", is_gone=True), world.now)
+    assert world.held == {}
+
+
+def test_the_node_of_an_ordinary_pod_on_its_way_is_held_until_its_time_is_over():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.filter(plain)
+    world.bind(plain, "n00")
+    world.tick(IN_FLIGHT_SECONDS - 1.0)
+    assert set(world.held) == {"uid-plain"}
+    world.tick(1.0)
     assert world.held == {}
 
 
