@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from app.dialects.spec import GangKey, LeafSpec, Said
+from app.dialects.spec import GangKey, Index, LeafSpec, Said
 from app.kube.core.objects import PodRecord
 from tests.app.dialects.claims import claim_of, flaw_of
 from tests.records import (
@@ -29,6 +29,8 @@ PREFIX = "kueue.x-k8s.io/"
 SETS = PREFIX + "pod-group-sets"
 ROLE = PREFIX + "pod-group-role"
 SPARES = "corral.dev/spare-pods"
+POD_INDEX = PREFIX + "pod-group-pod-index"
+JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 FLAGS = {
     PREFIX + "retriable-in-group": "is_retriable",
     PREFIX + "pod-group-serving": "is_serving",
@@ -64,6 +66,22 @@ def two_sets(workers=3, shape=None):
 def leaves_of(member: PodRecord) -> tuple[LeafSpec, ...]:
     """The pod sets that a driver declares."""
     return claim_of(member).said.leaves
+
+
+# -- indices -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [
+        pytest.param({POD_INDEX: "3"}, Index(3, is_across=True), id="of_the_group"),
+        pytest.param({JOB_INDEX: "4"}, Index(4, is_across=True), id="of_the_job"),
+        pytest.param({POD_INDEX: "3", JOB_INDEX: "4"}, Index(3, is_across=True), id="of_both"),
+        pytest.param({}, None, id="of_neither"),
+    ],
+)
+def test_the_number_of_a_pod_counts_across_its_group(labels, index):
+    assert claim_of(pod("p", labels=labels, annotations=group("g", 8))).index == index
 
 
 # -- flags ---------------------------------------------------------------------------------------

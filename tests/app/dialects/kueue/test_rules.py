@@ -224,6 +224,20 @@ def test_1_3_a_slice_larger_than_the_pod_set_is_refused_where_its_size_is_known(
 
 
 @pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "3"}, id="size"),
+        pytest.param({SLICE_LAYERS: f'[{{"topology":"{RACK}","size":3}}]'}, id="first_layer"),
+    ],
+)
+def test_1_3_a_slice_that_does_not_divide_the_pod_set_is_refused(annotations):
+    (field,) = (key for key in annotations if key != SLICE_LEVEL)
+    found = flaws({}, annotations, pods=8)
+    one(found, f"annotations[{field}]", "Invalid value", "evenly divide pod set count 8")
+    assert flaws({}, annotations, pods=9) == []
+
+
+@pytest.mark.parametrize(
     "slices",
     [
         pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "2"}, id="level_and_size"),

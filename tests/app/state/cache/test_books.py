@@ -68,6 +68,15 @@ def test_a_node_that_could_not_be_read_takes_no_pods():
     assert world.held == {}
 
 
+def test_a_pod_that_is_booked_cannot_be_held_as_well():
+    world = World([node("b0/r0/n00"), node("b0/r0/n01")], [pod("bound", on="n00")])
+    world.put(*members("g", 1))
+    for uid in ("uid-bound", "uid-g0"):
+        with pytest.raises(ValueError, match=f"pod {uid} is booked already"):
+            world.engine.books.hold(uid, "n01", (1,))
+    assert world.engine.differences() == []
+
+
 def test_pods_bound_by_name_with_absurd_requests_break_nothing():
     world = World([node("b0/r0/n00")])
     world.put(*(pod(f"x{i}", on="n00", cpu=2**61, gpus=2**61) for i in range(20)))
