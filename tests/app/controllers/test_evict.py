@@ -128,6 +128,16 @@ async def test_a_pod_that_is_being_removed_is_not_removed_again():
     assert outcomes == [("a", "done"), ("b", "done")]
 
 
+async def test_a_pod_whose_eviction_failed_is_tried_anew_when_it_is_asked_for_again():
+    client = Removals(a=[Unreachable("no route"), None])
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        await until(lambda: outcomes)
+        evicts.take(evict("a"))
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == [("a", "failed"), ("a", "done")]
+
+
 async def test_the_pause_the_server_asks_for_is_kept():
     began = time.monotonic()
     async with controller(Removals(a=[TooManyRequests(429, "", "", 0.1)])) as (evicts, outcomes):

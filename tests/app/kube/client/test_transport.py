@@ -40,6 +40,18 @@ async def test_a_request_says_who_and_what_it_is(server, transport):
     assert asked.headers["Content-Type"] == "application/json"
 
 
+async def test_a_request_without_a_body_says_nothing_of_one(server, transport):
+    server.script = [reply(200, {})]
+    await transport.request("GET", "/version")
+    assert not {"Content-Type", "Content-Length"} & set(server.asked[0].headers)
+
+
+async def test_a_body_that_is_bytes_is_sent_as_it_is(server, transport):
+    server.script = [reply(200, {})]
+    await transport.request("PATCH", "/api/v1/things/a", body=b'{"x": 1}')
+    assert server.asked[0].body == {"x": 1}
+
+
 async def test_an_escaped_path_stays_as_it_is(server, transport):
     server.script = [reply(200, {})]
     await transport.request("GET", "/api/v1/pods/a%2Fb%2E%2E", params={"limit": "1"})
