@@ -7,12 +7,16 @@ bindings, evictions and patches with their preconditions. What may go wrong on t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from app.dialects.kueue import pod_groups
+from app.dialects.registry import DIALECTS
+from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
 from app.kube.watch.events import Kind
 from tests.sim.clock import Clock, History
@@ -44,6 +48,7 @@ class ApiServer:
         self.version = 1
         self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.changes: dict[Kind, list[Change]] = {kind: [] for kind in KINDS}
+        self.succeeded_and_gone: Counter[GangKey] = Counter()  # pods of groups
         self._history = history
         self._clock = clock
         self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in KINDS}
@@ -90,6 +95,10 @@ class ApiServer:
         self.version += 1
         record = self.objects[kind].pop(name)
         gone = msgspec.structs.replace(record, version=str(self.version))
+        if isinstance(gone, PodRecord) and gone.phase == "Succeeded":
+            claim = DIALECTS.claim(gone)
+            if claim is not None and claim.gang.source == pod_groups.SOURCE:
+                self.succeeded_and_gone[claim.gang] += 1
         self._history.say(f"api: {kind} {name} gone")
         self._note(kind, Change(gone, is_deleted=True, version=self.version))
 

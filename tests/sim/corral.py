@@ -109,6 +109,7 @@ class Corral:
         if self._fails is not None:
             make_fail(engine, self._fails, self._hits)
         self.life = Life(engine, streams, self._clock.now, began)
+        self.life.succeeded_and_gone = self._api.succeeded_and_gone
         self._begin_journal()
         self._history.say(f"{self.name}: starts")
         for stream in self._rng.sample(list(streams.values()), len(streams)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from app.dialects.spec import GangKey
 from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
 from app.state.effects import Requeue
@@ -39,4 +41,6 @@ class Life:
     last_now: float = 0.0
     slept_until: float = 0.0
     is_drained: bool = False
+    succeeded_and_gone: Counter[GangKey] = field(default_factory=Counter)
+    """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs

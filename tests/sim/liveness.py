@@ -212,4 +212,5 @@ def _declared(api: ApiServer, key: GangKey, members: list[PodRecord]) -> int:
     declared = next((pods for pod in heard if (pods := _claim(pod).said.pods) is not None), None)
     if declared is None:
         return 0
-    return declared - sum(pod.phase == "Succeeded" for pod in members)
+    succeeded = sum(pod.phase == "Succeeded" for pod in members)
+    return declared - succeeded - api.succeeded_and_gone[key]

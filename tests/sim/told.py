@@ -94,6 +94,8 @@ def start_of(life: Life, key: GangKey, members: list[PodRecord]) -> Start:
         declared = next((each.said.pods for each in claims if each.said.pods is not None), 1)
         if key.source != "pod":
             declared -= sum(each.phase == "Succeeded" for each in members)
+            # At most: what ended and went while no Corral looked is not known.
+            declared -= life.succeeded_and_gone[key]
     return Start(1 if is_early else declared, declared)
 
 
