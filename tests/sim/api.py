@@ -95,12 +95,19 @@ class ApiServer:
         self.version += 1
         record = self.objects[kind].pop(name)
         gone = msgspec.structs.replace(record, version=str(self.version))
-        if isinstance(gone, PodRecord) and gone.phase == "Succeeded":
-            claim = DIALECTS.claim(gone)
-            if claim is not None and claim.gang.source == pod_groups.SOURCE:
-                self.succeeded_and_gone[claim.gang] += 1
+        if isinstance(gone, PodRecord):
+            self._count_succeeded(gone)
         self._history.say(f"api: {kind} {name} gone")
         self._note(kind, Change(gone, is_deleted=True, version=self.version))
+
+    def _count_succeeded(self, gone: PodRecord) -> None:
+        """Count a pod of a group; with the last pod of a group its count ends."""
+        key = _group_of(gone)
+        if key is None:
+            return
+        self.succeeded_and_gone[key] += gone.phase == "Succeeded"
+        if not any(_group_of(each) == key for each in self.pods.values()):
+            del self.succeeded_and_gone[key]
 
     def _write(self, kind: Kind, record: Any) -> Any:
         self.version += 1
@@ -199,3 +206,8 @@ class ApiServer:
             shape=shape,
             annotations={**pod.annotations, **dict(annotations)},
         )
+
+
+def _group_of(pod: PodRecord) -> GangKey | None:
+    claim = DIALECTS.claim(pod)
+    return claim.gang if claim is not None and claim.gang.source == pod_groups.SOURCE else None

@@ -154,7 +154,8 @@ def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken:
     live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
     bound = [pod for pod in live if pod.node]
     waiting = [pod for pod in live if not pod.node and _is_ready(pod)]
-    places = _declared(api, key, members) - len(bound)
+    # At most: what ended and went while no Corral looked is not known.
+    places = _declared(api, key, members) - len(bound) - api.succeeded_and_gone[key]
     if places <= 0 or not waiting or len(waiting) > places or _disagree(live):
         return ""  # which of them are in excess is the engine's own choice
     claims = [_claim(pod) for pod in live]
@@ -212,5 +213,4 @@ def _declared(api: ApiServer, key: GangKey, members: list[PodRecord]) -> int:
     declared = next((pods for pod in heard if (pods := _claim(pod).said.pods) is not None), None)
     if declared is None:
         return 0
-    succeeded = sum(pod.phase == "Succeeded" for pod in members)
-    return declared - succeeded - api.succeeded_and_gone[key]
+    return declared - sum(pod.phase == "Succeeded" for pod in members)
