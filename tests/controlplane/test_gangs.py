@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.cluster import RACK, Cluster, grid
+from tests.cluster import GPU, RACK, Cluster, grid, pod
 from tests.controlplane.history import Moment, bindings, first_binding, last_creation, since
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
@@ -52,6 +52,23 @@ def test_gangs_that_wait_for_one_rack_follow_each_other_within_five_seconds(
         waiting.remove(running)
         for number in range(4):
             cluster.delete("Pod", f"{running}-{number}")
+    assert cluster.bound() == {}
+
+
+def test_pods_of_a_controller_whose_size_is_not_read_are_refused_by_its_name(
+    plane: ControlPlane, cluster: Cluster, corral: CorralProcess
+) -> None:
+    plane.nodes(grid(racks=2, nodes=2, gpus=8))
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "1-2-3"}
+    for number in range(2):
+        one = pod(f"worker-{number}", requests={GPU: "8"}, annotations=IN_RACK)
+        one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        cluster.create(one)
+
+    told = cluster.wait(
+        lambda: len(found := unschedulable(cluster)) == 2 and found, START_SECONDS, "two refusals"
+    )
+    assert all("its controller is the RayCluster ray" in sentence for sentence in told.values())
     assert cluster.bound() == {}
 
 
