@@ -21,6 +21,7 @@ from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
+MOST_PODS = 100_000  # of one gang: more than that is a typing error
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ KEPT = (*MODES, *SLICES, POD_SET_GROUP, INDEX_OFFSET, ROLE_HASH)
 
 MOST_LAYERS = 3
 MOST_NAME = 256  # characters of a pod set group's name
-MOST_PODS = 100_000  # of one gang: more than that is a typing error
 
 Strings = Mapping[str, str]
 

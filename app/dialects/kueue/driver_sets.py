@@ -12,10 +12,10 @@ import msgspec
 import yaml
 
 from app.dialects.kueue import annotations as topology
-from app.dialects.kueue.annotations import MOST_PODS, PREFIX
+from app.dialects.kueue.annotations import PREFIX
 from app.dialects.kueue.rules import pod_set_flaws
 from app.dialects.rules import BadValue
-from app.dialects.spec import Expected, LeafSpec
+from app.dialects.spec import MOST_PODS, Expected, LeafSpec
 from app.errors import DecodeError
 from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord

@@ -22,7 +22,6 @@ from app.dialects.kueue.annotations import (
     MODES,
     MOST_LAYERS,
     MOST_NAME,
-    MOST_PODS,
     POD_SET_GROUP,
     PREFERRED,
     PREFIX,
@@ -43,7 +42,7 @@ from app.dialects.rules import (
     required,
     whole_number,
 )
-from app.dialects.spec import Flaw
+from app.dialects.spec import MOST_PODS, Flaw
 from app.labels import is_label_key
 
 ELASTIC = PREFIX + "elastic-job"

@@ -17,6 +17,7 @@ api/jobset/v1alpha2/jobset_types.go (v0.10).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -196,16 +197,18 @@ def _leaves_to_come(
     names = {leaf.name for leaf in there}
     for template in asking(whole, reads):
         if template.name not in names and template.pods:
-            yield leaf_to_come(template.name, template, reads, _indices(template))
+            yield leaf_to_come(template.name, whole, template, reads, _indices)
 
 
-def _indices(template: Template) -> list[Index]:
+def _indices(template: Template, offset: int) -> tuple[Index, ...]:
+    pods = template.pods // template.jobs if template.jobs else 0
+    return _numbered(template.jobs, pods, offset)
+
+
+@lru_cache(maxsize=16)
+def _numbered(jobs: int, pods: int, offset: int) -> tuple[Index, ...]:
     """The numbers of a replicated Job's pods, Job by Job."""
-    return [
-        Index(index, part, template.jobs)
-        for part in range(template.jobs)
-        for index in range(template.pods // template.jobs)
-    ]
+    return tuple(Index(index, part, jobs, offset) for part in range(jobs) for index in range(pods))
 
 
 def _jobs_of_all(made: WorkloadRecord) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from app.dialects.spec import (
+    MOST_PODS,
     NOTHING_SAID,
     Expected,
     Flaw,
@@ -88,13 +89,20 @@ def asking(record: WorkloadRecord, reads: Reads) -> tuple[Template, ...]:
 
 
 def leaf_to_come(
-    name: str, template: Template, reads: Reads, indices: Sequence[Index] = ()
+    name: str,
+    record: WorkloadRecord,
+    template: Template,
+    reads: Reads,
+    indices: Callable[[Template, int], tuple[Index, ...]],
 ) -> LeafSpec:
-    """The leaf of pods that are made only once others of their gang run."""
-    if template.like is None:
+    """The leaf of a workload's pods that are made only once others of their gang run.
+
+    `indices`: the numbers of a template's pods, the first pod having this one (`Index.offset`).
+    """
+    if template.like is None or record.pods > MOST_PODS:
         return LeafSpec(name, template.pods)
     said = reads(template.annotations) or NOTHING_SAID
-    numbers = tuple(replace(index, offset=said.offset) for index in indices)
+    numbers = indices(template, said.offset)
     return LeafSpec(name, template.pods, like=Expected(template.like, said, numbers))
 
 

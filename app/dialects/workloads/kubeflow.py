@@ -183,14 +183,14 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         launcher = next((part for part in templates if part.name == LAUNCHER), None)
         if not record.is_gradual or launcher is None or not 0 < workers < left:
             return gang_of(key, where, [LeafSpec("", left)])
-        later = leaf_to_come(LAUNCHER.lower(), launcher, reads, _numbers(launcher))
+        later = leaf_to_come(LAUNCHER.lower(), record, launcher, reads, _numbers)
         return gang_of(key, where, [LeafSpec("", left - launcher.pods), later], starts_with=workers)
     return None
 
 
-def _numbers(launcher: Template) -> list[Index]:
+def _numbers(launcher: Template, offset: int) -> tuple[Index, ...]:
     """A launcher that is a worker as well is the first of them."""
-    return [Index(0, is_across=True)] if launcher.jobs else []
+    return (Index(0, offset=offset, is_across=True),) if launcher.jobs else ()
 
 
 def _kind(kind: str, prefix: str, version: str) -> WorkloadKind:

@@ -14,6 +14,7 @@ api/leaderworkerset/v1/leaderworkerset_types.go (v0.7).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -151,15 +152,20 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
             return gang_of(key, where, [LeafSpec("", each.pods) for each in members])
         # Workers made from the leader's template are like the leader: its pod says all of them.
         reserves_all = len(record.templates) == 1
-        leaves = [_leaf(each, reads) for each in members]
+        leaves = [_leaf(record, each, reads) for each in members]
         return gang_of(key, where, leaves, starts_with=1, reserves_all=reserves_all)
     return None
 
 
-def _leaf(template: Template, reads: Reads) -> LeafSpec:
+def _leaf(record: WorkloadRecord, template: Template, reads: Reads) -> LeafSpec:
     """The leaf of a template; pods do not say which it is, so it has no name."""
-    workers = [Index(number, is_across=True) for number in range(1, template.pods + 1)]
-    return leaf_to_come("", template, reads, workers)
+    return leaf_to_come("", record, template, reads, lambda each, at: _workers(each.pods, at))
+
+
+@lru_cache(maxsize=16)
+def _workers(pods: int, offset: int) -> tuple[Index, ...]:
+    """The numbers of a group's workers, which count on from their leader."""
+    return tuple(Index(number, offset=offset, is_across=True) for number in range(1, pods + 1))
 
 
 LEADER_WORKER_SET = WorkloadKind(

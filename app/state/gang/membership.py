@@ -16,7 +16,16 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from app.dialects import corral
-from app.dialects.spec import ANYWHERE, NOTHING_SAID, Claim, GangSpec, Index, LeafSpec, Said
+from app.dialects.spec import (
+    ANYWHERE,
+    MOST_PODS,
+    NOTHING_SAID,
+    Claim,
+    GangSpec,
+    Index,
+    LeafSpec,
+    Said,
+)
 from app.kube.core.objects import Amounts, PodRecord, Shape
 from topology.model.request import Constraint, Slice
 
@@ -196,7 +205,7 @@ def membership_status(
     outside = _outside(fit_to_join, places, _places_left(spec, everyone, gone))
     joining = tuple(_without(fit_to_join, outside))
     unbound = tuple(member for member in joining if member.is_ready)
-    problem = problem or ("" if bound else _too_many_roles(spec, joining))
+    problem = problem or ("" if bound else _too_many(spec) or _too_many_roles(spec, joining))
     return MembershipStatus(
         bound,
         joining,
@@ -326,6 +335,13 @@ def _problem(live: list[Member]) -> str:
         if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
     return ""
+
+
+def _too_many(spec: GangSpec) -> str:
+    """Why a gang is too large, as a sentence; "" if it is not."""
+    if spec.pods <= MOST_PODS:
+        return ""
+    return f"{spec.where} declares {spec.pods} pods, and a gang may have {MOST_PODS}"
 
 
 def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:

@@ -357,3 +357,13 @@ def test_every_label_that_is_read_is_kept(made):
 def test_every_workload_that_is_watched_has_a_say_in_some_gang(kind):
     assert kind in DIALECTS.kinds
     assert list(DIALECTS.keys_of(workload(kind, "w", {"": 1})))
+
+
+def test_a_workload_of_more_pods_than_a_gang_may_have_lists_no_numbers():
+    _, (first, *_) = job_set("js", {"a": (1, 1)}, RACK)
+    jobs, _ = job_set("js", {"a": (1, 1), "b": (1, 1)}, RACK)
+    whole = workload(
+        "JobSet", "js", {"b": 2**31 - 1}, level=RACK, like=pod("like"), jobs=1, is_gradual=True
+    )
+    *_, later = spec(claim_of(first).gang, whole, jobs[0]).leaves()
+    assert (later.pods, later.like) == (2**31 - 1, None)

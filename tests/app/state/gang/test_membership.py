@@ -8,7 +8,7 @@ from app.state.effects import Delete, EmitEvent
 from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, group, pod
+from tests.records import RACK, REQUIRED, group, job, job_pods, pod
 
 
 def test_kep_976_an_excess_pod_is_told_so_and_left_alone():
@@ -104,3 +104,11 @@ def test_succeeded_pods_give_their_capacity_back_at_once():
     world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
     stranger = pod("stranger", gpus=8)
     assert world.pods["uid-g2"].node not in world.filter(stranger).without
+
+
+def test_a_gang_of_more_pods_than_there_may_be_is_refused_by_what_declares_them():
+    world = World(four_racks(), jobs=[job("j", 2_000_000_000)])
+    world.put(*job_pods("j", 1, **{REQUIRED: RACK}))
+    world.tick()
+    (report,) = world.reports
+    assert "parallelism of Job j declares 2000000000 pods, and a gang may have 100000" in report
