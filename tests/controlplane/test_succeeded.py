@@ -16,7 +16,7 @@ from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.corral_process import CorralProcess
-from tests.workloads import asking, behind_gate, members
+from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -47,10 +47,12 @@ def test_a_succeeded_pod_that_is_deleted_is_not_replaced_and_a_failed_one_is(
         corral.kill()
         corral.start()
     create(cluster, [PODS])
-    cluster.wait(lambda: f"gang-{PODS}" in unschedulable(cluster), START_SECONDS, "a refusal")
-    assert "is one more than the 4 pods" in unschedulable(cluster)[f"gang-{PODS}"]
+    newcomer, refusal = f"gang-{PODS}", "is one more than the 4 pods"
+    cluster.wait(
+        lambda: refusal in unschedulable(cluster).get(newcomer, ""), START_SECONDS, "a refusal"
+    )
 
-    cluster.delete("Pod", f"gang-{PODS}")
+    cluster.delete("Pod", newcomer)
     end(cluster, "gang-1", "Failed")
     create(cluster, [PODS + 1])
     replaced = f"gang-{PODS + 1}"
@@ -60,9 +62,8 @@ def test_a_succeeded_pod_that_is_deleted_is_not_replaced_and_a_failed_one_is(
 
 
 def create(cluster: Cluster, numbers: range | list[int]) -> None:
-    """Pods of the gang, behind the gate."""
-    pods = members("gang", PODS, numbers=numbers, annotations=asking(required=RACK))
-    cluster.create_all(behind_gate(one) for one in pods)
+    """Pods of the gang, without a gate: kube-scheduler asks about each of them."""
+    cluster.create_all(members("gang", PODS, numbers=numbers, annotations=asking(required=RACK)))
 
 
 def end(cluster: Cluster, name: str, phase: str) -> None:
