@@ -56,6 +56,7 @@ from topology.model.levels import levels_of
 log = structlog.get_logger(__name__)
 
 ANSWER_MARGIN_SECONDS = 0.5  # a held /bind outlives the engine's own deadline by this
+HELD_SHARE = 7 / 8  # of all connections, for requests at /bind that wait
 OTHER_CONNECTIONS = 64  # to the API server, beside bindings and patches: watches, wakes, events
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -196,7 +197,8 @@ def _recorded(engine: Engine, journal: JournalFile | None, metrics: Metrics) -> 
 
 def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> BindDesk:
     seconds = settings.gang_bind_seconds + settings.bind_seconds + ANSWER_MARGIN_SECONDS
-    desk = BindDesk(inputs, feed, answer_seconds=seconds)
+    most = int(settings.max_connections * HELD_SHARE)
+    desk = BindDesk(inputs, feed, answer_seconds=seconds, most_held=most)
     metrics.held_binds.set_function(lambda: len(desk))
     return desk
 

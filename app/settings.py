@@ -183,7 +183,7 @@ class Settings(EngineOptions, BaseSettings):
     full_nodes: bool = True  # accept Nodes instead of NodeNames, within filter_body_bytes
     receive_seconds: Seconds = 5.0  # first to last byte of one request
     keep_alive_seconds: Annotated[int, Field(ge=91, le=86_400)] = 120  # Go's client idles for 90
-    max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 16_384  # one per held /bind
+    max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 16_384  # seven of eight for /bind
 
     # What happened
     journal: Path | None = None  # every input of the engine, for `corral replay`; none: none kept

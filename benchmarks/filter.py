@@ -77,7 +77,8 @@ async def _serve(nodes: int, port: Connection) -> None:
         bind_body_bytes=settings.bind_body_bytes,
         full_nodes=settings.full_nodes,
     )
-    desk = BindDesk(engine, lambda effects: None, answer_seconds=settings.gang_bind_seconds)
+    seconds = settings.gang_bind_seconds
+    desk = BindDesk(engine, lambda effects: None, answer_seconds=seconds, most_held=1_000)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(
         verbs(Port(engine, engine.dialects.keeps, lambda effects: None, desk, metrics, limits))

@@ -18,6 +18,7 @@ from app.state.effects import Bind, BindOutcome, Bound, Effect, RejectBind
 from app.state.inputs import Inputs
 
 DONE = ""  # what kube-scheduler takes for success
+CROWDED = "too many pods wait for their gangs; kube-scheduler tries this one again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,8 @@ class BindDesk:
 
     Units: `answer_seconds` is the absolute bound of one request; it lies a little over
     `gang_bind_seconds` plus the time of one binding, so the engine's own deadline comes first.
+    `most_held` requests wait at most, so that /filter always finds a free connection. One more
+    takes the place of the oldest; the engine knows that its pod has arrived.
     """
 
     def __init__(
@@ -41,10 +44,12 @@ class BindDesk:
         feed: Callable[[Iterable[Effect]], None],
         *,
         answer_seconds: float,
+        most_held: int,
     ) -> None:
         self._inputs = inputs
         self._feed = feed
         self._answer_seconds = answer_seconds
+        self._most_held = most_held
         self._held_by_uid: dict[str, Held] = {}
 
     def __len__(self) -> int:
@@ -59,6 +64,8 @@ class BindDesk:
                 self._answer(uid, f"the pod was sent to node {node} meanwhile")
             held = Held(node, asyncio.get_running_loop().create_future())
             self._held_by_uid[uid] = held
+            if len(self._held_by_uid) > self._most_held:
+                self._answer(next(iter(self._held_by_uid)), CROWDED)
             try:
                 self._feed(self._inputs.bind_arrived(namespace, name, uid, node, time.monotonic()))
             except BaseException:

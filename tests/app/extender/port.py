@@ -103,7 +103,7 @@ async def running_port(
     engine = engine or ScriptedEngine()
     metrics = Metrics()
     fed: list[Effect] = []
-    desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds)
+    desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds, most_held=1_000)
     limits = Limits(filter_body_bytes, preempt_body_bytes, bind_body_bytes, full_nodes)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(verbs(Port(engine, DIALECTS.keeps, fed.extend, desk, metrics, limits)))

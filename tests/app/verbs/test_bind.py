@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from app.state.effects import Bind, BindFailed, Bound, Effect, RejectBind
-from app.verbs.bind import DONE, BindDesk
+from app.verbs.bind import CROWDED, DONE, BindDesk
 
 
 class Holding:
@@ -26,7 +26,7 @@ class Holding:
         return self.effects
 
 
-def desk_of(engine: Holding, seconds: float = 5.0) -> BindDesk:
+def desk_of(engine: Holding, seconds: float = 5.0, most: int = 1_000) -> BindDesk:
     """A desk that takes refusals itself, as the dispatcher would."""
     desk: BindDesk
 
@@ -35,7 +35,7 @@ def desk_of(engine: Holding, seconds: float = 5.0) -> BindDesk:
             assert isinstance(effect, RejectBind)
             desk.refuse(effect)
 
-    desk = BindDesk(engine, feed, answer_seconds=seconds)
+    desk = BindDesk(engine, feed, answer_seconds=seconds, most_held=most)
     return desk
 
 
@@ -57,6 +57,16 @@ async def test_a_confirmed_binding_is_a_success():
     desk.finished(bind(), Bound())
     assert await request == DONE
     assert len(desk) == 0
+
+
+async def test_where_too_many_wait_the_oldest_makes_room_and_is_bound_all_the_same():
+    desk = desk_of(Holding(), most=2)
+    oldest, *others = [await asked(desk, uid=f"u{number}") for number in range(3)]
+    assert await oldest == CROWDED
+    assert len(desk) == 2
+    for number in range(3):
+        desk.finished(bind(uid=f"u{number}"), Bound())
+    assert [await other for other in others] == [DONE, DONE]
 
 
 async def test_a_failed_binding_is_told_as_it_is():
