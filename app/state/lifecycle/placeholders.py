@@ -112,6 +112,12 @@ def _is_declared_as(place: Placeholder, newcomer: Member) -> bool:
     return place.is_declared and is_told_apart and (leaf, index) == (newcomer.leaf, newcomer.index)
 
 
+def is_spare(gang: Gang, uid: str) -> bool:
+    """Whether this is the uid of a spare."""
+    place = gang.placeholders.get(uid)
+    return place is not None and place.is_spare
+
+
 def spares(gang: Gang) -> tuple[Member, ...]:
     """The spares that have no node yet."""
     return tuple(

@@ -142,12 +142,13 @@ class Plans:
         """Give up what is not being bound yet: reservations end, held /bind requests are refused.
 
         `losses`: how many losses the back-off counts this one for. `on`: the only node whose
-        reservations a gang that has started gives up; its other members need no new nodes.
+        reservations a gang that has started gives up; its other members need no new nodes. Its
+        spares are given up as well: they are placed after the members that need a node now.
         """
         sentence = messages.plan_lost(gang.key, why)
         is_whole = on is None or not gang.has_started
         for uid in [uid for uid in gang.plan.nodes if uid not in gang.binding.posted]:
-            if is_whole or gang.plan.nodes[uid] == on:
+            if is_whole or gang.plan.nodes[uid] == on or placeholders.is_spare(gang, uid):
                 self.reservations.end(gang, uid, sentence)
         self.reports.plan_lost(gang, sentence)
         self.queue.back_off(gang, now, losses)

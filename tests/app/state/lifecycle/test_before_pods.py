@@ -11,7 +11,7 @@ from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, not_ready, started
 from tests.app.state.world import World, four_racks, racks
-from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, pod
+from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, node, pod
 from tests.workload_pods import group_pods, job_set, stateful_pods, workload
 
 SPARES = {"corral.dev/spare-pods": "1"}
@@ -168,6 +168,33 @@ def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
     world = started(total=4, annotations=SPARES)
     assert world.held == {}
     assert world.gang("g").phase is Phase.RUNNING
+
+
+def test_a_pod_whose_node_closes_comes_before_a_spare_of_its_gang():
+    annotations = {**group("g", 2, RACK), **SPARES}
+    runs, waits = (pod(f"g{i}", gpus=8, annotations=annotations) for i in range(2))
+    runs = msgspec.structs.replace(runs, node="n0", phase="Running")
+    world = World([node(f"b0/r0/n{i}") for i in range(3)], [runs, waits])
+    planned = world.held[waits.uid]
+    (spare,) = {"n1", "n2"} - {planned}
+    world.put(node(f"b0/r0/{planned}", is_cordoned=True))
+    world.tick(1.1)
+    assert world.held == {waits.uid: spare}
+
+
+def test_a_pod_to_come_whose_node_closes_comes_before_a_spare_of_its_gang():
+    annotations = group("g", 2, RACK, **{PREFIX + "pod-group-fast-admission": "true"})
+    first = pod("g0", gpus=8, on="n0", phase="Running", annotations={**annotations, **SPARES})
+    world = World([node(f"b0/r0/n{i}") for i in range(3)], [first])
+    (expected,) = (uid for uid, each in world.gang().placeholders.items() if not each.is_spare)
+    planned = world.held[expected]
+    (spare,) = {"n1", "n2"} - {planned}
+    world.put(node(f"b0/r0/{planned}", is_cordoned=True))
+    world.tick(1.1)
+    assert world.held == {expected: spare}
+    second = pod("g1", gpus=8, annotations={**annotations, **SPARES})
+    world.put(second)
+    assert world.schedule(second) == {"g1": spare}
 
 
 def test_spares_end_with_the_members_that_asked_for_them():
