@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 from topology.errors import InvalidRequest
 from topology.model.levels import index_of
-from topology.model.request import Constraint, Gang, Group, PodSet, Slice, Strategy
+from topology.model.request import Constraint, Gang, Group, Leader, PodSet, Slice, Strategy
 from topology.model.tree import Tree
 
 
@@ -66,6 +66,7 @@ class Lead:
     name: str
     request: tuple[int, ...]
     shape: Hashable
+    lacking: str = ""
 
     @property
     def pods(self) -> int:
@@ -168,7 +169,11 @@ def _single(pod_set: PodSet, constraint: Constraint) -> _Part:
         raise InvalidRequest(f"{owner}: needed {pod_set.needed} is not enforced yet")
     if leader is None:
         return pod_set, None, constraint
-    return pod_set, (Lead(leader.name, leader.request, leader.shape), False), constraint
+    return pod_set, (_lead(leader), False), constraint
+
+
+def _lead(pod: Leader | PodSet) -> Lead:
+    return Lead(pod.name, pod.request, pod.shape, pod.lacking)
 
 
 def _group_parts(group: Group) -> Iterator[_Part]:
@@ -206,7 +211,7 @@ def _led(group: Group, first: PodSet, second: PodSet) -> _Part:
     is_leader_first = first.pods < second.pods
     leader, workers = (first, second) if is_leader_first else (second, first)
     _single(leader, group.constraint)
-    lead = Lead(leader.name, leader.request, leader.shape)
+    lead = _lead(leader)
     return _single(workers, group.constraint)[0], (lead, is_leader_first), group.constraint
 
 

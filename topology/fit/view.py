@@ -16,6 +16,15 @@ from topology.model.request import DomainOrder, PodSet, Strategy
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
+CALL = 1_000  # what asking for no node at all costs, in node visits
+
+
+@dataclass(slots=True)
+class Visits:
+    """What searches cost, the same on every machine: nodes looked at, each as often as it was."""
+
+    total: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -46,6 +55,8 @@ class Options:
 
     0: each pod set gets Kueue's place and no other, though that may leave none for the next.
     """
+    visits: Visits = field(default_factory=Visits, compare=False)
+    """Where the search counts what it costs."""
 
 
 class View:
@@ -96,6 +107,7 @@ class View:
 
     def free(self, rows: Sequence[int], slots: Rows | None = None) -> list[Counts]:
         """What is left of some resources, to be read only. Shapes: each (N,) or (len(slots),)."""
+        self.options.visits.total += CALL + len(self.tree.nodes if slots is None else slots)
         return [self._free(row, slots) for row in rows]
 
     def _free(self, row: int, slots: Rows | None) -> Counts:
@@ -165,7 +177,7 @@ class View:
         """
         inside = self._inside if slots is None else self._mask(slots)
         rows = _asked(pods.request)
-        names = self.capacity.axis.names
+        names = (*self.capacity.axis.names, pods.lacking)
         is_allowed = self.masks.get(pods.shape)
         return fit.exclusions(
             self.free(rows),

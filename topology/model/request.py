@@ -121,6 +121,8 @@ class Leader:
     name: str
     request: tuple[int, ...]
     shape: Hashable = ""
+    lacking: str = ""
+    """As of a pod set."""
 
     def __post_init__(self) -> None:
         _check_name("leader", "name", self.name)
@@ -146,6 +148,8 @@ class PodSet:
     leader: Leader | None = None
     partial_last_slice: bool = False
     """Pods that do not divide into slices leave the last slice smaller; else they are refused."""
+    lacking: str = ""
+    """The resource no node has, if `request` has a row past the axis' last: for NoFit.excluded."""
 
     def __post_init__(self) -> None:
         _check_name("pod set", "name", self.name)

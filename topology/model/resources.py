@@ -2,6 +2,9 @@
 
     "pods" -> 0    "cpu" -> 1    "nvidia.com/gpu" -> 2    ...   in order of first sight
 
+Only what some node offers has a row: users name resources, and every row costs a number per node.
+The rest of a request stands for one device in a row past the last, of which no node has any.
+
 Units: pods and devices are counted, cpu is in millicores, everything else is in
 its base unit (bytes). Requests are rounded up and allocatable amounts down before
 they come here, so a fit found here is one the kubelet accepts.
@@ -12,7 +15,7 @@ Amounts stay within `AMOUNT_MAX`. Memory is never kept in thousandths: 2 TiB tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy import typing as npt
@@ -48,6 +51,9 @@ class ResourceAxis:
     def __len__(self) -> int:
         return len(self._row_of)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._row_of
+
     def row(self, name: str) -> int:
         """Row of a resource; an unknown name gets the next row."""
         return self._row_of.setdefault(name, len(self._row_of))
@@ -60,6 +66,28 @@ class ResourceAxis:
         Raises: ValueError if an amount passes AMOUNT_MAX in either direction.
         """
         named = [(self.row(name), name, amount) for name, amount in amounts]
+        return self._vector(named)
+
+    def request(self, amounts: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+        """What a pod asks for, in row order; adds no row.
+
+        Shapes: as many rows as the axis has now, and one more, of 1, if the pod asks for anything
+            that has none: it fits nowhere.
+        Raises: as `vector`.
+        """
+        known = [
+            (row, name, amount)
+            for name, amount in amounts
+            if (row := self._row_of.get(name)) is not None
+        ]
+        vector = self._vector(known)
+        return (*vector, 1) if len(known) < len(amounts) and self.lacking(amounts) else vector
+
+    def lacking(self, amounts: Iterable[tuple[str, int]]) -> str:
+        """The first resource without a row, in alphabetical order; "" if there is none."""
+        return min((name for name, amount in amounts if amount and name not in self), default="")
+
+    def _vector(self, named: Iterable[tuple[int, str, int]]) -> tuple[int, ...]:
         vector = [0] * len(self)
         for row, name, amount in named:
             vector[row] += amount

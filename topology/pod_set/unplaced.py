@@ -128,7 +128,9 @@ def _with_leader(
         last = parts[-1].unit
         joint = part_of(tree, last, last.workers.pods, last.workers.slices, lead)
         return [*parts[:-1], _Part(joint, around)]
-    pod = replace(unit, workers=PodSet(lead.name, 1, lead.request, lead.shape))
+    pod = replace(
+        unit, workers=PodSet(lead.name, 1, lead.request, lead.shape, lacking=lead.lacking)
+    )
     return [*parts, _Part(part_of(tree, pod, 1, (), None), around)]
 
 

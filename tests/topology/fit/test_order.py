@@ -88,6 +88,16 @@ def test_a_higher_score_comes_before_more_room() -> None:
     assert order.one_domain(fits, 8, is_last_chance=True) == 0
 
 
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_of_domains_for_as_many_slices_those_with_fewest_pods_to_spare_come_first(
+    strategy: Strategy,
+) -> None:
+    slices, anyone = counts(2, 2, 2), np.ones(3, dtype=np.bool_)
+    fits = LevelFit(counts(9, 8, 11), counts(9, 10, 8), slices, slices, may_lead=anyone)
+    assert order.ranked(fits, strategy).tolist() == [1, 0, 2]
+    assert order.ranked_led(fits, strategy).tolist() == [2, 0, 1]
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 2**31, 2**40])), min_size=1, max_size=9

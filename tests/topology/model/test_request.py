@@ -77,6 +77,9 @@ def test_layers_of_slices_that_divide_are_accepted() -> None:
         pytest.param(lambda: Leader("l", (0, 1)), "leader l: request row 0", id="leader_no_pod"),
         pytest.param(lambda: Group("g", ()), "group g: members", id="empty_group"),
         pytest.param(
+            lambda: Group("g", [pod_set()]), "group g: members", id="members_that_may_change"
+        ),
+        pytest.param(
             lambda: Group("g", (pod_set(),), needed=2), "group g: needed 2", id="group_needs_more"
         ),
         pytest.param(lambda: Gang("", Group("g", (pod_set(),))), "key ''", id="gang_without_a_key"),

@@ -32,3 +32,19 @@ def test_amounts_of_a_resource_named_twice_add_up() -> None:
 def test_an_amount_beyond_two_exbibytes_is_refused_by_name(amount: int) -> None:
     with pytest.raises(ValueError, match="memory"):
         ResourceAxis().vector([("memory", amount)])
+
+
+def test_a_request_adds_no_row_and_what_has_none_is_one_row_past_the_last():
+    axis = ResourceAxis()
+    axis.row("memory")
+    asked = ((CPU, 250), ("example.com/b", 3), ("example.com/a", 2), ("memory", 7), (PODS, 1))
+    assert axis.request(asked) == (1, 250, 7, 1)
+    assert axis.lacking(asked) == "example.com/a"
+    assert axis.names == (PODS, CPU, "memory")
+
+
+def test_a_request_of_nothing_but_what_has_a_row_is_its_vector():
+    axis = ResourceAxis()
+    asked = ((CPU, 250), (PODS, 1), ("example.com/none", 0))
+    assert axis.request(asked) == (1, 250)
+    assert axis.lacking(asked) == ""

@@ -122,6 +122,15 @@ def test_inner_slices_lost_on_two_nodes_are_each_completed_on_their_node() -> No
     assert answer == {"w": {"n1": 2, "n2": 2, "n3": 4}}
 
 
+def test_an_inner_slice_lost_whole_is_placed_in_the_rack_of_its_outer_slice() -> None:
+    tree, capacity = cluster(TWO_RACKS)
+    # One node is free in r2, the tighter rack, and two are in the rack of the outer slice.
+    capacity.use(tree.slot_of["n5"], vector(capacity.axis, gpu=4))
+    sliced = workers(capacity, 8, slices=(Slice(8, RACK), Slice(4, NODE_LEVEL)))
+    answer = completed(tree, capacity, sliced, {"w": {"n1": 4}})
+    assert answer in ({"w": {"n1": 4, "n2": 4}}, {"w": {"n1": 4, "n3": 4}})
+
+
 def test_kept_pods_that_no_slices_can_be_made_of_are_refused() -> None:
     tree, capacity = cluster(TWO_RACKS)
     sliced = workers(capacity, 4, slices=(Slice(4, RACK),))
@@ -227,6 +236,19 @@ def test_a_group_that_lost_a_node_stays_in_the_rack_its_other_pods_are_in() -> N
     assert answer["prefill"]["n1"] >= 2
 
 
+def test_a_group_whose_pods_are_in_two_racks_by_now_goes_on_in_that_of_the_first() -> None:
+    tree, capacity = cluster(TWO_RACKS)
+    pods = [named(capacity, name, 2, 1) for name in ("prefill", "decode", "router")]
+    group = group_of(*pods, constraint=REQUIRED)
+    kept = {"prefill": {"n4": 2}, "decode": {"n1": 1}}
+    answer = completed(tree, capacity, group, kept, Options())
+    assert isinstance(answer, dict)
+    assert answer["prefill"] == {"n4": 2}
+    assert answer["decode"].pop("n1") == 1
+    assert {node for here in answer.values() for node in here} <= {"n4", "n5"}
+    assert sum(pods for here in answer.values() for pods in here.values()) == 5
+
+
 def test_groups_in_groups_keep_the_rack_of_each_and_the_block_of_all() -> None:
     tree, capacity = cluster(
         "b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4\nb1/r2/n3 gpu=4\nb2/r3/n4 gpu=8\nb2/r4/n5 gpu=8"
@@ -240,6 +262,23 @@ def test_groups_in_groups_keep_the_rack_of_each_and_the_block_of_all() -> None:
     assert isinstance(answer, dict)
     assert set(answer["w0"]) <= {"n1", "n2"}
     assert set(answer["w1"]) <= {"n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize(
+    ("group_level", "level"),
+    [
+        pytest.param(BLOCK, RACK, id="a_rack_in_the_block_of_the_group"),
+        pytest.param(RACK, BLOCK, id="a_block_around_the_rack_of_the_group"),
+    ],
+)
+def test_many_lost_pods_go_where_both_they_and_their_group_may_be(
+    group_level: str, level: str
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=40\nb1/r1/n2 gpu=40\nb1/r2/n3 gpu=40\nb2/r3/n4 gpu=40")
+    many = workers(capacity, 70, constraint=Constraint(required=level))
+    inner = group_of(many, constraint=Constraint(required=group_level))
+    answer = completed(tree, capacity, Group("all", (inner,)), {"w": {"n1": 40}})
+    assert answer == {"w": {"n1": 40, "n2": 30}}
 
 
 def test_a_preferred_group_leaves_the_rack_of_its_pods_only_where_that_is_full() -> None:

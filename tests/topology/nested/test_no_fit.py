@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -59,6 +60,22 @@ def check(answer: NoFit, gang: Gang) -> None:
         assert ", but not " in str(answer)
     else:
         assert not answer.beside
+
+
+@pytest.mark.parametrize("constraint", [Constraint(), IN_RACK], ids=["anywhere", "in_a_rack"])
+@pytest.mark.parametrize("names", ["".join(order) for order in permutations("abc")])
+def test_of_several_kinds_that_do_not_fit_the_one_is_told_of_which_the_least_share_does(
+    names: str, constraint: Constraint
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=5 cpu=3 disk=8")
+    members = {
+        "a": pods(capacity, "a", 4, cpu=1),
+        "b": pods(capacity, "b", 10, gpu=1),
+        "c": pods(capacity, "c", 9, disk=1),
+    }
+    inner = Group("inner", tuple(members[name] for name in names), constraint)
+    answer = refused(tree, capacity, inner, constraint=IN_BLOCK)
+    assert (answer.pod_set, answer.needed, answer.available) == ("b", 10, 5)
 
 
 @pytest.mark.slow

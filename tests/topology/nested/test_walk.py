@@ -117,23 +117,50 @@ def test_a_member_makes_room_for_a_later_one_that_would_find_none() -> None:
     assert placed == {"a": {"n1": 2}, "b": {"n1": 2}, "c": {"n3": 1}, "d": {"n2": 1}}
 
 
-def test_without_tries_it_says_that_not_everything_was_tried() -> None:
-    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+def test_many_pods_without_a_level_make_room_in_a_rack_for_a_later_member() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=10\nb1/r1/n2 gpu=14\nb1/r2/n3 gpu=10\nb1/r2/n4 gpu=14")
+    # The tightest nodes for the first 20 are n1 and n3, which leaves 14 GPUs in either rack.
+    members = (pods(capacity, "anywhere", 20), pods(capacity, "together", 20, constraint=IN_RACK))
+    placed = search(tree, capacity, Group("root", members))
+    assert isinstance(placed, dict)
+    assert {frozenset(here) for here in placed.values()} == {
+        frozenset({"n1", "n2"}),
+        frozenset({"n3", "n4"}),
+    }
+
+
+def hard_to_place(capacity: Capacity) -> tuple[Group, ...]:
+    """Of these three the first takes the room of another: it has to move."""
     large = tuple(
         Group(
             f"g{index}", (pods(capacity, f"a{index}", 3), pods(capacity, f"b{index}", 1)), IN_RACK
         )
         for index in range(2)
     )
-    odd = Group("odd", (pods(capacity, "odd1", 1), pods(capacity, "odd2", 2)), IN_RACK)
-    assert isinstance(search(tree, capacity, Group("root", (odd, *large))), dict)
-    refused = search(tree, capacity, Group("root", (odd, *large)), Options(tries=2))
+    return (Group("odd", (pods(capacity, "odd1", 1), pods(capacity, "odd2", 2)), IN_RACK), *large)
+
+
+def test_without_tries_it_says_that_not_everything_was_tried() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+    groups = hard_to_place(capacity)
+    assert isinstance(search(tree, capacity, Group("root", groups)), dict)
+    refused = search(tree, capacity, Group("root", groups), Options(tries=2))
     assert isinstance(refused, NoFit)
     assert not refused.is_proven
     assert refused.is_cut_short
     assert "not everything was tried" in str(refused)
     proven = replace(refused, is_proven=True, is_cut_short=False)
     assert "tried" not in str(proven)
+
+
+def test_that_pods_which_are_not_needed_fit_nowhere_proves_nothing() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+    useless = pods(capacity, "useless", 1, gpu=100, needed=0)
+    root = Group("root", (*hard_to_place(capacity), useless))
+    assert isinstance(search(tree, capacity, root), dict)
+    refused = search(tree, capacity, root, Options(tries=6))
+    assert isinstance(refused, NoFit)
+    assert not refused.is_proven
 
 
 def test_what_is_not_needed_is_placed_where_it_fits_and_left_out_else() -> None:

@@ -352,6 +352,25 @@ def test_what_is_found_is_a_place_and_what_is_proven_has_none(seed: int) -> None
     assert found == placeable
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_with_any_number_of_tries_a_proof_is_never_wrong(seed: int) -> None:
+    chance, answers = random.Random(300 + seed), Counter[str]()
+    for _ in range(CASES // 2):
+        asked = random_question(chance)
+        asked = replace(asked, options=replace(asked.options, tries=chance.randint(0, 6)))
+        answer = find(asked.tree, asked.capacity, asked.gang, asked.masks, asked.options)
+        if isinstance(answer, Placement):
+            answers["found"] += 1
+        elif answer.is_proven:
+            answers["proven"] += 1
+            assert not has_place(asked), f"{asked.gang}: {answer}"
+        else:
+            answers["not found"] += 1
+    assert min(answers.values()) > 0
+    assert len(answers) == 3
+
+
 def test_the_same_question_gets_the_same_answer() -> None:
     for seed in range(50):
         answers = [

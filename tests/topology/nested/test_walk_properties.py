@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.topology.nested.test_walk_oracle import LEVELS, Question, random_question
-from topology import Capacity, NoFit, Placement, build, find
+from topology import Capacity, Constraint, Gang, Group, NoFit, Placement, build, find
 from topology.model.answer import Pairs
 
 pytestmark = pytest.mark.slow
@@ -46,6 +46,23 @@ def test_permuting_the_nodes_changes_nothing_for_groups(seed: int, order: list[i
         is_open = bool(asked.capacity.is_open[slot])
         capacity.set_node(tree.slot_of[asked.tree.nodes[slot]], offered, is_open=is_open)
     assert answer_to(replace(asked, tree=tree, capacity=capacity)) == answer_to(asked)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_level_of_a_group_of_one_pod_set_means_what_it_means_on_the_pod_set(
+    seed: int, is_balanced: bool
+) -> None:
+    asked = random_question(random.Random(seed))
+    first = next(asked.gang.pod_sets())
+    may_balance = first.constraint.preferred and not first.constraint.required
+    constraint = replace(first.constraint, balanced=bool(is_balanced and may_balance))
+    alone = replace(first, constraint=constraint, needed=None)
+    inside = Group("g", (replace(alone, constraint=Constraint()),), constraint)
+    answers = [
+        answer_to(replace(asked, gang=Gang("ns/gang", Group("root", (member,)))))
+        for member in (alone, inside)
+    ]
+    assert answers[0] == answers[1]
 
 
 @given(st.integers(0, 10**6), st.permutations("ab"), st.permutations("xyz"))

@@ -66,6 +66,13 @@ def test_slices_are_balanced_as_a_whole() -> None:
     assert sorted(placed.values()) == [6, 6]
 
 
+def test_racks_of_a_block_get_the_same_number_though_no_node_of_theirs_takes_as_many() -> None:
+    tree, capacity = cluster("\n".join(f"b1/r{n // 4}/n{n} gpu=1" for n in range(8)))
+    placed = search(tree, capacity, 6, constraint=Constraint(preferred=BLOCK, balanced=True))
+    # Best fit would give 4 and 2.
+    assert [sum(placed.get(f"n{n}", 0) for n in rack) for rack in (range(4), range(4, 8))] == [3, 3]
+
+
 @pytest.mark.parametrize("pods", [3, 5, 7])
 def test_slices_two_levels_below_are_never_an_empty_success(pods: int) -> None:
     # There Kueue may report success and place nothing.
@@ -86,6 +93,14 @@ def test_the_leader_has_room_in_its_domain() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4")
     leader = Leader("boss", vector(capacity.axis, pods=1, gpu=2))
     assert search(tree, capacity, 6, leader=leader) == {"n1": 2, "n2": 4}
+
+
+@pytest.mark.parametrize("leads", ["n1", "n2"])
+def test_workers_are_balanced_though_only_one_node_takes_their_leader(leads: str) -> None:
+    nodes = [f"b1/r1/{name} gpu=4 cpu={8 * (name == leads)}" for name in ("n1", "n2")]
+    tree, capacity = cluster("\n".join(nodes))
+    leader = Leader("boss", vector(capacity.axis, pods=1, gpu=1, cpu=8))
+    assert search(tree, capacity, 4, leader=leader) == {"n1": 2, "n2": 2}
 
 
 def test_greedy_says_how_few_domains_do() -> None:

@@ -300,6 +300,16 @@ def test_a_rack_that_looks_dearer_is_chosen_if_fewer_go_from_it() -> None:
     assert without(answer) == ("crowd0",)
 
 
+def test_of_three_racks_that_is_chosen_from_which_fewest_go_in_all() -> None:
+    nodes = [f"b1/r{index // 4}/n{index} gpu=8" for index in range(12)]
+    tree, capacity = cluster("\n".join(nodes))
+    # One of the first two racks gives more GPUs for each that goes, but four have to go from it.
+    four = "\n".join(f"four{index} n{index}=2" for index in range(8))
+    who = occupants(tree, capacity, f"{four}\nx n8=1\ny n8=1\nz n8=1")
+    answer = relaxed(tree, capacity, pods(capacity, 32, constraint=IN_RACK), occupants=who)
+    assert without(answer) == ("x", "y", "z")
+
+
 def test_many_that_are_not_in_the_way_cost_few_searches() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=8")
     idle = "\n".join(f"idle{i} n1=0" for i in range(100))
@@ -385,6 +395,20 @@ def test_occupants_that_take_more_than_is_taken_are_refused_by_node_and_resource
     ghost = Occupant("ghost", ((0, vector(capacity.axis, pods=1, gpu=8)),))
     with pytest.raises(ValueError, match="node n1 has 1 less of pods taken"):
         relaxed(tree, capacity, pods(capacity, 9), occupants=[ghost])
+
+
+@pytest.mark.parametrize(
+    ("row", "amount"),
+    [
+        pytest.param(0, -1, id="less_than_nothing"),
+        pytest.param(9, 1, id="a_resource_that_the_books_do_not_have"),
+    ],
+)
+def test_an_occupant_of_what_no_node_has_taken_is_refused_by_its_row(row: int, amount: int) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=8")
+    odd = Occupant("odd", ((0, tuple(amount if each == row else 0 for each in range(10))),))
+    with pytest.raises(ValueError, match=f"occupant odd: request row {row} is {amount}, and no"):
+        relaxed(tree, capacity, pods(capacity, 9), occupants=[odd])
 
 
 def test_a_slot_that_is_not_there_is_refused_by_name_and_number() -> None:
