@@ -3,6 +3,7 @@
 * CorralError
   - SettingsError       a setting, a credential or a file the operator gave us cannot be used
   - DecodeError         an object or a line from outside cannot be read; names object and field
+    - TooLong           it has more bytes than are read
   - ApiError            the API server said no; carries its status, reason and message
     - Forbidden         403: a rule is missing in our ClusterRole
     - NotFound          404: the object, or the whole resource, does not exist
@@ -16,6 +17,8 @@ A pod that fits nowhere is not here: it is an answer.
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 
 class CorralError(Exception):
     """Any failure this program knows by name."""
@@ -27,6 +30,10 @@ class SettingsError(CorralError):
 
 class DecodeError(CorralError):
     """Bytes from outside do not mean what they should; the message names object and field."""
+
+
+class TooLong(DecodeError):
+    """An answer or a line has more bytes than its reader takes; the rest of it was not received."""
 
 
 class ApiError(CorralError):
@@ -48,6 +55,11 @@ class ApiError(CorralError):
         self.retry_after = retry_after
         super().__init__(f"{status} {reason}: {message}")
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed a moment later."""
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
 
 class Forbidden(ApiError):
     """403: our identity may not do this."""
@@ -68,9 +80,13 @@ class Gone(ApiError):
 class TooManyRequests(ApiError):
     """429: overload or a full disruption budget."""
 
+    may_pass = True
+
 
 class Unreachable(ApiError):
     """No complete answer arrived: refused, cut or timed out. Whether it took effect is unknown."""
+
+    may_pass = True
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "Unreachable", message)

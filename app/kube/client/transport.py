@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from app.errors import ApiError, DecodeError, Unreachable, api_error
+from app.errors import ApiError, TooLong, Unreachable, api_error
 from app.kube.client.credentials import Credentials
 from app.kube.core import wire
 
@@ -24,7 +24,9 @@ CONNECTIONS = 256  # one gang's bindings at once; more wait for a free connectio
 REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: it waits no longer
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # less than the 90 after which the API server closes an idle connection
-LONGEST_LINE = 4 * 2**20  # bytes; etcd refuses objects above 1.5 MiB, JSON is somewhat longer
+# Bytes of one object as JSON. etcd takes 1.5 MiB, and there `<` is one byte; Go's JSON makes six of
+# it, and seven of what is small and has a long name: 10.5 MiB.
+LONGEST_OBJECT = 16 * 2**20
 READ_BYTES = 2**18  # per read: a burst of events arrives in few of them
 LONGEST_REFUSAL = 2**16  # bytes read of an error's body
 LONGEST_PAUSE = 300.0  # seconds; a Retry-After beyond this is cut
@@ -94,11 +96,13 @@ class Transport:
         body: object = None,
         content_type: str = _JSON,
         timeout: float = REQUEST_SECONDS,
+        most_bytes: int = LONGEST_OBJECT,
     ) -> bytes:
         """Return the body of a 2xx answer. `body` is written as JSON unless it is bytes.
 
         Units: timeout in seconds, over everything: queueing, connecting, sending, reading.
-        Raises: ApiError or the member of its tree for the status; Unreachable without one.
+        Raises: ApiError or the member of its tree for the status; Unreachable without one; TooLong
+            for an answer of more than `most_bytes`, as soon as so many have come.
         """
         if body is not None and not isinstance(body, bytes):
             body = msgspec.json.encode(body)
@@ -108,7 +112,7 @@ class Transport:
             url = self._url(path, params)
             async with await self._open(method, url, limit, body, headers) as answer:
                 await self._check(answer)
-                return await answer.read()
+                return await _read(answer, most_bytes, f"{method} {path}")
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(f"{method} {path}", error) from error
 
@@ -118,7 +122,7 @@ class Transport:
         """Yield the lines of a watch until the server ends it; close it with `aclosing`.
 
         A last line that was cut off is not yielded. Units: read_timeout in seconds of silence.
-        Raises: as `request`; DecodeError for a line longer than LONGEST_LINE.
+        Raises: as `request`; TooLong for a line longer than LONGEST_OBJECT.
         """
         limit = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_timeout
@@ -126,13 +130,20 @@ class Transport:
         try:
             async with await self._open("GET", self._url(path, params), limit) as answer:
                 await self._check(answer)
-                tail = b""
+                begun: list[bytes] = []  # of a line that has not ended, joined once
+                begun_bytes = 0
                 async for chunk in answer.content.iter_any():
-                    *lines, tail = (tail + chunk).split(b"\n")
-                    for line in lines:
+                    first, *rest = chunk.split(b"\n")
+                    begun.append(first)
+                    begun_bytes += len(first)
+                    if begun_bytes > LONGEST_OBJECT:
+                        raise TooLong(f"watch of {path}: line over {LONGEST_OBJECT} bytes")
+                    if rest:
+                        line, begun = b"".join(begun), rest[-1:]
+                        begun_bytes = len(rest[-1])
                         yield line
-                    if len(tail) > LONGEST_LINE:
-                        raise DecodeError(f"watch of {path}: line over {LONGEST_LINE} bytes")
+                        for line in rest[:-1]:
+                            yield line
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(f"watch of {path}", error) from error
 
@@ -166,6 +177,17 @@ class Transport:
         if answer.status == HTTPStatus.UNAUTHORIZED:
             self._access.expire()
         raise await _refusal(answer)
+
+
+async def _read(answer: aiohttp.ClientResponse, most_bytes: int, what: str) -> bytes:
+    chunks: list[bytes] = []
+    received = 0
+    async for chunk in answer.content.iter_any():
+        received += len(chunk)
+        if received > most_bytes:
+            raise TooLong(f"{what}: answer over {most_bytes} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:

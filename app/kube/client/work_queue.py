@@ -4,14 +4,15 @@
                          ▲                                    │
                          └──── pause, longer each time ◀──────┘ seconds: try again, no sooner
 
-Items are taken in the order they came; one that is tried again goes to the end.
+Namespaces take turns. Those of one namespace are taken in the order they came; one that is tried
+again goes to the end of its line. When the queue is full, the namespace with the most items gives
+one up: a tenant that floods a queue delays others by one item each, and crowds none out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from random import Random
@@ -19,6 +20,7 @@ from typing import Generic, Literal, TypeVar
 
 import structlog
 
+from app.fair_queue import FairQueue, Shares
 from app.kube.client.backoff import Backoff
 
 log = structlog.get_logger(__name__)
@@ -59,14 +61,20 @@ class _Entry(Generic[_Item]):
     backoff: Backoff | None = None
     timer: asyncio.TimerHandle | None = None
 
+    def stop_pausing(self) -> None:
+        """Do not bring it back."""
+        if self.timer is not None:
+            self.timer.cancel()
+
 
 class WorkQueue(Generic[_Item]):
     """At most `most` items wait or pause; at most `workers` are handled side by side.
 
+    namespace: whose item it is; namespaces take turns.
     key: an item takes the place of one with the same key that still waits. One that is being
         handled has left the queue, so the next with its key is queued behind it. None: every
         item has a key of its own.
-    drops: which item is left out when the queue is full.
+    drops: which item of a namespace is left out when the queue is full.
     bucket: paces the tries; none: they are not paced.
     backoff: the pauses between the tries of one item.
     """
@@ -76,6 +84,7 @@ class WorkQueue(Generic[_Item]):
         name: str,
         handle: Handle[_Item],
         *,
+        namespace: Callable[[_Item], str],
         workers: int,
         most: int,
         key: Callable[[_Item], Hashable] | None = None,
@@ -85,14 +94,16 @@ class WorkQueue(Generic[_Item]):
     ) -> None:
         self._name = name
         self._handle = handle
+        self._namespace = namespace
         self._key = key
         self._workers = workers
         self._most = most
-        self._drops = drops
+        self._drops_oldest = drops == "oldest"
         self._bucket = bucket
         self._backoff = backoff
-        self._waiting: OrderedDict[Hashable, _Entry[_Item]] = OrderedDict()
-        self._pausing: dict[Hashable, _Entry[_Item]] = {}
+        self._waiting: FairQueue[Hashable, _Entry[_Item]] = FairQueue()
+        self._pausing: FairQueue[Hashable, _Entry[_Item]] = FairQueue()
+        self._shares = Shares()  # of both
         self._ready = asyncio.Semaphore(0)  # one permit per waiting item that no worker is after
         self._under_way = 0
         self._idle = asyncio.Event()
@@ -104,19 +115,25 @@ class WorkQueue(Generic[_Item]):
 
     def put(self, item: _Item) -> _Item | None:
         """Queue an item; which one is dropped for it, or itself, where the queue is full."""
-        key = self._key(item) if self._key is not None else object()
-        known = self._waiting.get(key) or self._pausing.get(key)
+        namespace, key = self._place_of(item)
+        known = self._known(namespace, key)
         if known is not None:
             known.item = item
             return None
         if len(self) < self._most:
-            self._append(key, _Entry(item))
+            self._append(namespace, key, _Entry(item))
             return None
-        if self._drops == "newest" or not self._waiting:
+        giving = self._shares.to_leave_out(namespace)
+        if giving == namespace and not (self._drops_oldest and self._waiting.has(namespace)):
             return item
-        _, oldest = self._waiting.popitem(last=False)
-        self._waiting[key] = _Entry(item)  # with the permit of the oldest
-        return oldest.item
+        has_permit = self._waiting.has(giving)  # which the new one inherits
+        left_out = self._leave_out(giving)
+        self._append(namespace, key, _Entry(item), has_permit=has_permit)
+        return left_out
+
+    def awaits(self, item: _Item) -> bool:
+        """Whether an item with the key of this one waits or pauses."""
+        return self._known(*self._place_of(item)) is not None
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
@@ -125,9 +142,9 @@ class WorkQueue(Generic[_Item]):
                 for _ in range(self._workers):
                     workers.create_task(self._work())
         finally:
-            for entry in self._pausing.values():
-                if entry.timer is not None:
-                    entry.timer.cancel()
+            while self._pausing:
+                _, _, entry = self._pausing.take()
+                entry.stop_pausing()
 
     async def wait_idle(self) -> None:
         """Return once nothing waits, pauses or is being handled. Needs `run` to be running."""
@@ -138,7 +155,8 @@ class WorkQueue(Generic[_Item]):
             await self._ready.acquire()
             if self._bucket is not None:
                 await asyncio.sleep(self._bucket.reserve(time.monotonic()))
-            key, entry = self._waiting.popitem(last=False)
+            namespace, key, entry = self._waiting.take()
+            self._shares.remove(namespace)
             self._under_way += 1
             entry.tries += 1
             try:
@@ -147,22 +165,46 @@ class WorkQueue(Generic[_Item]):
                 log.exception("work", queue=self._name)
                 at_least = None
             self._under_way -= 1
-            if at_least is not None and key not in self._waiting:
-                self._pause(key, entry, at_least)
+            if at_least is not None and self._waiting.get(namespace, key) is None:
+                self._pause(namespace, key, entry, at_least)
             elif not self._under_way and not len(self):
                 self._idle.set()
 
-    def _append(self, key: Hashable, entry: _Entry[_Item]) -> None:
-        self._waiting[key] = entry
-        self._idle.clear()
-        self._ready.release()
+    def _place_of(self, item: _Item) -> tuple[str, Hashable]:
+        return self._namespace(item), self._key(item) if self._key is not None else object()
 
-    def _pause(self, key: Hashable, entry: _Entry[_Item], at_least: float) -> None:
+    def _known(self, namespace: str, key: Hashable) -> _Entry[_Item] | None:
+        return self._waiting.get(namespace, key) or self._pausing.get(namespace, key)
+
+    def _append(
+        self, namespace: str, key: Hashable, entry: _Entry[_Item], *, has_permit: bool = False
+    ) -> None:
+        self._waiting.put(namespace, key, entry)
+        self._shares.add(namespace)
+        self._idle.clear()
+        if not has_permit:
+            self._ready.release()
+
+    def _leave_out(self, namespace: str) -> _Item:
+        """Drop an item of the namespace: one that waits if there is any."""
+        if self._waiting.has(namespace):
+            _, entry = self._waiting.drop(namespace, is_oldest=self._drops_oldest)
+        else:
+            _, entry = self._pausing.drop(namespace, is_oldest=self._drops_oldest)
+            entry.stop_pausing()
+        self._shares.remove(namespace)
+        return entry.item
+
+    def _pause(self, namespace: str, key: Hashable, entry: _Entry[_Item], at_least: float) -> None:
         entry.backoff = entry.backoff or self._backoff()
         seconds = at_least + entry.backoff.pause()
-        self._pausing[key] = entry
-        entry.timer = asyncio.get_running_loop().call_later(seconds, self._resume, key)
+        self._pausing.put(namespace, key, entry)
+        self._shares.add(namespace)
+        loop = asyncio.get_running_loop()
+        entry.timer = loop.call_later(seconds, self._resume, namespace, key)
 
-    def _resume(self, key: Hashable) -> None:
-        entry = self._pausing.pop(key)
-        self._append(key, entry)
+    def _resume(self, namespace: str, key: Hashable) -> None:
+        entry = self._pausing.remove(namespace, key)
+        assert entry is not None
+        self._shares.remove(namespace)
+        self._append(namespace, key, entry)

@@ -63,11 +63,16 @@ def _keep_all(_key: str) -> bool:
 
 
 class Client:
-    """Writes to pods and events. `keep`: which labels and annotations `get_pod` retains."""
+    """Writes to pods and events.
 
-    def __init__(self, transport: Requests, *, keep: Keep = _keep_all) -> None:
+    `keep`: which labels and annotations `get_pod` retains; `keep_label`: which labels, if others.
+    """
+
+    def __init__(
+        self, transport: Requests, *, keep: Keep = _keep_all, keep_label: Keep | None = None
+    ) -> None:
         self._transport = transport
-        self._keep = keep
+        self._keep, self._keep_label = keep, keep_label
 
     async def bind(
         self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]
@@ -170,7 +175,7 @@ class Client:
             raw = await self._transport.request("GET", _pod_path(namespace, name))
         except NotFound:
             return None
-        return decode_pod(raw, self._keep)
+        return decode_pod(raw, self._keep, self._keep_label)
 
     async def record_event(
         self, about: Subject, reason: str, message: str, *, is_warning: bool, at: datetime
@@ -219,7 +224,7 @@ class Client:
             raise
 
 
-@lru_cache(NARROWINGS_KEPT)
+@lru_cache(NARROWINGS_KEPT)  # our own plans: of at most `narrow_nodes` names
 def _only_on(nodes: tuple[str, ...]) -> msgspec.Raw:
     """`spec.affinity` that allows these nodes, encoded: a field selector takes one value only."""
     terms = [

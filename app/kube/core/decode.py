@@ -11,14 +11,14 @@ Strings that repeat are interned and so are requests and shapes: gangs have thou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from sys import intern
 from typing import TypeVar
 
 import msgspec
 
 from app.errors import DecodeError
-from app.kube.core import wire
+from app.kube.core import large, wire
+from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import (
     NodeRecord,
     Owner,
@@ -36,26 +36,45 @@ Keep = Callable[[str], bool]
 """Tells which label and annotation keys a record retains."""
 
 MOST_WEIGHT = 100  # of one preferred term
+FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
+FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
+SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
 
 _T = TypeVar("_T")
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
 _NO_METADATA = wire.Metadata()
+_UNNAMED = wire.VersionedMetadata()
 _POD = msgspec.json.Decoder(wire.Pod)
 _AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
 _NODE = msgspec.json.Decoder(wire.Node)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 
 
-def decode_pod(raw: Json, keep: Keep) -> PodRecord:
+def decode_pod(raw: Json, keep: Keep, keep_label: Keep | None = None) -> PodRecord:
     """Return the record of a pod, from a watch or an extender request.
 
+    `keep_label`: which labels are kept, if not the same keys as of annotations.
     Raises: DecodeError naming the pod and the field.
     """
-    pod = decoded(_POD, raw, "Pod")
+    if len(raw) <= large.LARGE:
+        return pod_record(decoded(_POD, raw, "Pod"), raw, keep, keep_label)
+    pod, unread = _read(large.pod, raw, "Pod")
+    return pod_record(pod, raw, keep, keep_label, unread)
+
+
+def pod_record(
+    pod: wire.Pod, raw: Json, keep: Keep, keep_label: Keep | None = None, unread: str = ""
+) -> PodRecord:
+    """Return the record of a pod that is decoded already from these bytes.
+
+    `unread`: what of the pod was left out, if anything.
+    Raises: DecodeError naming the pod and the field.
+    """
     metadata = pod.metadata or _NO_METADATA
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
     request, unreadable = pod_request(spec)
+    problem = unread or unreadable
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
     return PodRecord(
         namespace=namespace,
@@ -70,12 +89,12 @@ def decode_pod(raw: Json, keep: Keep) -> PodRecord:
         gates=_gates(spec),
         is_terminating=metadata.deletion_timestamp is not None,
         created=intern(metadata.creation_timestamp or ""),
-        labels=kept(metadata.labels, keep),
+        labels=kept(metadata.labels, keep_label or keep),
         annotations=kept(metadata.annotations, keep),
         owner=controller(metadata),
         nominated_node=intern(status.nominated_node_name or ""),
         version=metadata.resource_version or "",
-        problem=f"Pod {namespace}/{name}: {unreadable}" if unreadable else "",
+        problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
     )
 
@@ -85,11 +104,15 @@ def decode_node(raw: Json) -> NodeRecord:
 
     Raises: DecodeError naming the node and the field.
     """
-    node = decoded(_NODE, raw, "Node")
+    if len(raw) <= large.LARGE:
+        node, unread = decoded(_NODE, raw, "Node"), ""
+    else:
+        node, unread = _read(large.node, raw, "Node")
     metadata = node.metadata or _NO_METADATA
     spec = node.spec or wire.NodeSpec()
     status = node.status or wire.NodeStatus()
     allocatable, unreadable = node_allocatable(status)
+    problem = unread or unreadable
     name = intern(metadata.name or "")
     labels = metadata.labels or {}
     return NodeRecord(
@@ -105,7 +128,7 @@ def decode_node(raw: Json) -> NodeRecord:
             if taint is not None
         ),
         version=metadata.resource_version or "",
-        problem=f"Node {name}: {unreadable}" if unreadable else "",
+        problem=f"Node {name}: {problem}" if problem else "",
     )
 
 
@@ -114,23 +137,29 @@ def decode_version(raw: Json) -> str:
 
     Raises: DecodeError.
     """
-    return (decoded(_VERSIONED, raw, "object").metadata or _NO_METADATA).resource_version or ""
+    return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).resource_version or ""
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
     """Return the wire object in the bytes.
 
-    Raises: DecodeError naming the object.
+    Raises: DecodeError naming the object, also for one whose metadata is more than is read.
     """
+    if len(raw) > large.LARGE and (unread := _read(large.unread_of, raw, kind)):
+        raise DecodeError(f"{kind} {_name_in(raw)}: {unread}")
+    return _read(decoder.decode, raw, kind)
+
+
+def _read(decode: Callable[[Json], _T], raw: Json, kind: str) -> _T:
     try:
-        return decoder.decode(raw)
+        return decode(raw)
     except (ValueError, RecursionError) as error:  # RecursionError: 100,000 opening brackets
         raise DecodeError(f"{kind} {_name_in(raw)}: {error}") from error
 
 
 def _name_in(raw: Json) -> str:
     try:
-        metadata = _VERSIONED.decode(raw).metadata or _NO_METADATA
+        metadata = _VERSIONED.decode(raw).metadata or _UNNAMED
     except (ValueError, RecursionError):
         return "without a readable name"
     return f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
@@ -159,7 +188,7 @@ def controller(metadata: wire.Metadata) -> Owner | None:
     return None
 
 
-@lru_cache(maxsize=4_096)
+@cached(1_024, 2 * KIB)
 def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
     return Owner(api_version, kind, name, uid)
 
@@ -183,42 +212,83 @@ def _shape(spec: wire.PodSpec, raw: Json) -> Shape:
     return _interned_shape(
         tuple(sorted((key, value or "") for key, value in selector.items())) if selector else (),
         terms,
-        tuple(
-            _toleration(
-                t.key or "",
-                t.operator or "Equal",
-                t.value or "",
-                t.effect or "",
-                is_for_a_while=t.toleration_seconds is not None,
-            )
-            for t in tolerations
-            if t is not None
-        )
-        if tolerations
-        else (),
+        _tolerations(tolerations) if tolerations else (),
         preferred,
     )
 
 
-@lru_cache(maxsize=16_384)  # bounded, since pods come from users
+_Selector = tuple[tuple[str, str], ...]
+_Terms = tuple[Term, ...]
+_Tolerations = tuple[Toleration, ...]
+_Preferred = tuple[tuple[int, Term], ...]
+
+
 def _interned_shape(
-    selector: tuple[tuple[str, str], ...],
-    terms: tuple[Term, ...],
-    tolerations: tuple[Toleration, ...],
-    preferred: tuple[tuple[int, Term], ...],
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    lines = len(terms) + len(preferred)
+    shape = _plain_shape if not lines else _shape_with_terms if lines <= FEW_TERMS else _long_shape
+    return shape(selector, terms, tolerations, preferred)
+
+
+@cached(1_024, 4 * KIB)
+def _plain_shape(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
 ) -> Shape:
     return Shape(selector, terms, tolerations, preferred)
 
 
-@lru_cache(maxsize=4_096)
+@cached(256, 24 * KIB)
+def _shape_with_terms(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    return Shape(selector, terms, tolerations, preferred)
+
+
+@cached(4, 512 * KIB)
+def _long_shape(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    return Shape(selector, terms, tolerations, preferred)
+
+
+def _tolerations(lines: list[wire.PodToleration | None]) -> _Tolerations:
+    toleration = _toleration if len(lines) <= FEW_TOLERATIONS else Toleration
+    return tuple(
+        toleration(
+            line.key or "",
+            line.operator or "Equal",
+            line.value or "",
+            line.effect or "",
+            line.toleration_seconds is not None,
+        )
+        for line in lines
+        if line is not None
+    )
+
+
+@cached(1_024, KIB)
 def _toleration(
-    key: str, operator: str, value: str, effect: str, *, is_for_a_while: bool
+    key: str, operator: str, value: str, effect: str, is_for_a_while: bool
 ) -> Toleration:
     return Toleration(key, operator, value, effect, is_for_a_while)
 
 
-@lru_cache(maxsize=4_096)  # narrowed pods carry dozens of terms, and a gang's pods the same ones
-def _affinity(raw: bytes) -> tuple[tuple[Term, ...], tuple[tuple[int, Term], ...]]:
+def _affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _short_affinity(raw) if len(raw) <= SHORT_AFFINITY else _long_affinity(raw)
+
+
+@cached(128, 24 * KIB)  # narrowed pods carry dozens of terms, and a gang's pods the same ones
+def _short_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _read_affinity(raw)
+
+
+@cached(4, 512 * KIB)
+def _long_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _read_affinity(raw)
+
+
+def _read_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
     affinity = _AFFINITY.decode(raw)
     return ((), ()) if affinity is None else (_terms(affinity), _preferred(affinity))
 

@@ -85,6 +85,12 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
 
+LASTING_KINDS = frozenset(
+    ("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet")
+)
+# ^ owners of pods that do not end by themselves; Node: of those that a kubelet reads from its disk
+
+
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """One pod, from the watch or from an extender request alike.
 
@@ -116,6 +122,11 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     def is_finished(self) -> bool:
         """True once no container of it can run again: it holds no capacity."""
         return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def lasts(self) -> bool:
+        """Whether its owner lets it run without end, as far as its kind says."""
+        return self.owner is not None and self.owner.kind in LASTING_KINDS
 
     @property
     def key(self) -> str:

@@ -27,6 +27,10 @@ _QUANTITY = re.compile(
 )
 _POWER_OF_TEN = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWER_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_WHOLE_NANOS: dict[str, int] = {
+    **{suffix: 10 ** (9 + power) for suffix, power in _POWER_OF_TEN.items()},
+    **{suffix: _NANO << power for suffix, power in _POWER_OF_TWO.items()},
+}
 
 
 class InvalidQuantity(ValueError):
@@ -69,8 +73,12 @@ def nano_units(resource: str, quantity: object, rounding: Literal["up", "down"] 
     return nanos
 
 
-@lru_cache(maxsize=16_384)  # clusters repeat a few hundred texts; hostile ones cannot fill memory
+@lru_cache(maxsize=4_096)  # of at most LONGEST_TEXT each; clusters repeat a few hundred
 def _read(text: str, rounding: Literal["up", "down"]) -> int | None:
+    suffix = text[-2:] if text.endswith("i") else text[-1:]
+    digits = text.removesuffix(suffix)
+    if suffix in _WHOLE_NANOS and digits.isdecimal() and digits.isascii():
+        return int(digits) * _WHOLE_NANOS[suffix]  # most texts, at a fifth of what the match takes
     match = _QUANTITY.fullmatch(text)
     if match is None:
         return None

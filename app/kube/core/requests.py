@@ -12,15 +12,27 @@ Source: k8s.io/component-helpers/resource PodRequests, without the status of in-
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Collection, Mapping
+from heapq import nsmallest
+from itertools import chain, groupby
 
 from app.kube.core import wire
+from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Amounts
 from app.kube.core.quantity import InvalidQuantity, nano_units, whole_units
 
 ONE_POD = ("pods", 1)
+FEW = 8  # containers, and resources of one, as most pods have: each is added by itself
+MOST_RESOURCES = 256  # of one pod; no node offers so many, so a pod with more runs on none
+ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage")  # also of a pod with more
+MOST_INTERNED = 2_048  # requests; clusters have a few hundred
 
 _Nanos = dict[str, int]
+_Quantity = str | int | float | None
+_REQUESTS = ".resources.requests"
+_NOTHING: Mapping[str, _Quantity] = {}
+_ZERO = ("0", None)  # the API server writes every zero so
 
 
 def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
@@ -28,12 +40,17 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
 
     Units: millicores for cpu, base units otherwise, rounded up after adding.
     Order: by resource name. Resources asked for in the amount of 0 are left out.
-    Equal requests are the same tuple.
+    Equal requests are the same tuple. Of more than MOST_RESOURCES the first by name are counted.
     """
     problems: list[str] = []
     total: _Nanos = {}
-    for index, container in enumerate(spec.containers or ()):
-        _add(total, _container(container, f"spec.containers[{index}]", problems))
+    containers = spec.containers or []
+    for index, each in enumerate(containers):
+        asked = _asked(each)
+        if index == FEW or len(asked) > FEW:
+            total = _sum_of_many(containers, problems)
+            break
+        _add(total, _nanos(asked, f"spec.containers[{index}]{_REQUESTS}", problems))
     if spec.init_containers:
         _include_init_containers(total, spec.init_containers, problems)
     if spec.resources is not None and spec.resources.requests:
@@ -42,6 +59,9 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
     if spec.overhead:
         _add(total, _nanos(spec.overhead, "spec.overhead", problems))
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
+    if len(total) > MOST_RESOURCES:
+        counted = _counted([resource for resource, nanos in total.items() if nanos], problems)
+        total = {resource: nanos for resource, nanos in total.items() if resource in counted}
     return _rounded_up(tuple(total.items())), problems[0] if problems else ""
 
 
@@ -62,10 +82,52 @@ def node_allocatable(status: wire.NodeStatus) -> tuple[Amounts, str]:
     return intern_amounts(tuple(sorted(amounts))), problems[0] if problems else ""
 
 
-@lru_cache(maxsize=16_384)  # bounded, since requests come from users
+@cached(MOST_INTERNED, 3 * KIB)
 def intern_amounts(amounts: Amounts) -> Amounts:
     """Return the one tuple that stands for all equal ones."""
     return amounts
+
+
+def _sum_of_many(containers: list[wire.Container | None], problems: list[str]) -> _Nanos:
+    """What these ask for together; each amount of a resource is read once, however often it is."""
+    pairs = Counter(chain.from_iterable(_few(_asked(each)).items() for each in containers))
+    counted = _counted({name for name, quantity in pairs if quantity not in _ZERO}, problems)
+    total: _Nanos = {}
+    for (resource, quantity), times in pairs.items():
+        if quantity in _ZERO or resource not in counted:
+            continue
+        try:
+            total[resource] = total.get(resource, 0) + times * nano_units(resource, quantity)
+        except InvalidQuantity as error:
+            if not problems:
+                pair = (resource, quantity)
+                index = next(
+                    at for at, each in enumerate(containers) if pair in _asked(each).items()
+                )
+                problems.append(f"spec.containers[{index}]{_REQUESTS}: {error}")
+    return total
+
+
+def _few(asked: Mapping[str, _Quantity]) -> Mapping[str, _Quantity]:
+    """What may be counted of one container's resources: the first by name of those not zero."""
+    if len(asked) <= MOST_RESOURCES:
+        return asked
+    asked = {name: quantity for name, quantity in asked.items() if quantity not in _ZERO}
+    if len(asked) <= MOST_RESOURCES + 1:
+        return asked
+    first = {*nsmallest(MOST_RESOURCES + 1, asked), *(asked.keys() & ALWAYS_COUNTED)}
+    return {name: asked[name] for name in sorted(first)}
+
+
+def _counted(resources: Collection[str], problems: list[str]) -> Collection[str]:
+    """Those of a pod's resources that are counted."""
+    if len(resources) <= MOST_RESOURCES:
+        return resources
+    problems.append(
+        f"more than {MOST_RESOURCES} resources requested, of which the first by name are counted:"
+        " no node offers so many"
+    )
+    return {*ALWAYS_COUNTED, *nsmallest(MOST_RESOURCES, resources)}
 
 
 def _include_init_containers(
@@ -73,28 +135,38 @@ def _include_init_containers(
 ) -> None:
     sidecars: _Nanos = {}
     peak: _Nanos = {}
-    for index, container in enumerate(containers):
-        asked = _container(container, f"spec.initContainers[{index}]", problems)
-        if container is not None and container.restart_policy == "Always":
-            _add(total, asked)
-            _add(sidecars, asked)
-            _raise_to(peak, sidecars)
-        else:
-            running = dict(sidecars)
-            _add(running, asked)
-            _raise_to(peak, running)
+    index = 0
+    for (asked, is_sidecar), alike in groupby(containers, _init_container):
+        times = len(list(alike))
+        amounts = _nanos(_few(asked), f"spec.initContainers[{index}]{_REQUESTS}", problems)
+        index += times
+        if is_sidecar:
+            for resource, nanos in amounts.items():
+                sidecars[resource] = sidecars.get(resource, 0) + times * nanos
+            continue
+        # Of what it does not ask for, the sidecars before it have the peak already: a pod may have
+        # ten thousand of them, each with a resource of its own.
+        for resource, nanos in amounts.items():
+            running = sidecars.get(resource, 0) + nanos
+            if running > peak.get(resource, 0):
+                peak[resource] = running
+    _add(total, sidecars)
     _raise_to(total, peak)
 
 
-def _container(container: wire.Container | None, where: str, problems: list[str]) -> _Nanos:
-    if container is None or container.resources is None or not container.resources.requests:
-        return {}
-    return _nanos(container.resources.requests, f"{where}.resources.requests", problems)
+def _init_container(container: wire.Container | None) -> tuple[Mapping[str, _Quantity], bool]:
+    """What one asks for, and whether it stays: those in a row that are alike are read once."""
+    is_sidecar = container is not None and container.restart_policy == "Always"
+    return _asked(container), is_sidecar
 
 
-def _nanos(
-    quantities: dict[str, str | int | float | None], where: str, problems: list[str]
-) -> _Nanos:
+def _asked(container: wire.Container | None) -> Mapping[str, _Quantity]:
+    if container is None or container.resources is None:
+        return _NOTHING
+    return container.resources.requests or _NOTHING
+
+
+def _nanos(quantities: Mapping[str, _Quantity], where: str, problems: list[str]) -> _Nanos:
     amounts: _Nanos = {}
     for resource, quantity in quantities.items():
         try:
@@ -119,7 +191,7 @@ def _raise_to(total: _Nanos, floor: _Nanos) -> None:
             total[resource] = nanos
 
 
-@lru_cache(maxsize=16_384)
+@cached(MOST_INTERNED, 3 * KIB)
 def _rounded_up(nanos: Amounts) -> Amounts:
     whole = [(name, whole_units(name, asked, "up")) for name, asked in nanos if asked]
     return intern_amounts(tuple(sorted([*whole, ONE_POD])))

@@ -171,10 +171,16 @@ class WatchLine(Wire):
     object: msgspec.Raw
 
 
+class VersionedMetadata(Wire):
+    name: Text = None
+    namespace: Text = None
+    resource_version: Text = None
+
+
 class Versioned(Wire):
     """The little that is read of any object: bookmarks, and objects nothing else fits."""
 
-    metadata: Metadata | None = None
+    metadata: VersionedMetadata | None = None
 
 
 class Status(Wire):

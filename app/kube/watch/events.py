@@ -30,10 +30,14 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """All objects of one kind at one moment: what is not in here does not exist any more."""
+    """All objects of one kind at one moment: what is not in here does not exist any more.
+
+    `edition`: of what their records keep, as the list began (`resource.py`).
+    """
 
     kind: Kind
     records: tuple[Record, ...]
+    edition: int = 0
 
 
 Event = Applied | Deleted | Listed

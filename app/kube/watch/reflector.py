@@ -5,7 +5,11 @@
     │          failed                      │        └─ ended, cut or silent: go on from the
     │             ▼                        │           last version seen, nothing is lost
     └── pause ◀───┴── version forgotten, ◀─┘
-                      line unreadable
+                      line unreadable,
+                      relist() called
+
+A tenant may have objects of 1.5 MiB, and ten as JSON. So pages shrink until their bytes are few,
+and between two objects the loop is left to others as often as the bytes read require.
 
 Events reach the sink in the order of the API server, at least once each. A relist is one Listed
 event: the receiver compares, so it never sees a half-empty cluster.
@@ -32,11 +36,13 @@ from app.errors import (
     Forbidden,
     Gone,
     NotFound,
+    TooLong,
     TooManyRequests,
     Unreachable,
     api_error,
 )
 from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
+from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core import wire
 from app.kube.core.decode import decode_version
 from app.kube.core.objects import Record
@@ -45,6 +51,14 @@ from app.kube.watch.resource import Resource
 
 MOST_PAGES = 10_000  # a server that never ends its list is broken
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
+BYTES_PER_TURN = 2**17  # about 32 pods; a larger object is a turn of its own
+PAGE_BYTES = 2**22  # of a page, to aim at: it is taken apart in one step of 4 ms
+MOST_PAGE_BYTES = 2 * PAGE_BYTES  # beyond that fewer objects are asked for, down to a single one
+# How the API server writes a line, by event type: what is between is the object.
+_AROUND = {
+    b'{"type":"%b","object":' % name.encode(): name for name in ("ADDED", "MODIFIED", "DELETED")
+}
+_LONGEST_START = max(map(len, _AROUND))
 
 _LINE = msgspec.json.Decoder(wire.WatchLine)
 _PAGE = msgspec.json.Decoder(wire.Page)
@@ -56,7 +70,13 @@ class Source(Protocol):
     """The two ways of reading that `transport.Transport` offers."""
 
     async def request(
-        self, method: str, path: str, *, params: Mapping[str, str], timeout: float
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        timeout: float,
+        most_bytes: int,
     ) -> bytes: ...
 
     def stream(
@@ -68,7 +88,7 @@ class Source(Protocol):
 class Pace:
     """How much and how long, in seconds, and by which clock and dice."""
 
-    page_objects: int = 500  # per page of a list: 3.5 MB of pods
+    page_objects: int = 500  # per page of a list at most: 3.5 MB of ordinary pods
     page_seconds: float = 60.0  # Kubernetes' own objective for a whole list is 30
     watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
     silence_seconds: float = 30.0  # beyond the end of a watch: then the connection is dead
@@ -111,8 +131,12 @@ class Reflector:
             self._pace.rng, self._pace.first_seconds, self._pace.longest_seconds
         )
         self._version = ""  # of the last event seen; "" = everything has to be listed
+        self._is_relist_due = False
+        self._watching: asyncio.Timeout | None = None  # ends the watch that is under way
         self._is_absent = False
         self._heard_at = self._pace.clock()
+        self._turn = _Turn()
+        self._page_objects = self._pace.page_objects  # as many as are few bytes
         self.is_synced = False  # one Listed has been delivered; stays true through later trouble
 
     @property
@@ -138,12 +162,26 @@ class Reflector:
             else:
                 await self._pace.sleep(max(asked, self._backoff.pause()))
 
+    def relist(self) -> None:
+        """End the watch that is under way, and list once more.
+
+        A list that is under way is delivered, and another one follows it. Several calls before
+        that one begins lead to one list.
+        """
+        if not self._is_relist_due:
+            self._is_relist_due = True
+            if self._watching is not None:
+                self._watching.reschedule(asyncio.get_running_loop().time())
+
     async def _round(self) -> float:
         """List if needed, watch until the watch ends; return the pause the server asks for."""
         try:
+            if self._is_relist_due:
+                self._version, self._is_relist_due = "", False
             if not self._version:
                 await self._list()
-            await self._watch()
+            if not self._is_relist_due:
+                await self._watch_until_relist()
         except NotFound as error:
             self._version = ""
             if self._resource.is_optional:
@@ -169,6 +207,7 @@ class Reflector:
 
     async def _list(self) -> None:
         records: list[Record] = []
+        edition = self._resource.edition()  # the first pages may lack what comes later
         token = ""
         for _ in range(MOST_PAGES):
             page = await self._page(token)
@@ -183,30 +222,58 @@ class Reflector:
             raise DecodeError(f"list of {self._resource.path}: no metadata.resourceVersion")
         self._version = metadata.resource_version
         self._is_absent = False
-        self._sink(Listed(self.kind, tuple(records)))
+        self._sink(Listed(self.kind, tuple(records), edition))
         self.is_synced = True
 
     async def _page(self, token: str) -> wire.Page:
-        params = {"limit": str(self._pace.page_objects)}
-        if token:
-            params["continue"] = token
-        body = await self._source.request(
-            "GET", self._resource.path, params=params, timeout=self._pace.page_seconds
-        )
+        body = await self._page_body(token)
         self._heard_at = self._pace.clock()
+        fitting = self._page_objects * PAGE_BYTES // max(len(body), 1)
+        most = min(2 * self._page_objects, self._pace.page_objects)
+        self._page_objects = max(1, min(fitting, most))
         try:
             return _PAGE.decode(body)
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"list of {self._resource.path}: {error}") from error
 
+    async def _page_body(self, token: str) -> bytes:
+        """The bytes of the next page, with as many objects as are not too many bytes."""
+        while True:
+            objects = self._page_objects
+            params = {"limit": str(objects)}
+            if token:
+                params["continue"] = token
+            try:
+                return await self._source.request(
+                    "GET",
+                    self._resource.path,
+                    params=params,
+                    timeout=self._pace.page_seconds,
+                    most_bytes=MOST_PAGE_BYTES if objects > 1 else LONGEST_OBJECT,
+                )
+            except TooLong:
+                if objects == 1:
+                    raise
+                self._page_objects = max(1, objects // 4)
+
     async def _decode_all(self, items: list[msgspec.Raw], records: list[Record]) -> None:
-        for position, raw in enumerate(items, 1):
+        for raw in items:
             try:
                 records.append(self._resource.decode(raw))
             except DecodeError as error:
                 self._on_problem(self.kind, error)
-            if position % EVENTS_PER_TURN == 0:
-                await asyncio.sleep(0)
+            await self._turn.has_read(len(raw))
+
+    async def _watch_until_relist(self) -> None:
+        watching = self._watching = asyncio.timeout(None)
+        try:
+            async with watching:
+                await self._watch()
+        except TimeoutError:
+            if not watching.expired():
+                raise
+        finally:
+            self._watching = None
 
     async def _watch(self) -> None:
         seconds = self._pace.rng.randint(*self._pace.watch_seconds)
@@ -217,17 +284,16 @@ class Reflector:
             "timeoutSeconds": str(seconds),
         }
         silence = seconds + self._pace.silence_seconds
-        events = 0
         async with aclosing(self._source.stream(self._resource.path, params, silence)) as lines:
             async for line in lines:
                 self._heard_at = self._pace.clock()
                 self._take(line)
-                events += 1
-                if events % EVENTS_PER_TURN == 0:
-                    await asyncio.sleep(0)
+                await self._turn.has_read(len(line))
 
     def _take(self, line: bytes) -> None:
         """Turn one line into an event, or raise what makes us list again."""
+        if self._is_taken_at_once(line):
+            return
         try:
             event = _LINE.decode(line)
         except (ValueError, RecursionError) as error:
@@ -245,12 +311,28 @@ class Reflector:
             case unknown:
                 raise DecodeError(f"watch of {self._resource.path}: event type {unknown[:64]!r}")
 
+    def _is_taken_at_once(self, line: bytes) -> bool:
+        """Take a line that is written as the API server does, without reading it twice."""
+        start = line.find(b"{", 1, _LONGEST_START + 1)
+        kind = _AROUND.get(line[:start])
+        if kind is None or not line.endswith(b"}"):
+            return False
+        try:
+            record = self._resource.decode(memoryview(line)[start:-1])
+        except DecodeError:
+            return False
+        self._tell(record, Deleted if kind == "DELETED" else Applied)
+        return True
+
     def _deliver(self, raw: msgspec.Raw, event: type[Applied] | type[Deleted]) -> None:
         try:
             record = self._resource.decode(raw)
         except DecodeError as error:
             self._on_problem(self.kind, error)
             return
+        self._tell(record, event)
+
+    def _tell(self, record: Record, event: type[Applied] | type[Deleted]) -> None:
         self._version = record.version or self._version
         self._sink(event(record))
 
@@ -267,6 +349,22 @@ class Reflector:
             self._is_absent = True
             self._sink(Listed(self.kind, ()))
             self.is_synced = True
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Leaves the loop to others after so many objects, or so many bytes of them."""
+
+    objects: int = 0
+    bytes_read: int = 0
+
+    async def has_read(self, size: int) -> None:
+        """Note that an object of this size has been dealt with."""
+        self.objects += 1
+        self.bytes_read += size
+        if self.objects >= EVENTS_PER_TURN or self.bytes_read >= BYTES_PER_TURN:
+            self.objects = self.bytes_read = 0
+            await asyncio.sleep(0)
 
 
 def _may_resume(error: ApiError) -> bool:

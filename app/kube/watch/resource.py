@@ -7,24 +7,31 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.kube.core.decode import Json, Keep, decode_node, decode_pod
+from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind of object. `is_optional`: the API may not serve it, which means there are none."""
+    """One kind of object. `is_optional`: the API may not serve it, which means there are none.
+
+    `edition` counts how often `decode` has begun to keep more of an object.
+    """
 
     kind: Kind
     path: str
     record: type[Record]
     decode: Callable[[Json], Record]
     is_optional: bool = False
+    edition: Callable[[], int] = lambda: 0
 
 
-def pods(keep: Keep) -> Resource:
-    """All pods; labels and annotations only as far as `keep` says."""
-    return Resource("Pod", "/api/v1/pods", PodRecord, partial(decode_pod, keep=keep))
+def pods(keep: Keep, labels: LabelKeys | None = None) -> Resource:
+    """All pods; labels as far as `labels` says, annotations, and labels else, as `keep` does."""
+    labels = labels or LabelKeys(keep)
+    decode = partial(decode_pod, keep=keep, keep_label=labels.keeps)
+    return Resource("Pod", "/api/v1/pods", PodRecord, decode, edition=lambda: labels.edition)
 
 
 def nodes() -> Resource:

@@ -16,8 +16,8 @@ import yaml
 from app.errors import SettingsError
 from app.kube.client.credentials import RENEW_SECONDS, Credentials
 from app.kube.client.transport import Transport
-from tests.app.admission.certificates import HOST, Pair, pair
 from tests.app.kube.apiserver import reply
+from tests.certificates import HOST, Pair, pair
 
 
 def kubeconfig(folder, user: dict, server: str = "http://127.0.0.1:1", **cluster) -> str:

@@ -65,11 +65,12 @@ class Worker:
         return [word for word, _ in self.handled]
 
 
-def queue_of(worker, *, workers=1, most=100, **more):
-    """A queue of words; the first letter of a word is its key."""
+def queue_of(worker, *, workers=1, most=100, namespace=lambda word: "team", **more):
+    """A queue of words of one team; the first letter of a word is its key."""
     return WorkQueue(
         "words",
         worker.handle,
+        namespace=namespace,
         workers=workers,
         most=most,
         key=lambda word: word[0],
@@ -133,7 +134,7 @@ async def test_a_newer_item_takes_the_place_of_one_with_its_key_that_waits():
 
 async def test_without_a_key_equal_items_are_handled_each():
     worker = Worker()
-    queue = WorkQueue("words", worker.handle, workers=1, most=10)
+    queue = WorkQueue("words", worker.handle, namespace=lambda word: "", workers=1, most=10)
     for word in ("a", "a"):
         queue.put(word)
     async with running(queue):
@@ -156,6 +157,72 @@ async def test_a_full_queue_may_drop_its_oldest_instead():
         queue.put("e")
         await idle(queue)
     assert worker.words == ["c", "d", "e"]
+
+
+def by_case(word):
+    """Two teams: one writes in capitals."""
+    return "loud" if word.isupper() else "quiet"
+
+
+async def test_namespaces_take_turns_and_each_keeps_its_own_order():
+    worker = Worker()
+    queue = queue_of(worker, namespace=by_case)
+    for word in "ABCDEab":
+        queue.put(word)
+    async with running(queue):
+        await idle(queue)
+    assert "".join(worker.words) == "AaBbCDE"
+
+
+@pytest.mark.parametrize(
+    ("drops", "left_out", "kept"),
+    [("newest", ["E", "D", "c"], "AaBbC"), ("oldest", ["A", "B", "a"], "CbDcE")],
+)
+async def test_a_full_queue_leaves_out_what_the_namespace_with_the_most_has(drops, left_out, kept):
+    worker = Worker()
+    queue = queue_of(worker, most=5, namespace=by_case, drops=drops)
+    for word in "ABCDE":
+        assert queue.put(word) is None
+    assert [queue.put(word) for word in "abc"] == left_out
+    assert len(queue) == 5
+    async with running(queue):
+        await idle(queue)
+        queue.put("d")  # each item that is left takes one permit, and no other is left over
+        await idle(queue)
+    assert "".join(worker.words) == kept + "d"
+
+
+async def test_a_namespace_with_its_share_leaves_out_an_item_of_its_own():
+    queue = queue_of(Worker(), most=4, namespace=by_case)
+    assert [queue.put(word) for word in "ABabc"] == [None, None, None, None, "c"]
+    assert queue.put("C") == "C"
+
+
+async def test_items_that_pause_count_for_their_namespace_and_are_left_out_for_others():
+    worker = Worker(**{word: [60.0] for word in "ABC"})
+    queue = queue_of(worker, most=3, namespace=by_case)
+    async with running(queue):
+        for word in "ABC":
+            queue.put(word)
+        await until(lambda: len(worker.words) == 3 and len(queue) == 3)
+        assert queue.put("a") == "C"
+        await until(lambda: "a" in worker.words)
+        queue.put("b")
+        await until(lambda: "b" in worker.words)
+    assert len(queue) == 0  # the pauses end with the queue
+    assert "".join(worker.words) == "ABCab"
+
+
+async def test_it_says_whether_an_item_of_the_same_key_awaits_its_turn():
+    worker = Worker(a=[60.0])
+    queue = queue_of(worker)
+    assert not queue.awaits("a1")
+    queue.put("a1")
+    assert queue.awaits("a2")
+    async with running(queue):
+        await until(lambda: worker.words and len(queue) == 1)
+        assert queue.awaits("a3")
+        assert not queue.awaits("b1")
 
 
 async def test_what_is_to_be_tried_again_is_and_does_not_hold_up_the_others():

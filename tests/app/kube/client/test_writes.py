@@ -85,6 +85,15 @@ async def test_a_pod_is_read_as_a_record(server, transport):
     assert (record.key, record.labels) == ("team/p", {"gang": "a"})
 
 
+async def test_of_a_pods_labels_others_may_be_kept_than_of_its_annotations(server, transport):
+    keys = {"gang": "a", "part": "b"}
+    server.script = [reply(200, {"metadata": {"labels": keys, "annotations": keys}})]
+    client = Client(transport, keep=lambda key: key == "gang", keep_label=lambda key: True)
+    record = await client.get_pod("team", "p")
+    assert record is not None
+    assert (record.labels, record.annotations) == (keys, {"gang": "a"})
+
+
 async def test_a_pod_that_is_gone_is_none(server, transport):
     server.script = [refusal(404, "NotFound")]
     assert await Client(transport).get_pod("team", "p") is None

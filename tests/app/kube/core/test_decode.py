@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.core.decode import decode_node, decode_pod, decode_version
+from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import (
     NodeRecord,
     Owner,
@@ -107,6 +108,14 @@ def test_a_pod_keeps_what_scheduling_needs():
         nominated_node="n2",
         version="42",
     )
+
+
+def test_a_key_that_objects_name_is_kept_as_a_label_and_not_as_an_annotation():
+    labels = LabelKeys(lambda key: key == "gang")
+    labels.add("noise")
+    pod = decode_pod(json.dumps(POD).encode(), labels.always, labels.keeps)
+    assert pod.labels == {"gang": "a", "noise": "x"}
+    assert pod.annotations == {"gang": "b"}
 
 
 def test_a_pod_says_whether_it_has_resource_claims():

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from random import Random
 
 import pytest
 
 from app.kube.core.decode import decode_node, decode_pod
+from app.kube.core.objects import PodRecord
+from app.kube.core.quantity import nano_units
+from app.kube.core.requests import MOST_RESOURCES
+from tests.work import lines_run
 
 
 def container(always: bool = False, **requests: str) -> dict:
@@ -15,9 +21,13 @@ def container(always: bool = False, **requests: str) -> dict:
     return {"name": "c", "resources": {"requests": requests}, **policy}
 
 
-def request_of(**spec: object) -> dict[str, int]:
+def record_of(**spec: object) -> PodRecord:
     pod = {"metadata": {"namespace": "team", "name": "p"}, "spec": spec}
-    record = decode_pod(json.dumps(pod).encode(), keep=lambda _key: False)
+    return decode_pod(json.dumps(pod).encode(), keep=lambda _key: False)
+
+
+def request_of(**spec: object) -> dict[str, int]:
+    record = record_of(**spec)
     assert record.problem == ""
     assert list(record.request) == sorted(record.request)
     return dict(record.request)
@@ -128,6 +138,104 @@ def test_an_unreadable_amount_is_reported_and_counts_as_nothing():
 def test_ten_thousand_containers_are_added():
     spec = {"containers": [container(cpu="1m")] * 10_000}
     assert request_of(**spec) == {"cpu": 10_000, "pods": 1}
+
+
+def peak_of(init_containers):
+    """What runs at a time, the definition: each init container beside the sidecars before it."""
+    sidecars, peak = Counter(), Counter()
+    for each in init_containers:
+        running = sidecars + Counter(each["resources"]["requests"])
+        peak |= running
+        if "restartPolicy" in each:
+            sidecars = running
+    return peak
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_init_containers_and_sidecars_take_what_runs_at_a_time(seed):
+    rng = Random(seed)
+    made = [
+        container(rng.random() < 0.5, **{name: rng.randint(1, 9) for name in rng.sample("abc", 2)})
+        for _ in range(rng.randint(1, 6))
+    ]
+    assert request_of(initContainers=made) == {**peak_of(made), "pods": 1}
+
+
+def test_each_sidecar_with_a_resource_of_its_own_costs_the_same():
+    def lines(sidecars):
+        made = [container(True, **{f"r{at}": "1"}) for at in range(sidecars)]
+        return lines_run(lambda: request_of(initContainers=made))
+
+    assert lines(200) < 2.5 * lines(100)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_many_containers_ask_for_what_they_ask_for_one_by_one(seed):
+    rng = Random(seed)
+    amounts = ["0", "1", "250m", "3Ki", "0.5", "7u"]
+    made = [
+        container(**{name: rng.choice(amounts) for name in rng.sample("abcd", 2)})
+        for _ in range(rng.randint(9, 30))
+    ]
+    one_pod = Counter({"pods": 1})
+    nanos = Counter(
+        {
+            name: sum(
+                nano_units(name, each["resources"]["requests"].get(name, "0")) for each in made
+            )
+            for name in "abcd"
+        }
+    )
+    rounded = Counter({name: -(-nanos[name] // 10**9) for name in nanos if nanos[name]})
+    assert request_of(containers=made) == rounded + one_pod
+
+
+def test_containers_that_ask_for_the_same_are_read_together():
+    def lines(containers):
+        spec = {"containers": [container(cpu="1m", memory="1Gi")] * containers}
+        return lines_run(lambda: request_of(**spec))
+
+    per_container = (lines(2_000) - lines(1_000)) / 1_000
+    assert per_container < 8
+
+
+def test_an_unreadable_amount_among_many_containers_is_reported_where_it_is():
+    spec = {"containers": [*[container(cpu="1")] * 20, container(cpu="much"), container(cpu="1")]}
+    record = record_of(**spec)
+    assert dict(record.request) == {"cpu": 21_000, "pods": 1}
+    assert record.problem.startswith("Pod team/p: spec.containers[20].resources.requests: cpu: ")
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [
+        pytest.param(lambda all_of_it: [container(**all_of_it)], id="in_one_container"),
+        pytest.param(
+            lambda all_of_it: [container(**{name: all_of_it[name]}) for name in all_of_it],
+            id="one_in_each_container",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_more_resources_than_any_node_has_are_cut_to_the_first_by_name(spread, kind):
+    """cpu and the like count always; a resource of which 0 is asked for does not count as one."""
+    asked = {f"example.com/r{at:04}": "2" for at in range(MOST_RESOURCES + 50)}
+    nothing = {f"example.com/a{at:04}": "0" for at in range(1_000)}
+    record = record_of(**{kind: spread({**nothing, **asked, "memory": "1Ki", "cpu": "1"})})
+    counted = dict(record.request)
+    assert (counted["cpu"], counted["memory"], counted["pods"]) == (1000, 1024, 1)
+    others = [name for name in counted if "/" in name]
+    assert others == sorted(asked)[: len(others)]
+    assert MOST_RESOURCES - 2 <= len(others) <= MOST_RESOURCES
+    assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
+
+
+def test_zeros_cannot_hide_what_is_asked_for():
+    nothing = {f"a.com/r{at}": "0" for at in range(5_000)}
+    assert request_of(containers=[container(**nothing, **{"nvidia.com/gpu": "8"})]) == {
+        "nvidia.com/gpu": 8,
+        "pods": 1,
+    }
 
 
 def test_allocatable_rounds_down_and_defaults_to_capacity():

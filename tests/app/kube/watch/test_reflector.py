@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from random import Random
@@ -12,10 +13,18 @@ import pytest
 
 from app.dialects.kueue.topology import RESOURCE as TOPOLOGIES
 from app.dialects.registry import DIALECTS
-from app.errors import CorralError, Forbidden, TooManyRequests, Unreachable
+from app.errors import CorralError, Forbidden, TooLong, TooManyRequests, Unreachable
+from app.kube.client.transport import LONGEST_OBJECT
+from app.kube.core.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
-from app.kube.watch.reflector import Pace, Reflector
-from app.kube.watch.resource import Resource, nodes
+from app.kube.watch.reflector import (
+    BYTES_PER_TURN,
+    MOST_PAGE_BYTES,
+    PAGE_BYTES,
+    Pace,
+    Reflector,
+)
+from app.kube.watch.resource import Resource, nodes, pods
 from tests.app.kube.apiserver import Server, page, refusal, reply
 
 
@@ -356,6 +365,148 @@ async def test_an_outage_ends_in_the_state_of_the_server(server, transport):
     assert heard.pauses == sorted(heard.pauses)
 
 
+async def test_a_relist_ends_the_watch_and_lists_once_more(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10"),
+        server.watch([line("ADDED", "b", 11)], then="hold"),
+        page([node("c", 12)], "20"),
+        server.watch([line("ADDED", "d", 21)], then="hold"),
+    ]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        reflector.relist()
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed a", "applied b@11", "listed c", "applied d@21"]
+    assert queries(server, "resourceVersion") == [None, "10", None, "20"]
+    assert heard.problems == []
+
+
+async def test_relists_asked_for_twice_in_a_row_are_one_list(server, transport):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        server.watch([line("ADDED", "a", 11)], then="hold"),
+        page([], "20"),
+        server.watch([line("ADDED", "b", 21)], then="hold"),
+        page([node("never", 1)], "30"),
+    ]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        reflector.relist()
+        await asyncio.sleep(0)  # the watch has been told to end
+        reflector.relist()
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed", "applied a@11", "listed", "applied b@21"]
+    assert len(server.asked) == 4
+
+
+async def test_a_list_under_way_is_delivered_and_another_one_follows_a_relist(server, transport):
+    heard = Heard()
+    second_page_is_asked_for, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def answer_late(request):
+        second_page_is_asked_for.set()
+        await may_answer.wait()
+        return await page([node("b", 2)], "10")(request)
+
+    server.script = [
+        page([node("a", 1)], "10", more="next"),
+        answer_late,
+        page([node("c", 12)], "20"),
+    ]
+    async with reflecting(transport, heard) as reflector:
+        await asyncio.wait_for(second_page_is_asked_for.wait(), 5)
+        reflector.relist()
+        may_answer.set()
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a b", "listed c"]
+    assert [asked.query.get("watch") for asked in server.asked[:3]] == [None, None, None]
+
+
+@pytest.mark.parametrize("status", [500, 503])
+async def test_a_relist_while_the_server_is_down_is_made_up_for(server, transport, status):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10"),
+        server.watch([line("ADDED", "b", 11)], then="hold"),
+        refusal(status),
+        refusal(status),
+        page([node("c", 12)], "20"),
+        server.watch([line("ADDED", "d", 21)], then="hold"),
+    ]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        reflector.relist()
+        await heard.wait_until(lambda: len(heard.problems) == 1)
+        reflector.relist()
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed a", "applied b@11", "listed c", "applied d@21"]
+    assert len(heard.problems) == 2
+
+
+async def test_a_relist_before_the_first_list_is_that_list(server, transport):
+    heard = Heard()
+    server.script = [page([node("a", 1)], "10"), server.watch([line("ADDED", "b", 11)], "hold")]
+    reflector = Reflector(transport, nodes(), heard, on_problem=heard.problem)
+    reflector.relist()
+    running = asyncio.create_task(reflector.run())
+    await heard.wait_until(lambda: len(heard.events) == 2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert heard.said == ["listed a", "applied b@11"]
+
+
+async def test_a_reflector_is_cancelled_as_well_right_after_a_relist(server, transport):
+    heard = Heard()
+    server.script = [page([], "10"), server.watch([line("ADDED", "a", 11)], then="hold")]
+    async with reflecting(transport, heard) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        reflector.relist()
+    assert heard.said == ["listed", "applied a@11"]
+
+
+async def test_a_list_is_of_the_edition_with_which_it_began(server, transport):
+    heard, labels = Heard(), LabelKeys(lambda key: key == "gang")
+    items = [
+        {"metadata": {"name": name, "resourceVersion": "1", "labels": {"part": name}}}
+        for name in ("a", "b")
+    ]
+
+    async def meanwhile_the_key_is_named(request):
+        labels.add("part")
+        return await page(items[1:], "10")(request)
+
+    server.script = [
+        page(items[:1], "10", more="next"),
+        meanwhile_the_key_is_named,
+        server.watch([{"type": "ADDED", "object": items[1]}], then="hold"),
+        page(items, "20"),
+    ]
+    async with reflecting(transport, heard, pods(labels.always, labels)) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        reflector.relist()
+        await heard.wait_until(lambda: len(heard.events) == 3)
+    seen = [
+        (listed.edition, *(each.labels.get("part") for each in listed.records))
+        for listed in heard.events
+        if isinstance(listed, Listed)
+    ]
+    assert seen == [(0, None, "b"), (1, "a", "b")]
+
+
+async def test_a_time_out_of_the_sink_is_not_taken_for_a_relist(server, transport):
+    server.script = [page([], "10"), server.watch([line("ADDED", "a", 11)], then="hold")]
+
+    def sink(event: Event) -> None:
+        if isinstance(event, Applied):
+            raise TimeoutError("a bug")
+
+    reflector = Reflector(transport, nodes(), sink)
+    with pytest.raises(TimeoutError, match="a bug"):
+        await asyncio.wait_for(reflector.run(), 5)
+
+
 async def test_each_resource_is_read_where_the_api_has_it(server, transport):
     everything = DIALECTS.resources(lambda _key: True)
     item = {"metadata": {"namespace": "team", "name": "x", "resourceVersion": "1"}}
@@ -374,6 +525,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
     assert sorted(lists) == [
         "/api/v1/nodes",
         "/api/v1/pods",
+        "/api/v1/resourcequotas",
         "/apis/apps/v1/statefulsets",
         "/apis/batch/v1/jobs",
         "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
@@ -388,28 +540,38 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
     ]
 
 
-def test_nodes_pods_and_jobs_are_there_or_something_is_wrong():
+def test_what_every_api_server_serves_is_there_or_something_is_wrong():
     optional = {each.kind: each.is_optional for each in DIALECTS.resources()}
     assert [kind for kind, may_be_absent in optional.items() if not may_be_absent] == [
         "Node",
         "Pod",
         "Job",
+        "ResourceQuota",
     ]
 
 
 class Broken:
     """A source in virtual time: lists at once; each watch lasts as told, the last ones alike."""
 
-    def __init__(self, *watches_last: float, lines: int = 0, fails: bool = False) -> None:
+    def __init__(
+        self, *watches_last: float, lines: int = 0, size: int = 0, fails: bool = False
+    ) -> None:
         self.now = 0.0
         self.attempts: list[float] = []
         self.turns = 0
         self._watches_last = list(watches_last or [0.0])
         self._lines = lines
+        self._padding = b" " * size
         self._fails = fails
 
     async def request(
-        self, _method: str, _path: str, *, params: Mapping[str, str], timeout: float
+        self,
+        _method: str,
+        _path: str,
+        *,
+        params: Mapping[str, str],
+        timeout: float,
+        most_bytes: int,
     ) -> bytes:
         if self._fails:
             self.attempts.append(self.now)
@@ -421,7 +583,8 @@ class Broken:
     ) -> AsyncGenerator[bytes, None]:
         self.attempts.append(self.now)
         for _ in range(self._lines):
-            yield b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}'
+            bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}'
+            yield bookmark + self._padding
         several = len(self._watches_last) > 1
         self.now += self._watches_last.pop(0) if several else self._watches_last[0]
 
@@ -483,3 +646,187 @@ async def test_a_burst_of_lines_leaves_turns_to_others():
     source = Broken(270.0, lines=3200)
     await source.run_until(260.0)
     assert source.turns >= 100
+
+
+# -- large objects -------------------------------------------------------------------------------
+
+
+def as_go_writes(kind: str, content: object, escaped: bytes = b"") -> bytes:
+    """A line without blanks; `@` in the object stands for these bytes."""
+    text = json.dumps(content, separators=(",", ":")).encode().replace(b"@", escaped)
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), text)
+
+
+def pod_of(name: str, version: int, argument: str) -> dict:
+    metadata = {"namespace": "team", "name": name, "uid": name, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "args": [argument]}]}}
+
+
+async def test_a_pod_that_is_all_escapes_is_one_event_and_no_relist(server, transport):
+    """1.5 MiB of `<` in etcd: a line of 9 MiB."""
+    heard = Heard()
+    escaped = b"\\u003c" * (3 * 2**19)
+    server.script = [
+        page([], "10"),
+        server.watch(
+            [
+                as_go_writes("ADDED", pod_of("huge", 11, "@"), escaped),
+                as_go_writes("MODIFIED", pod_of("small", 12, "")),
+                as_go_writes("DELETED", pod_of("huge", 13, "@"), escaped),
+            ],
+            then="hold",
+        ),
+    ]
+    async with reflecting(transport, heard, pods(DIALECTS.keeps)):
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed", "applied huge@11", "applied small@12", "deleted huge@13"]
+    assert heard.problems == []
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param(as_go_writes("ADDED", node("a", 11)), "applied a@11", id="added"),
+        pytest.param(as_go_writes("MODIFIED", node("a", 11)), "applied a@11", id="modified"),
+        pytest.param(as_go_writes("DELETED", node("a", 11)), "deleted a@11", id="deleted"),
+        pytest.param(
+            as_go_writes("ADDED", node("a", 11))[:-2] + b',"type":"DELETED"}\n',
+            "deleted a@11",
+            id="another_type_follows",
+        ),
+        pytest.param(
+            b'{"object":' + json.dumps(node("a", 11)).encode() + b',"type":"ADDED"}\n',
+            "applied a@11",
+            id="the_object_first",
+        ),
+    ],
+)
+async def test_a_line_says_the_same_however_it_is_written(server, transport, line, said):
+    heard = Heard()
+    server.script = [page([], "10"), server.watch([line], then="hold")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed", said]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        pytest.param(b"}}}\n", id="one_brace_too_many"),
+        pytest.param(b"}\n", id="one_brace_too_few"),
+        pytest.param(b'}},"x"}\n', id="a_key_without_value"),
+    ],
+)
+async def test_a_line_that_only_begins_well_is_listed_anew(server, transport, tail):
+    heard = Heard()
+    broken = as_go_writes("ADDED", node("a", 11)).rstrip(b"}\n") + b"}}" + tail
+    server.script = [page([], "10"), server.watch([broken], then="hold"), page([], "20")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed", "listed"]
+    assert len(heard.problems) == 1
+
+
+async def test_an_object_that_cannot_be_read_is_told_once_and_the_watch_goes_on(server, transport):
+    heard = Heard()
+    lines = [as_go_writes("ADDED", {"metadata": {"name": 7}}), as_go_writes("ADDED", node("b", 12))]
+    server.script = [page([], "10"), server.watch(lines, then="hold")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed", "applied b@12"]
+    assert ["$.metadata.name" in str(problem) for problem in heard.problems] == [True]
+
+
+class Pages:
+    """A list of nodes of these sizes, in pages; what is asked for in vain is noted as refused."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.nodes = [
+            json.dumps({"metadata": {"name": f"n{at}"}, "padding": "x" * size}).encode()
+            for at, size in enumerate(sizes)
+        ]
+        self.limits: list[int] = []
+        self.refused: list[int] = []
+        self.largest = 0
+        self.turns = 0
+
+    async def request(
+        self,
+        _method: str,
+        _path: str,
+        *,
+        params: Mapping[str, str],
+        timeout: float,
+        most_bytes: int,
+    ) -> bytes:
+        begin, limit = int(params.get("continue", "0")), int(params["limit"])
+        end = begin + limit
+        more = f',"continue":"{end}"' if end < len(self.nodes) else ""
+        head = b'{"metadata":{"resourceVersion":"1"%b},"items":[' % more.encode()
+        body = head + b",".join(self.nodes[begin:end]) + b"]}"
+        if len(body) > most_bytes:
+            self.refused.append(limit)
+            raise TooLong(f"answer over {most_bytes} bytes")
+        self.limits.append(limit)
+        self.largest = max(self.largest, len(body))
+        return body
+
+    async def stream(
+        self, _path: str, params: Mapping[str, str], read_timeout: float
+    ) -> AsyncGenerator[bytes, None]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def listed(self) -> Heard:
+        """What is heard of the list, while others count the turns they get."""
+        heard = Heard()
+        async with reflecting(self, heard):
+            async with asyncio.timeout(10):
+                while not heard.events:
+                    await asyncio.sleep(0)
+                    self.turns += 1
+        return heard
+
+
+async def test_pages_of_large_objects_shrink_and_grow_again():
+    large, small = 3 * 2**19, 1_000
+    source = Pages([*[small] * 600, *[large] * 40, *[small] * 2_000])
+    heard = await source.listed()
+    (listed,) = heard.events
+    assert [record.name for record in listed.records] == [f"n{at}" for at in range(2_640)]
+    assert heard.problems == []
+    assert source.largest <= MOST_PAGE_BYTES
+    assert source.limits[0] == source.limits[-1] == 500
+    assert min(source.limits) <= PAGE_BYTES // large
+    assert len(source.refused) <= 5
+    assert len(source.limits) <= 60
+
+
+async def test_one_object_of_any_size_that_is_possible_is_a_page_of_its_own():
+    source = Pages([10, 7 * 3 * 2**19, 10])
+    heard = await source.listed()
+    (listed,) = heard.events
+    assert len(listed.records) == 3
+    assert 1 in source.limits
+
+
+async def test_an_object_beyond_that_is_a_problem_and_no_endless_loop():
+    heard = Heard()
+    source = Pages([10, LONGEST_OBJECT])
+    async with reflecting(source, heard):
+        await heard.wait_until(lambda: len(heard.problems) == 2)
+    assert heard.events == []
+    assert heard.pauses[0] >= 0.5
+
+
+async def test_each_large_object_of_a_page_leaves_a_turn_to_others():
+    source = Pages([BYTES_PER_TURN] * 30)
+    await source.listed()
+    assert source.turns >= 30
+
+
+async def test_each_large_line_leaves_a_turn_to_others():
+    source = Broken(270.0, lines=300, size=BYTES_PER_TURN)
+    await source.run_until(260.0)
+    assert source.turns >= 300

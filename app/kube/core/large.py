@@ -1,0 +1,225 @@
+"""What is read of a large object: every part of it but those that hold more than any real one.
+
+    bytes ──one scan──▶ parts as bytes ──counted──▶ within its bound: decoded as ever
+                                               └──▶ beyond it: left out, and a problem says so
+
+An object may have 1.5 MiB. Skipping that takes a millisecond or two, building 100,000 labels or
+750,000 empty terms takes up to half a second. So a part is counted before it is built: an opening
+quote is never preceded by a backslash, hence the quotes that aren't are at least as many as the
+strings, and at most twice as many. Objects are counted by their braces.
+
+Containers are not bounded here: what they request has to be exact (`requests.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from app.kube.core import wire
+
+LARGE = 16_384  # bytes; below that even the worst object takes less than 5 ms
+MOST_TEXTS = 4_096  # keys and values together, of labels, annotations or a node selector
+MOST_VALUES = 4_096  # objects and strings together, of tolerations, gates or owner references
+MOST_AFFINITY = 10_240  # the same; we narrow a pod to 1,024 nodes at most, with 9 for each
+# Required affinity that is not read matches no node.
+NO_NODE = msgspec.Raw(b'{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}')
+
+_T = TypeVar("_T")
+_NULL = msgspec.Raw(b"null")
+
+
+class _Metadata(wire.Wire):
+    name: wire.Text = None
+    namespace: wire.Text = None
+    uid: wire.Text = None
+    resource_version: wire.Text = None
+    creation_timestamp: wire.Text = None
+    deletion_timestamp: wire.Text = None
+    labels: msgspec.Raw = _NULL
+    annotations: msgspec.Raw = _NULL
+    owner_references: msgspec.Raw = _NULL
+
+
+class _Affinity(wire.Wire):
+    node_affinity: msgspec.Raw = _NULL
+
+
+class _PodSpec(wire.Wire):
+    node_name: wire.Text = None
+    scheduler_name: wire.Text = None
+    priority: wire.Int32 | None = None
+    node_selector: msgspec.Raw = _NULL
+    affinity: _Affinity | None = None
+    tolerations: msgspec.Raw = _NULL
+    scheduling_gates: msgspec.Raw = _NULL
+    containers: list[wire.Container | None] | None = None
+    init_containers: list[wire.Container | None] | None = None
+    overhead: wire.Quantities = None
+    resources: wire.Resources | None = None
+    resource_claims: msgspec.Raw = _NULL
+
+
+class _Pod(wire.Wire):
+    metadata: _Metadata | None = None
+    spec: _PodSpec | None = None
+    status: wire.PodStatus | None = None
+
+
+class _NodeSpec(wire.Wire):
+    unschedulable: bool | None = None
+    taints: msgspec.Raw = _NULL
+
+
+class _NodeStatus(wire.Wire):
+    capacity: msgspec.Raw = _NULL
+    allocatable: msgspec.Raw = _NULL
+    conditions: msgspec.Raw = _NULL
+
+
+class _Node(wire.Wire):
+    metadata: _Metadata | None = None
+    spec: _NodeSpec | None = None
+    status: _NodeStatus | None = None
+
+
+class _Object(wire.Wire):
+    metadata: _Metadata | None = None
+
+
+_POD = msgspec.json.Decoder(_Pod)
+_NODE = msgspec.json.Decoder(_Node)
+_OBJECT = msgspec.json.Decoder(_Object)
+_STRINGS: msgspec.json.Decoder[wire.Strings] = msgspec.json.Decoder(wire.Strings)
+_OWNERS = msgspec.json.Decoder(list[wire.OwnerReference | None] | None)
+_TOLERATIONS = msgspec.json.Decoder(list[wire.PodToleration | None] | None)
+_GATES = msgspec.json.Decoder(list[wire.SchedulingGate | None] | None)
+_TAINTS = msgspec.json.Decoder(list[wire.NodeTaint | None] | None)
+_CONDITIONS = msgspec.json.Decoder(list[wire.Condition | None] | None)
+_QUANTITIES: msgspec.json.Decoder[wire.Quantities] = msgspec.json.Decoder(wire.Quantities)
+
+
+def values_in(part: bytes | msgspec.Raw, *, has_objects: bool = True) -> int:
+    """Return how many strings a part has, and objects if those count.
+
+    It may say half as many strings, where each ends in a backslash.
+    """
+    text = bytes(part)
+    escaped = text.count(b'\\"') if b"\\" in text else 0
+    strings = (text.count(b'"') - escaped) // 2
+    return strings + text.count(b"{") if has_objects else strings
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Reads the parts of one object; `unread` has a sentence for each that is left out."""
+
+    unread: list[str] = field(default_factory=list)
+
+    def fits(self, part: msgspec.Raw, path: str, most: int, *, has_objects: bool = True) -> bool:
+        """Whether a part is within its bound."""
+        if len(part) <= most:
+            return True
+        found = values_in(part, has_objects=has_objects)
+        if found > most:
+            self.unread.append(f"{path} is not read: it has {found} values, more than {most}")
+        return found <= most
+
+    def strings(self, part: msgspec.Raw, path: str) -> wire.Strings:
+        """The keys and texts of a part; braces in a text are no objects."""
+        is_read = self.fits(part, path, MOST_TEXTS, has_objects=False)
+        return _decoded(_STRINGS, part, path) if is_read else None
+
+    def values(self, part: msgspec.Raw, path: str, decoder: msgspec.json.Decoder[_T]) -> _T | None:
+        """The objects of a part."""
+        return _decoded(decoder, part, path) if self.fits(part, path, MOST_VALUES) else None
+
+    def metadata(self, found: _Metadata) -> wire.Metadata:
+        """The metadata of any object."""
+        return wire.Metadata(
+            found.name,
+            found.namespace,
+            found.uid,
+            found.resource_version,
+            found.creation_timestamp,
+            found.deletion_timestamp,
+            self.strings(found.labels, "metadata.labels"),
+            self.strings(found.annotations, "metadata.annotations"),
+            self.values(found.owner_references, "metadata.ownerReferences", _OWNERS),
+        )
+
+    def affinity(self, found: _Affinity | None) -> msgspec.Raw:
+        """The node affinity alone: pods are not what we place pods by."""
+        if found is None:
+            return _NULL
+        part = found.node_affinity
+        if not self.fits(part, "spec.affinity.nodeAffinity", MOST_AFFINITY):
+            return NO_NODE
+        return msgspec.Raw(b'{"nodeAffinity":%b}' % bytes(part))
+
+
+def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
+    """Return a pod, and a sentence if some of it is not read.
+
+    Raises: ValueError, RecursionError.
+    """
+    found, parts = _POD.decode(raw), _Parts()
+    spec = found.spec or _PodSpec()
+    claims = bytes(memoryview(spec.resource_claims)[:64]).translate(None, b" \t\r\n")
+    read = wire.PodSpec(
+        spec.node_name,
+        spec.scheduler_name,
+        spec.priority,
+        parts.strings(spec.node_selector, "spec.nodeSelector"),
+        parts.affinity(spec.affinity),
+        parts.values(spec.tolerations, "spec.tolerations", _TOLERATIONS),
+        parts.values(spec.scheduling_gates, "spec.schedulingGates", _GATES),
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
+    )
+    metadata = parts.metadata(found.metadata or _Metadata())
+    return wire.Pod(metadata, read, found.status), "; ".join(parts.unread)
+
+
+def node(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Node, str]:
+    """Return a node, and a sentence if some of it is not read.
+
+    Raises: ValueError, RecursionError.
+    """
+    found, parts = _NODE.decode(raw), _Parts()
+    spec, status = found.spec or _NodeSpec(), found.status or _NodeStatus()
+    read = wire.Node(
+        parts.metadata(found.metadata or _Metadata()),
+        wire.NodeSpec(spec.unschedulable, parts.values(spec.taints, "spec.taints", _TAINTS)),
+        wire.NodeStatus(
+            parts.values(status.capacity, "status.capacity", _QUANTITIES),
+            parts.values(status.allocatable, "status.allocatable", _QUANTITIES),
+            parts.values(status.conditions, "status.conditions", _CONDITIONS),
+        ),
+    )
+    return read, "; ".join(parts.unread)
+
+
+def unread_of(raw: bytes | memoryview | msgspec.Raw) -> str:
+    """Return a sentence on what of any object's metadata is not read, "" if all of it may be.
+
+    Raises: ValueError, RecursionError.
+    """
+    found, parts = _OBJECT.decode(raw).metadata or _Metadata(), _Parts()
+    parts.fits(found.labels, "metadata.labels", MOST_TEXTS, has_objects=False)
+    parts.fits(found.annotations, "metadata.annotations", MOST_TEXTS, has_objects=False)
+    parts.fits(found.owner_references, "metadata.ownerReferences", MOST_VALUES)
+    return "; ".join(parts.unread)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_T], part: msgspec.Raw, path: str) -> _T:
+    try:
+        return decoder.decode(part)
+    except msgspec.ValidationError as error:
+        where = str(error).replace("`$", f"`$.{path}")
+        raise ValueError(where if "`$" in where else f"{where} - at `$.{path}`") from error

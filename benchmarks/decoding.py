@@ -1,0 +1,364 @@
+"""How long the largest objects a tenant can store take to be read, each in the dearest form found.
+
+    python -m benchmarks.decoding [--json] [--only TEXT] [--repeat 5]
+
+Objects have 1.5 MB as kube-apiserver stores and sends them: validated, with its defaults; some are
+just below a bound. The baseline is msgspec skipping the same bytes. The event loop does nothing
+else meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from app.admission.review import request_of
+from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES, Desk, mutated, validated
+from app.admission.scope import Scope
+from app.dialects import corral
+from app.dialects.registry import DIALECTS
+from app.errors import DecodeError
+from app.extender import models
+from app.kube.core.decode import decode_node, decode_pod
+from app.kube.core.large import LARGE
+from app.metrics import Metrics
+from app.state.gang.succeeded import SucceededPods
+from benchmarks.table import Row, show
+
+STORED = 1_500_000  # bytes of an object
+ANNOTATIONS = 256 * 1024  # of the annotations of one object together
+CONTAINER = 150  # bytes of a container without a word of its user's
+RESOURCE = 53  # bytes of one in requests, in limits and twice in managedFields
+TARGET = "<= 5 ms"
+KUEUE = "kueue.x-k8s.io/"
+GROUP = {f"{KUEUE}pod-group-name": "g", f"{KUEUE}pod-group-total-count": "2"}
+DEFAULTS = {
+    "image": "a",
+    "terminationMessagePath": "a",
+    "terminationMessagePolicy": "File",
+    "imagePullPolicy": "Always",
+}
+DECODERS = {each.kind: each.decode for each in DIALECTS.resources()}
+Json = dict[str, Any]
+
+
+class _Nothing(msgspec.Struct):
+    """Every field is skipped."""
+
+
+_SKIP = msgspec.json.Decoder(_Nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One input of one reader."""
+
+    reader: str
+    name: str
+    raw: bytes
+    read: Callable[[bytes], object]
+
+
+def written(thing: object) -> bytes:
+    """As Go writes it: without blanks."""
+    return json.dumps(thing, separators=(",", ":")).encode()
+
+
+def as_many(make: Callable[[int], object], room: int = STORED) -> list[Any]:
+    """As many of these as there is room for."""
+    found: list[object] = []
+    used = 0
+    while used < room:
+        found.append(make(len(found)))
+        used += len(written(found[-1])) + 1
+    return found
+
+
+def mapping(make: Callable[[int], str], room: int = STORED, value: str = "") -> Json:
+    """The same as keys of a mapping."""
+    return {key: value for key in as_many(make, room - 3 * room // 12)}
+
+
+def a_pod(metadata: object = None, **spec: object) -> bytes:
+    named = {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "1"}
+    return written({"metadata": {**named, **(metadata or {})}, "spec": spec, "status": {}})
+
+
+def containers(room: int, requests: Callable[[int], Json], **more: object) -> list[Json]:
+    return [
+        {"name": f"c{at}", "resources": {"requests": requests(at)}, **DEFAULTS, **more}
+        for at in range(room // CONTAINER)
+    ]
+
+
+def affinity(terms: object) -> Json:
+    required = {"nodeSelectorTerms": terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def pods(room: int = STORED) -> Iterator[tuple[str, bytes]]:
+    """Pods of so many bytes, each in another part."""
+    yield "labels", a_pod({"labels": mapping(lambda at: f"l{at}", room)})
+    yield (
+        "annotations",
+        a_pod({"annotations": mapping(lambda at: f"a{at}", min(room, 2 * ANNOTATIONS))}),
+    )
+    owner = {"apiVersion": "v1", "kind": "a", "name": "a", "uid": "a"}
+    yield "owner references", a_pod({"ownerReferences": as_many(lambda at: owner, room)})
+    yield "node selector", a_pod(nodeSelector=mapping(lambda at: f"l{at}", room))
+    toleration = {"operator": "Exists"}
+    yield (
+        "tolerations",
+        a_pod(tolerations=as_many(lambda at: {"key": f"k{at}", **toleration}, room)),
+    )
+    yield "scheduling gates", a_pod(schedulingGates=as_many(lambda at: {"name": f"k{at}"}, room))
+    yield "resource claims", a_pod(resourceClaims=as_many(lambda at: {"name": f"k{at}"}, room))
+    yield "affinity, empty terms", a_pod(affinity=affinity(as_many(lambda at: {}, room)))
+    line = {"key": "k", "operator": "Exists"}
+    yield (
+        "affinity, lines",
+        a_pod(affinity=affinity([{"matchExpressions": as_many(lambda at: line, room)}])),
+    )
+    values = {"key": "k", "operator": "In", "values": as_many(lambda at: f"k{at}", room)}
+    yield "affinity, values", a_pod(affinity=affinity([{"matchExpressions": [values]}]))
+    same = {"cpu": "1", "memory": "1Gi"}
+    yield "containers, the same requests", a_pod(containers=containers(room, lambda at: same))
+    yield (
+        "containers, each its own amounts",
+        a_pod(containers=containers(room, lambda at: {"cpu": f"{at}m", "memory": f"{at}Ki"})),
+    )
+    yield (
+        "containers, each its own resource",
+        a_pod(containers=containers(room, lambda at: {f"a.b/r{at}": "1"})),
+    )
+    yield (
+        "sidecars, the same requests",
+        a_pod(initContainers=containers(room, lambda at: same, restartPolicy="Always")),
+    )
+    yield (
+        "sidecars, each its own amounts",
+        a_pod(
+            initContainers=containers(room, lambda at: {"cpu": f"{at}m"}, restartPolicy="Always")
+        ),
+    )
+    for amount in ("0", "1"):
+        asked = {f"a.b/r{at}": amount for at in range(room // RESOURCE)}
+        yield (
+            f"one container, resources in the amount of {amount}",
+            a_pod(containers=[{"name": "c", "resources": {"requests": asked}, **DEFAULTS}]),
+        )
+    env = {"name": "A", "value": "b"}
+    yield "environment", a_pod(containers=[{"name": "c", "env": as_many(lambda at: env, room)}])
+    text = a_pod(containers=[{"name": "c", "args": ["@"]}])
+    for name, escape in (("<", b"\\u003c"), ("control characters", b"\\u0001")):
+        yield f"escaped {name}", text.replace(b"@", escape * room)
+
+
+def nodes() -> Iterator[tuple[str, bytes]]:
+    """No tenant's."""
+    yield "labels", a_pod({"labels": mapping(lambda at: f"l{at}")})
+    taints = as_many(lambda at: {"key": f"k{at}", "effect": "NoSchedule"})
+    yield "taints", a_pod(taints=taints)
+    yield "images", written({"status": {"images": as_many(lambda at: {"names": [f"k{at}"]})}})
+
+
+def a_template(metadata: object = None, **spec: object) -> Json:
+    own = spec or {"containers": [{"name": "c", **DEFAULTS}]}
+    return {"metadata": metadata or {}, "spec": own}
+
+
+def workloads() -> Iterator[tuple[str, str, bytes]]:
+    """Kind, input and bytes."""
+
+    def made(kind: str, name: str, spec: object, metadata: object = None) -> tuple[str, str, bytes]:
+        named = {"name": "a", "namespace": "b", **(metadata or {})}
+        return kind, name, written({"metadata": named, "spec": spec})
+
+    many = containers(STORED, lambda at: {"cpu": f"{at}m"})
+    noted = {"annotations": mapping(lambda at: f"a{at}", 2 * ANNOTATIONS)}
+    for kind, spec in (
+        ("Job", lambda template: {"template": template}),
+        ("StatefulSet", lambda template: {"template": template}),
+        (
+            "LeaderWorkerSet",
+            lambda template: {
+                "startupPolicy": "LeaderReady",
+                "leaderWorkerTemplate": {"leaderTemplate": {}, "workerTemplate": template},
+            },
+        ),
+        (
+            "MPIJob",
+            lambda template: {
+                "launcherCreationPolicy": "WaitForWorkersReady",
+                "mpiReplicaSpecs": {"Launcher": {"template": template}},
+            },
+        ),
+    ):
+        yield made(kind, "labels", {}, {"labels": mapping(lambda at: f"l{at}")})
+        yield made(kind, "annotations of the template", spec(a_template(noted)))
+        yield made(kind, "10,000 containers", spec(a_template(containers=many)))
+        terms = affinity([{}] * 4_000)
+        yield made(kind, "16 KiB of empty affinity terms", spec(a_template(affinity=terms)))
+    small = a_template()
+    inner = affinity([{}] * 1_000)
+    for order in ("AnyOrder", "InOrder"):
+        for name, template in (
+            ("replicated Jobs", small),
+            ("large templates", a_template(containers=many[:40])),
+            ("templates of empty affinity terms", a_template(affinity=inner)),
+            (
+                "templates with annotations",
+                a_template({"annotations": {str(a): "" for a in range(500)}}),
+            ),
+        ):
+            jobs = as_many(
+                lambda at, each=template: {
+                    "name": f"r{at}",
+                    "template": {"spec": {"template": each}},
+                }
+            )
+            spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": order}}
+            yield made("JobSet", f"{name}, {order}", spec)
+    yield made(
+        "PyTorchJob",
+        "replica types",
+        {"pytorchReplicaSpecs": {f"T{at}": {} for at in range(100_000)}},
+    )
+
+
+def annotated(annotations: Json, labels: Json | None = None) -> bytes:
+    return a_pod({"annotations": annotations, "labels": labels or {}}, schedulerName="corral")
+
+
+def annotations() -> Iterator[tuple[str, bytes]]:
+    """What vocabularies parse, as large as the annotations of a pod may be."""
+    group = {f"{KUEUE}pod-group-name": "g"}
+    sets = written(as_many(lambda at: {"name": f"s{at}", "count": 1}, 64_000)).decode()
+    yield "pod-group-sets, 64 KiB of sets", annotated({**group, f"{KUEUE}pod-group-sets": sets})
+    like = {"spec": {"affinity": affinity([{}] * 1_000)}}
+    sets = written([{"name": f"s{at}", "count": 1, "template": like} for at in range(18)]).decode()
+    yield "pod-group-sets, templates", annotated({**group, f"{KUEUE}pod-group-sets": sets})
+    deep = written([{"name": "a", "count": 1, "template": {"spec": "[" * 30_000}}]).decode()
+    yield "pod-group-sets, brackets", annotated({**group, f"{KUEUE}pod-group-sets": deep})
+    flow = "[" + ",".join(["{name: a, count: 1}"] * 100) + "]"
+    yield "pod-group-sets, 2 KiB of YAML", annotated({**group, f"{KUEUE}pod-group-sets": flow})
+    layers = written(as_many(lambda at: {}, ANNOTATIONS)).decode()
+    key = f"{KUEUE}podset-slice-required-topology-constraints"
+    yield "slice constraints", annotated({f"{KUEUE}podset-required-topology": "a", key: layers})
+    words = (
+        "podset-required-topology",
+        "podset-slice-size",
+        "podset-group-name",
+        "pod-index-offset",
+    )
+    for word in (*words, "pod-group-total-count"):
+        long = {**group, f"{KUEUE}{word}": "1" * ANNOTATIONS}
+        yield f"{word}, 256 KiB", annotated(long)
+    for word in (corral.NARROWED, corral.POD_SETS, corral.SUCCEEDED, corral.WORKLOAD_REQUIRED):
+        text = ",".join(as_many(lambda at: f"k{at}=1", ANNOTATIONS * 2 // 3))
+        yield f"{word}, 256 KiB", annotated({**group, word: text})
+
+
+def claimed(raw: bytes) -> object:
+    pod = decode_pod(raw, DIALECTS.keeps)
+    corral.own_shape(pod)
+    corral.pod_sets_from_text(pod.annotations.get(corral.POD_SETS, ""))
+    notes = SucceededPods()
+    notes.learn(pod.annotations.get(corral.SUCCEEDED, ""))
+    notes.settle()
+    return DIALECTS.claim(pod)
+
+
+def reviewed(kind: str, raw: bytes) -> bytes:
+    group = {"Job": "batch", "JobSet": "jobset.x-k8s.io", "StatefulSet": "apps"}.get(kind, "")
+    asked = {"uid": "u", "kind": {"group": group, "kind": kind}, "namespace": "b"}
+    request = {**asked, "operation": "CREATE", "object": msgspec.Raw(raw)}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return msgspec.json.encode(review)
+
+
+def webhook(answer: Callable[[Desk, Any], bytes]) -> Callable[[bytes], object]:
+    """One of the webhook's answers, from body to body."""
+    desk = Desk(Scope(""), DIALECTS, Metrics(), 4 * STORED)
+    return lambda body: answer(desk, request_of(body))
+
+
+def preempting() -> bytes:
+    victims = {f"n{at}": {"Pods": [{"UID": "u"}]} for at in range(5_000)}
+    return written({"Pod": None, "NodeNameToMetaVictims": victims})
+
+
+def cases() -> Iterator[Case]:
+    """Every reader of what a tenant can store."""
+    read_pod = partial(decode_pod, keep=DIALECTS.keeps)
+    for room in (LARGE * 3 // 4, STORED):
+        for name, raw in pods(room):
+            yield Case("pod", name, raw, read_pod)
+    for name, raw in annotations():
+        yield Case("annotations", name, raw, claimed)
+    for kind, name, raw in workloads():
+        yield Case(kind, name, raw, DECODERS[kind])
+    for name, raw in nodes():
+        yield Case("node", name, raw, decode_node)
+    mutate, validate = webhook(mutated), webhook(validated)
+    # What is just not too large to be looked at.
+    most_checked, most_changed = MOST_CHECKED_BYTES * 3 // 4, MOST_CHANGED_BYTES * 3 // 4
+    for room in (most_checked, most_changed, STORED):
+        for name, raw in pods(room):
+            content = json.loads(raw)
+            content["metadata"].setdefault("annotations", GROUP)
+            body = reviewed("Pod", written(content))
+            if room != most_checked:
+                yield Case("/mutate", name, body, mutate)
+            if room != most_changed:
+                yield Case("/validate", name, body, validate)
+    for kind, name, raw in workloads():
+        yield Case("/validate", f"{kind}, {name}", reviewed(kind, raw), validate)
+    names = written(as_many(lambda at: f"node-{at}", STORED)[:5_000])
+    for name, raw in pods():
+        body = b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (raw, names)
+        read = partial(models.pod_and_nodes, keep=DIALECTS.keeps, full_nodes=True)
+        yield Case("/filter", name, body, read)
+    yield Case("/preempt", "5,000 nodes", preempting(), models.preemption)
+
+
+def best(read: Callable[[bytes], object], raw: bytes, repeat: int) -> float:
+    """The least milliseconds; what is refused has been read too."""
+    least = float("inf")
+    for _ in range(repeat):
+        began = time.perf_counter()
+        with suppress(DecodeError, models.BadRequest):
+            read(raw)
+        least = min(least, time.perf_counter() - began)
+    return least * 1_000
+
+
+def measure(only: str, repeat: int) -> Iterator[Row]:
+    for case in cases():
+        name = f"{case.reader}: {case.name}, {len(case.raw) / 1e6:.2g} MB"
+        if only in name:
+            plain = best(_SKIP.decode, case.raw, repeat)
+            took = best(case.read, case.raw, repeat)
+            yield Row("decoding", name, 0, took, "ms", plain, took / plain, TARGET)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--only", default="", help="rows with this text")
+    parser.add_argument("--repeat", type=int, default=5)
+    asked = parser.parse_args()
+    rows: Sequence[Row] = list(measure(asked.only, asked.repeat))
+    show(rows, as_json=asked.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""A large object is read like a small one, but for what holds more than any real one does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.dialects.registry import DIALECTS
+from app.errors import DecodeError
+from app.kube.core.decode import decode_node, decode_pod
+from app.kube.core.large import LARGE, MOST_AFFINITY, MOST_TEXTS, MOST_VALUES
+from app.kube.core.objects import PodRecord
+from tests.app.kube.core.test_decode import POD
+from tests.work import lines_run
+
+FILLING = {"name": "A", "value": "<" * LARGE}
+
+
+def keep(key: str) -> bool:
+    return key in ("gang", "kueue.x-k8s.io/queue-name")
+
+
+def pod_with(metadata: object = None, **spec: object) -> bytes:
+    """The pod of the other tests with these fields, and large."""
+    containers = [{"name": "c", "env": [FILLING], "resources": {"requests": {"cpu": "1"}}}]
+    return json.dumps(
+        {
+            "metadata": {**POD["metadata"], **(metadata or {})},
+            "spec": {**POD["spec"], "containers": containers, **spec},
+            "status": POD["status"],
+        }
+    ).encode()
+
+
+def decoded(raw: bytes) -> PodRecord:
+    return decode_pod(raw, keep)
+
+
+def node_affinity(*terms: object) -> dict[str, Any]:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def test_a_large_pod_is_read_like_a_small_one():
+    claims = [{"name": "gpu"}]
+    long = pod_with(resourceClaims=claims)
+    short = json.loads(long)
+    short["spec"]["containers"][0]["env"] = []
+    assert len(long) > LARGE > len(json.dumps(short))
+    record = decoded(long)
+    assert record == decoded(json.dumps(short).encode())
+    assert (record.problem, record.has_claims, dict(record.request)) == (
+        "",
+        True,
+        {"cpu": 1000, "pods": 1},
+    )
+
+
+@pytest.mark.parametrize("claims", [None, []])
+def test_a_large_pod_without_claims_has_none(claims):
+    assert not decoded(pod_with(resourceClaims=claims)).has_claims
+
+
+def test_a_large_object_of_nothing_is_zero_values():
+    nothing = {"metadata": None, "spec": None, "status": None, "padding": "x" * LARGE}
+    assert decoded(json.dumps(nothing).encode()) == decoded(b"{}")
+
+
+def test_a_large_node_is_read_like_a_small_one():
+    node = {
+        "metadata": {"name": "n", "uid": "u", "resourceVersion": "7", "labels": {"rack": "r"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
+        "status": {
+            "allocatable": {"cpu": "4"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "images": [],
+        },
+    }
+    short = decode_node(json.dumps(node).encode())
+    node["status"]["images"] = [{"names": ["x" * LARGE]}]
+    assert decode_node(json.dumps(node).encode()) == short
+    assert short.is_ready
+    assert not short.problem
+
+
+MANY = {
+    "metadata.labels": (lambda n: {"metadata": {"labels": {f"k{i}": "" for i in range(n)}}}, 2),
+    "metadata.annotations": (
+        lambda n: {"metadata": {"annotations": {f"k{i}": "" for i in range(n)}}},
+        2,
+    ),
+    "metadata.ownerReferences": (
+        lambda n: {"metadata": {"ownerReferences": [{"name": "o"}] * n}},
+        3,
+    ),
+    "spec.nodeSelector": (lambda n: {"nodeSelector": {f"k{i}": "" for i in range(n)}}, 2),
+    "spec.tolerations": (lambda n: {"tolerations": [{"operator": "Exists"}] * n}, 3),
+    "spec.schedulingGates": (lambda n: {"schedulingGates": [{"name": "g"}] * n}, 3),
+}
+MOST = {
+    "metadata.labels": MOST_TEXTS,
+    "metadata.annotations": MOST_TEXTS,
+    "spec.nodeSelector": MOST_TEXTS,
+}
+
+
+@pytest.mark.parametrize("field", MANY)
+def test_a_part_is_read_up_to_its_bound_and_left_out_beyond(field):
+    made, values_of_one = MANY[field]
+    most = MOST.get(field, MOST_VALUES)
+    at_most = most // values_of_one
+    assert decoded(pod_with(**made(at_most))).problem == ""
+    record = decoded(pod_with(**made(at_most + 1)))
+    found = (at_most + 1) * values_of_one
+    assert record.problem == (
+        f"Pod team/worker-0: {field} is not read: it has {found} values, more than {most}"
+    )
+    assert record.uid == "u1"
+    assert dict(record.request) == {"cpu": 1000, "pods": 1}
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([{}] * (MOST_AFFINITY + 1), id="terms_without_a_word"),
+        pytest.param(
+            [
+                {
+                    "matchExpressions": [
+                        {"key": "k", "operator": "In", "values": ["v"] * MOST_AFFINITY}
+                    ]
+                }
+            ],
+            id="values_of_one_line",
+        ),
+    ],
+)
+def test_affinity_that_is_not_read_matches_no_node(terms):
+    record = decoded(pod_with(affinity=node_affinity(*terms)))
+    assert "spec.affinity.nodeAffinity is not read" in record.problem
+    (term,) = record.shape.terms
+    assert (term.expressions, term.fields) == ((), ())
+
+
+def test_what_corral_itself_narrows_a_pod_to_is_read():
+    """1,024 nodes, the most that `narrow_nodes` may be."""
+    lines = [{"key": "metadata.name", "operator": "In", "values": [f"n{at}"]} for at in range(1024)]
+    terms = [{"matchFields": [each]} for each in lines]
+    record = decoded(pod_with(affinity=node_affinity(*terms)))
+    assert not record.problem
+    assert len(record.shape.terms) == 1024
+
+
+def test_affinity_to_pods_does_not_count():
+    terms = [{"topologyKey": "k", "labelSelector": {}}] * MOST_AFFINITY
+    affinity = {**node_affinity({}), "podAffinity": {"required": terms}}
+    assert not decoded(pod_with(affinity=affinity)).problem
+
+
+def test_quotes_and_braces_inside_of_a_text_do_not_count():
+    """As kubectl's last-applied-configuration has them; also JSON inside of that JSON."""
+    applied = json.dumps([{"a": "b"}] * 20_000)
+    record = decoded(pod_with({"annotations": {"applied": applied, "gang": json.dumps(applied)}}))
+    assert not record.problem
+    assert record.annotations["gang"] == json.dumps(applied)
+
+
+def test_texts_that_end_in_a_backslash_are_counted():
+    labels = {f"{at}\\": "\\" for at in range(MOST_TEXTS + 1)}
+    assert "metadata.labels" in decoded(pod_with({"labels": labels})).problem
+
+
+@pytest.mark.parametrize("field", MANY)
+def test_the_largest_part_takes_no_more_steps_than_one_at_its_bound(field):
+    """Not even through what msgspec builds: a part beyond its bound is never built."""
+    made, values_of_one = MANY[field]
+    at_bound = pod_with(**made(MOST.get(field, MOST_VALUES) // values_of_one))
+    largest = pod_with(**made(60_000))
+    assert lines_run(lambda: decoded(largest)) <= lines_run(lambda: decoded(at_bound))
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"tolerations": [{"key": 5}]}, "$.spec.tolerations[0].key"),
+        ({"nodeSelector": {"a": 5}}, "$.spec.nodeSelector[...]"),
+        ({"schedulingGates": 5}, "$.spec.schedulingGates"),
+        ({"containers": 5, "padding": "x" * LARGE}, "$.spec.containers"),
+        ({"affinity": {"nodeAffinity": 5}}, "$.spec.affinity.nodeAffinity"),
+    ],
+)
+def test_a_decode_error_of_a_large_pod_names_object_and_field(spec, field):
+    with pytest.raises(DecodeError) as told:
+        decoded(pod_with(**spec))
+    assert str(told.value).startswith("Pod team/worker-0: ")
+    assert f"`{field}`" in str(told.value)
+
+
+def test_views_and_raw_parts_of_a_larger_body_decode_alike():
+    raw = pod_with()
+    assert decoded(memoryview(raw)) == decoded(msgspec.Raw(raw)) == decoded(raw)
+
+
+def test_a_node_with_more_labels_than_are_read_is_closed_and_has_not_failed():
+    node = {
+        "metadata": {"name": "n", "labels": {f"k{at}": "" for at in range(MOST_TEXTS)}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    record = decode_node(json.dumps(node).encode())
+    assert record.problem.startswith("Node n: metadata.labels is not read: it has ")
+    assert record.is_ready
+    assert not record.labels
+
+
+OF_VOCABULARIES = {
+    each.kind: each.decode
+    for each in DIALECTS.resources(lambda _key: True)
+    if each.kind not in ("Pod", "Node")
+}
+
+
+@pytest.mark.parametrize("decode", OF_VOCABULARIES.values(), ids=OF_VOCABULARIES.keys())
+def test_an_object_with_more_labels_than_are_read_is_refused(decode):
+    labels = {f"k{at}": "" for at in range(MOST_TEXTS)}
+    many = {"metadata": {"namespace": "team", "name": "o", "labels": labels}}
+    with pytest.raises(DecodeError, match=r"o: metadata\.labels is not read: it has 8192 values"):
+        decode(json.dumps(many).encode())
+
+
+def test_a_pod_of_which_not_all_is_read_is_refused_and_not_taken_for_an_ordinary_one():
+    labels = {f"k{at}": "" for at in range(MOST_TEXTS)}
+    pod = decoded(pod_with({"labels": {**labels, "kueue.x-k8s.io/queue-name": "q"}}))
+    claim = DIALECTS.claim(pod)
+    assert claim is not None
+    assert claim.flaw == pod.problem
+    assert "metadata.labels" in pod.problem
