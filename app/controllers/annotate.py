@@ -32,7 +32,7 @@ class AnnotateClient(Protocol):
 
 
 class AnnotateController:
-    """Patches pods in the order their notes came.
+    """Patches pods, namespaces taking turns.
 
     `on_outcome` gets "written", "gone", "failed" or "dropped", once per note.
     """
@@ -43,15 +43,16 @@ class AnnotateController:
         self._queue = WorkQueue(
             "annotate",
             self._annotate,
+            namespace=lambda annotate: annotate.namespace,
+            key=lambda annotate: annotate.uid,
             workers=WORKERS,
             most=MOST_QUEUED,
-            key=lambda annotate: annotate.uid,
         )
 
     def take(self, annotate: Annotate) -> None:
         """Queue the annotations of one pod."""
         left_out = self._queue.put(annotate)
-        if left_out is not None and left_out.uid != annotate.uid:
+        if left_out is not None:
             self._on_outcome("dropped")
 
     async def run(self) -> None:

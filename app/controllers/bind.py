@@ -73,7 +73,12 @@ class BindController:
         # One that is asked for again while it waits, since kube-scheduler gave up on its first
         # request, has one outcome for both.
         self._queue = WorkQueue(
-            "bind", self._carry_out, workers=concurrency, most=most_queued, key=lambda bind: bind
+            "bind",
+            self._carry_out,
+            namespace=lambda bind: bind.namespace,
+            key=lambda bind: bind,
+            workers=concurrency,
+            most=most_queued,
         )
 
     async def wait_idle(self) -> None:
@@ -82,9 +87,10 @@ class BindController:
 
     def take(self, bind: Bind) -> None:
         """Queue one bind; its outcome always comes later, never from inside this call."""
-        if self._queue.put(bind) is not None:
+        left_out = self._queue.put(bind)
+        if left_out is not None:
             failed = BindFailed("too many bindings are under way")
-            asyncio.get_running_loop().call_soon(self._on_outcome, bind, failed, 0.0)
+            asyncio.get_running_loop().call_soon(self._on_outcome, left_out, failed, 0.0)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
@@ -109,7 +115,7 @@ class BindController:
     async def _bind(self, bind: Bind) -> BindOutcome:
         """One bind with its one retry and its one look back. See the picture above."""
         failure = await self._post(bind)
-        if failure is not None and _may_pass(failure):
+        if failure is not None and failure.may_pass:
             await asyncio.sleep(self._pause(failure))
             failure = await self._post(bind)
         if failure is None:
@@ -117,7 +123,7 @@ class BindController:
         if isinstance(failure, NotFound):
             return BindFailed("the pod is gone", is_gone=True)
         if isinstance(failure, Conflict) or (
-            _may_pass(failure) and not isinstance(failure, TooManyRequests)
+            failure.may_pass and not isinstance(failure, TooManyRequests)
         ):
             return await self._seen(bind, failure)
         return BindFailed(_refused(failure))
@@ -153,11 +159,6 @@ class BindController:
         if pod.node:
             return BindFailed(f"the pod is already bound to node {pod.node}")
         return BindFailed(_refused(failure))
-
-
-def _may_pass(error: ApiError) -> bool:
-    """Whether the same POST may succeed a moment later."""
-    return isinstance(error, TooManyRequests | Unreachable) or error.status >= 500
 
 
 def _refused(error: ApiError) -> str:

@@ -12,6 +12,7 @@ from app.state.effects import (
     Effect,
     EmitEvent,
     Evict,
+    ReadAgain,
     RejectBind,
     Requeue,
     Ungate,
@@ -31,6 +32,7 @@ class Dispatcher:
     refuse: Callable[[RejectBind], None]
     report: Callable[[EmitEvent], None]
     status: Callable[[WriteStatus], None]
+    read_again: Callable[[ReadAgain], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Hand over effects in order."""
@@ -52,3 +54,5 @@ class Dispatcher:
                     self.report(effect)
                 case WriteStatus():
                     self.status(effect)
+                case ReadAgain():
+                    self.read_again(effect)

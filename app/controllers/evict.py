@@ -45,7 +45,7 @@ class EvictClient(Protocol):
 
 
 class EvictController:
-    """Removes one pod after the other, at most `per_second` of them.
+    """Removes one pod after the other, namespaces taking turns, at most `per_second` of them.
 
     `on_outcome(removal, outcome)` gets "done", "gone", "failed" or "dropped", once per removal
     taken. A pod that waits for its turn or for its next try is not taken again.
@@ -69,9 +69,10 @@ class EvictController:
         self._queue = WorkQueue(
             "evict",
             self._remove,
+            namespace=lambda removal: removal.namespace,
+            key=lambda removal: removal.uid,
             workers=1,
             most=most_queued,
-            key=lambda removal: removal.uid,
             bucket=TokenBucket(per_second, max(1.0, per_second), time.monotonic()),
             backoff=lambda: Backoff(rng, retry_seconds, LONGEST_PAUSE),
         )
@@ -80,10 +81,11 @@ class EvictController:
         """Queue one removal; a pod that is here already is not queued again."""
         if removal.uid in self._taken:
             return
-        if self._queue.put(removal) is not None:
-            self._on_outcome(removal, "dropped")
-        else:
-            self._taken.add(removal.uid)
+        self._taken.add(removal.uid)
+        left_out = self._queue.put(removal)
+        if left_out is not None:
+            self._taken.discard(left_out.uid)
+            self._on_outcome(left_out, "dropped")
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""

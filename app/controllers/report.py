@@ -1,8 +1,13 @@
 """Tells owners what became of their gangs: one Event per (object, reason, sentence).
 
+    EmitEvent ──queue──▶ token ──▶ POST event ──▶ written
+                 ▲  └─ full ───────────────────────▶ dropped ─┐
+                 └──── pause ◀── 429, 5xx, no answer ─▶ failed ┴─▶ the engine, which says it again
+                                 403, 404, 422 … ────▶ failed      while it is true
+
 The same sentence about the same object is written once per `REPEAT_SECONDS`, and all events
-together are paced, because an event is a write like any other. What does not fit into the queue
-is dropped and counted.
+together are paced, because an event is a write like any other. A newer sentence takes the place of
+one that still waits.
 """
 
 from __future__ import annotations
@@ -12,11 +17,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from random import Random
 from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError
+from app.errors import ApiError, Unreachable
+from app.kube.client.backoff import Backoff
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
 
@@ -26,6 +33,8 @@ REPEAT_SECONDS = 600.0  # events live an hour; a gang that still waits says so s
 MOST_REMEMBERED = 8_192  # latest sentences; beyond it the oldest may be repeated
 MOST_QUEUED = 1_024
 EVENT_SECONDS = 5.0  # one write
+RETRY_SECONDS = 1.0  # pause after a try that failed, doubled each time
+MOST_TRIES = 3  # of one event; then the engine decides whether it is still true
 
 Said = tuple[ObjectRef, str, str]
 
@@ -39,75 +48,104 @@ class ReportClient(Protocol):
 
 
 class ReportController:
-    """Writes events, at most `per_minute` of them.
+    """Writes events, at most `per_minute` of them, namespaces taking turns.
 
-    `on_outcome` gets "written", "failed" or "dropped", once per report that was not a repetition.
+    `on_outcome(outcome)` gets "written", "failed" or "dropped", once per report that was not a
+    repetition; `on_lost(report)` is called for those that the API server did not refuse and that
+    were not written, never from inside `take`.
     """
 
     def __init__(
         self,
         client: ReportClient,
         on_outcome: Callable[[str], None],
+        on_lost: Callable[[EmitEvent], None],
         *,
         per_minute: float,
         repeat_seconds: float = REPEAT_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
         most_queued: int = MOST_QUEUED,
         most_remembered: int = MOST_REMEMBERED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._on_lost = on_lost
         self._repeat_seconds = repeat_seconds
         self._most_remembered = most_remembered
         burst = max(1.0, per_minute / 2)
+        rng = Random()
         self._said: OrderedDict[Said, float] = OrderedDict()
         self._queue = WorkQueue(
             "report",
             self._report,
+            namespace=lambda report: report.gang.namespace,
+            key=lambda report: (report.gang, report.about, report.reason),
             workers=1,
             most=most_queued,
             bucket=TokenBucket(per_minute / 60, burst, time.monotonic()),
+            backoff=lambda: Backoff(rng, retry_seconds),
         )
 
     def take(self, report: EmitEvent) -> None:
         """Queue one report unless it repeats one of the last `repeat_seconds`."""
-        now = time.monotonic()
-        said = _said(report)
-        last = self._said.get(said)
-        if last is not None and now - last < self._repeat_seconds:
+        # One that waits is to be replaced, also by what was said before it.
+        if self._was_said(report) and not self._queue.awaits(report):
             return
-        if self._queue.put(report) is not None:
+        left_out = self._queue.put(report)
+        if left_out is not None:
             self._on_outcome("dropped")
-            return
-        self._said[said] = now
-        self._said.move_to_end(said)
-        if len(self._said) > self._most_remembered:
-            self._said.popitem(last=False)
+            asyncio.get_running_loop().call_soon(self._on_lost, left_out)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
         await self._queue.run()
 
-    async def _report(self, report: EmitEvent, _tries: int) -> None:
-        self._on_outcome(await self._write(report))
+    async def _report(self, report: EmitEvent, tries: int) -> float | None:
+        if self._was_said(report):
+            return None
+        failure = await self._write(report)
+        if failure is None:
+            self._note_said(report)
+            self._on_outcome("written")
+            return None
+        may_pass = isinstance(failure, ApiError) and failure.may_pass
+        if may_pass and tries < MOST_TRIES:
+            return 0.0
+        about = f"{report.about.kind} {report.about.name}"
+        bug = None if isinstance(failure, ApiError) else failure
+        log.warning("report", about=about, problem=repr(failure), exc_info=bug)
+        self._on_outcome("failed")
+        if may_pass:
+            self._on_lost(report)
+        return None
 
-    async def _write(self, report: EmitEvent) -> str:
-        about = report.about
+    async def _write(self, report: EmitEvent) -> Exception | None:
+        """Write the event; what kept it from being written."""
         try:
             async with asyncio.timeout(EVENT_SECONDS):
                 await self._client.record_event(
-                    about,
+                    report.about,
                     report.reason,
                     report.sentence,
                     is_warning=report.is_warning,
                     at=datetime.now(UTC),
                 )
-        except (ApiError, TimeoutError) as error:
-            log.warning("report", about=f"{about.kind} {about.name}", problem=repr(error))
-            return "failed"
-        except Exception:
-            log.exception("report", about=f"{about.kind} {about.name}")
-            return "failed"
-        return "written"
+        except TimeoutError:
+            return Unreachable("the event was not answered in time")
+        except Exception as error:  # a bug of ours must not stop the next event
+            return error
+        return None
+
+    def _was_said(self, report: EmitEvent) -> bool:
+        last = self._said.get(_said(report))
+        return last is not None and time.monotonic() - last < self._repeat_seconds
+
+    def _note_said(self, report: EmitEvent) -> None:
+        said = _said(report)
+        self._said[said] = time.monotonic()
+        self._said.move_to_end(said)
+        if len(self._said) > self._most_remembered:
+            self._said.popitem(last=False)
 
 
 def _said(report: EmitEvent) -> Said:

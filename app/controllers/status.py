@@ -1,7 +1,8 @@
 """Writes back what a vocabulary says of its gangs: one merge patch on the status of an object.
 
 A newer status of the same object takes the place of one that still waits. A conflict, or an API
-server that is away, is tried again; an object that is gone is not.
+server that is away, is tried again; an object that is gone is not. The engine repeats what was not
+written.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, NotFound
+from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import WriteStatus
 
 log = structlog.get_logger(__name__)
 
-MOST_QUEUED = 16_384  # objects; more wait for their gangs' next change
+MOST_QUEUED = 16_384  # objects; the engine repeats what is left out
 WRITE_SECONDS = 10.0  # one write
-MOST_TRIES = 8  # of one status: by then the gang has moved on, or the next change brings another
+MOST_TRIES = 8  # of one status: by then the gang has moved on, or the engine repeats it
 
 
 class StatusClient(Protocol):
@@ -32,27 +33,36 @@ class StatusClient(Protocol):
 class StatusController:
     """Writes statuses one after the other.
 
-    `on_outcome` gets "written", "gone", "failed" or "dropped", once per status.
+    `on_outcome` gets "written", "gone", "failed" or "dropped", once per status; `on_lost(status)`
+    is called for those that may succeed later, never from inside `take`.
     """
 
     def __init__(
         self,
         client: StatusClient,
         on_outcome: Callable[[str], None],
+        on_lost: Callable[[WriteStatus], None],
         *,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._on_lost = on_lost
         self._queue = WorkQueue(
-            "status", self._write, workers=1, most=most_queued, key=lambda item: item.uid
+            "status",
+            self._write,
+            namespace=lambda status: status.gang.namespace,
+            key=lambda status: status.uid,
+            workers=1,
+            most=most_queued,
         )
 
     def take(self, status: WriteStatus) -> None:
         """Queue one status."""
         left_out = self._queue.put(status)
-        if left_out is not None and left_out.uid != status.uid:
+        if left_out is not None:
             self._on_outcome("dropped")
+            asyncio.get_running_loop().call_soon(self._on_lost, left_out)
 
     async def run(self) -> None:
         """Serve the queue until cancelled."""
@@ -70,6 +80,8 @@ class StatusController:
                 return 0.0
             log.warning("status", path=status.path, problem=repr(error))
             self._on_outcome("failed")
+            if isinstance(error, TimeoutError | Conflict) or error.may_pass:
+                self._on_lost(status)
             return None
         self._on_outcome("written")
         return None

@@ -1,4 +1,4 @@
-"""Takes our gate off planned pods and narrows them: one PATCH each, in the order they came.
+"""Takes our gate off planned pods and narrows them: one PATCH each, namespaces taking turns.
 
     Ungate ──queue──▶ workers ──PATCH──▶ 200 ──────────────────────▶ Ungated
                                  ├ 404, 409 (another uid) ─────────▶ UngateFailed, is_gone
@@ -69,15 +69,17 @@ class UngateController:
         self._queue = WorkQueue(
             "ungate",
             self._ungate,
+            namespace=lambda ungate: ungate.namespace,
+            key=lambda ungate: ungate.uid,
             workers=concurrency,
             most=most_queued,
-            key=lambda ungate: ungate.uid,
         )
 
     def take(self, ungate: Ungate) -> None:
         """Queue one pod; its outcome always comes later, never from inside this call."""
-        if self._queue.put(ungate) is not None:
-            self.refuse(ungate, "too many pods wait to be ungated")
+        left_out = self._queue.put(ungate)
+        if left_out is not None:
+            self.refuse(left_out, "too many pods wait to be ungated")
 
     def refuse(self, ungate: Ungate, sentence: str) -> None:
         """Report a failure without having asked the API server, once the caller is done."""

@@ -22,7 +22,7 @@ from app.state.effects import Requeue
 
 log = structlog.get_logger(__name__)
 
-MOST_QUEUED = 65_536  # pods waiting for their turn; beyond it the oldest is forgotten
+MOST_QUEUED = 65_536  # pods waiting for their turn; beyond it the oldest of a namespace is dropped
 WAKE_WORKERS = 16  # patches under way at once
 PATCH_SECONDS = 5.0  # one patch; a wake that takes longer has missed its moment
 
@@ -36,7 +36,7 @@ class WakeClient(Protocol):
 
 
 class WakeController:
-    """Patches pods in the order their wakes came, at most `per_second` of them.
+    """Patches pods, namespaces taking turns, at most `per_second` of them.
 
     `on_outcome` gets "woken", "gone", "failed" or "dropped", once per wake taken.
     """
@@ -55,6 +55,7 @@ class WakeController:
         self._queue = WorkQueue(
             "wake",
             self._wake,
+            namespace=lambda wake: wake.namespace,
             key=lambda wake: wake.uid,
             workers=WAKE_WORKERS,
             most=most_queued,

@@ -2,6 +2,7 @@
 
 Effects ─▶ Dispatcher ─┬─ Bind ───────────────────────────────▶ bind ──┐
                        ├─ RejectBind ──▶ the desk where it is held     ├─ outcome ─▶ Engine
+                       ├─ ReadAgain ───▶ the watch of that kind        │
                        ├─ Ungate ────▶ ┐                    ┌▶ ungate ─┘
                        └─ Requeue … ─▶ ┴ only while leading ┴▶ wake, annotate, evict, report, status
 """
@@ -23,16 +24,21 @@ from app.controllers.report import ReportController
 from app.controllers.status import StatusController
 from app.controllers.ungate import GateTimes, UngateController
 from app.controllers.wake import WakeController
+from app.dialects.spec import GangKey
 from app.kube.client.writes import Client
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import (
+    DELETE,
+    STATUS,
     Bind,
     BindOutcome,
     Bound,
+    Delete,
     Effect,
     EmitEvent,
     Evict,
+    ReadAgain,
     RejectBind,
     Ungate,
     Ungated,
@@ -47,11 +53,16 @@ _Effect = TypeVar("_Effect", bound=Effect)
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Receives outcomes. The first two are called by a controller, never from inside `feed`."""
+    """Receives outcomes. The first three are called by a controller, never from inside `feed`.
+
+    The others receive effects that are not writes.
+    """
 
     bind_finished: Callable[[Bind, BindOutcome], None]
     ungate_finished: Callable[[Ungate, UngateOutcome], None]
+    write_lost: Callable[[GangKey, str, str], None]
     refuse: Callable[[RejectBind], None]
+    read_again: Callable[[ReadAgain], None]
 
 
 class Writers:
@@ -91,9 +102,14 @@ class Writers:
         self._reports = ReportController(
             client,
             lambda outcome: metrics.reports[outcome].inc(),
+            lambda report: receivers.write_lost(report.gang, report.reason, report.about.uid),
             per_minute=settings.report_per_minute,
         )
-        self._statuses = StatusController(client, lambda outcome: metrics.statuses[outcome].inc())
+        self._statuses = StatusController(
+            client,
+            lambda outcome: metrics.statuses[outcome].inc(),
+            lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
+        )
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
@@ -103,6 +119,7 @@ class Writers:
             refuse=receivers.refuse,
             report=self._if_leading(self._report),
             status=self._if_leading(self._statuses.take),
+            read_again=receivers.read_again,
         )
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -163,6 +180,9 @@ class Writers:
     def _removed(self, removal: Removal, outcome: str) -> None:
         how = "evict" if isinstance(removal, Evict) else "delete"
         self._metrics.removals[how, outcome].inc()
+        if isinstance(removal, Delete) and outcome == "dropped":  # the engine itself evicts again
+            told = (removal.gang, DELETE, removal.uid)
+            asyncio.get_running_loop().call_soon(self._receivers.write_lost, *told)
 
 
 def _how_bound(outcome: BindOutcome) -> str:

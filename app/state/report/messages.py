@@ -6,8 +6,24 @@ whenever its text changes: no times, no attempt counters, the same words for all
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
+from app.state.gang import minimum
+
+MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
+
+
+def not_waiting(namespace: str, name: str, scheduler: str) -> str:
+    """A pod at /bind is unknown, another scheduler's, or gated."""
+    of = f" with schedulerName {scheduler}" if scheduler else ""
+    return f"the watch shows no pod {namespace}/{name}{of} that waits for a node without gates"
+
+
+def another_pod(namespace: str, name: str) -> str:
+    """The uid in a request is that of another pod."""
+    return f"the uid in the request is not that of pod {namespace}/{name}"
 
 
 def gathering(key: GangKey, pods: int | None) -> str:
@@ -21,8 +37,41 @@ def gathering(key: GangKey, pods: int | None) -> str:
     return f"gang {key} waits until all {pods} of its pods are there and ungated"
 
 
+def gathering_least(key: GangKey, pods: int) -> str:
+    """Members are missing or gated that the gang does not start without."""
+    return f"gang {key} waits until the {pods} pods that it needs are there and ungated"
+
+
+def part_gathering(key: GangKey, leaf: str) -> str:
+    """The gang can do without the pods of a leaf, and these are not complete."""
+    return f"gang {key} waits with {leaf or 'this pod'} until all that belong to it are there"
+
+
+def not_needed(key: GangKey) -> str:
+    """The gang starts without some of its pods, which have no place now."""
+    return f"gang {key} starts without this pod, which cannot be placed now"
+
+
+def unread(key: GangKey) -> str:
+    """An object names a label that tells the pods apart, and they were read without it."""
+    return f"gang {key} waits until the labels of its pods have been read again"
+
+
+def keys_refused(keys: Sequence[str]) -> str:
+    """Objects name more labels than there is room for."""
+    return (
+        f"its objects name the label keys {', '.join(keys[:MOST_KEYS_SHOWN])}, which Corral does"
+        " not read: there are too many"
+    )
+
+
 def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
     """Members have been missing for a while."""
+    if spec.is_elastic:
+        return (
+            f"gang {key} has {members} of the {spec.pods} pods that {spec.where} declares;"
+            f" it starts when the {minimum.least_pods(spec)} that it needs are there and ungated"
+        )
     return (
         f"gang {key} has {members} of the {spec.pods} pods that {spec.where} declares;"
         " it starts when all are there and ungated"
@@ -32,6 +81,12 @@ def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
 def not_repaired(key: GangKey, missing: int, why: str) -> str:
     """Part of the gang runs, and there is no place for the rest."""
     return f"gang {key} runs without {missing} of its pods, which cannot be placed: {why}"
+
+
+def places_given_up(key: GangKey, pods: int) -> str:
+    """Pods that the gang declares have not come in time; it runs."""
+    whose = "a pod that has" if pods == 1 else f"{pods} pods that have"
+    return f"gang {key} runs, and no place is held any more for {whose} not come"
 
 
 def given_up(key: GangKey, why: str) -> str:
@@ -102,6 +157,8 @@ def ranks_not_used(key: GangKey, pod_set: str, why: str) -> str:
     return f"{whose} is not placed by rank: {why}"
 
 
-def placed(key: GangKey, pods: int) -> str:
+def placed(key: GangKey, pods: int, left: int = 0) -> str:
     """A gang that had been reported as stuck fits now."""
+    if left:
+        return f"gang {key}: nodes are planned for {pods} of its {pods + left} waiting pods"
     return f"gang {key}: nodes are planned for all its {pods} waiting pods"

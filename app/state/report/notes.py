@@ -4,7 +4,8 @@
     a succeeded pod is deleted  noted at once: nothing else says any more that it succeeded
     a pod with a note goes      another member gets it
 
-Two live members carry the note, so that one of them may go while Corral does not run.
+Two live members carry the note, so that one of them may go while Corral does not run. Where only
+pods in excess are left, they carry it: without it they would be members after a restart.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 
 from app.dialects import corral
 from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
 from app.state.effects import Annotate
 from app.state.gang.gang import Gang
 
@@ -49,12 +51,18 @@ class Notes:
             yield from missing
 
 
-def _missing(gang: Gang) -> Iterator[Annotate]:
+def carriers(gang: Gang) -> tuple[PodRecord, ...]:
+    """The pods that are to have the gang's note, as the watch shows them."""
     membership = gang.membership
     if membership.spec is None or not membership.spec.lifecycle.remembers_succeeded:
-        return
+        return ()
+    live = (*membership.bound, *membership.joining, *membership.excess)
+    # The note may have come since the last roll call.
+    return tuple(gang.members[member.pod.uid].pod for member in live[:CARRIERS])
+
+
+def _missing(gang: Gang) -> Iterator[Annotate]:
     text = gang.succeeded.text
-    for member in (*membership.bound, *membership.joining)[:CARRIERS]:
-        pod = gang.members[member.pod.uid].pod  # the note may have come since the last roll call
+    for pod in carriers(gang):
         if pod.annotations.get(corral.SUCCEEDED, "") != text:
             yield Annotate(pod.namespace, pod.name, pod.uid, ((corral.SUCCEEDED, text),))

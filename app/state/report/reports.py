@@ -1,6 +1,7 @@
 """Events about gangs, and the sentence that /filter rejects their pods with.
 
-    EmitEvent  about the gang, on its owner, or about one pod: each sentence once
+    EmitEvent  about the gang, on its owner, or about one pod: each sentence once, and again while
+               it is true where it was not written
     Evict      the running pods of a gang that cannot be repaired, where the settings say so
     Delete     pods in excess of what their gang declares, where the settings say so
 
@@ -16,11 +17,13 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.effects import Delete, EmitEvent, Evict, ObjectRef
+from app.state.effects import DELETE, STATUS, Delete, EmitEvent, Evict, ObjectRef
+from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
 from app.state.plan.verdict import NoPlan
 from app.state.report import messages
+from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
@@ -29,6 +32,13 @@ from app.state.settings import EngineSettings
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
 SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs is reported
+MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
+
+EVICTED = "GangEvicted"
+INCOMPLETE = "GangIncomplete"
+NOT_PLACED = "GangNotPlaced"
+PLACED = "GangPlaced"
+POD_NOT_IN_GANG = "PodNotInGang"
 
 
 @dataclass(slots=True)
@@ -39,6 +49,7 @@ class Reports:
     outbox: Outbox
     requeues: Requeues
     statuses: Statuses
+    lost: LostWrites = field(default_factory=LostWrites)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
@@ -47,22 +58,30 @@ class Reports:
         """Emit an event about the gang on its owner, unless the last one said the same."""
         if gang.reporting.problem == sentence or not gang.members:
             return
-        gang.reporting.problem = sentence
-        self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=warn))
+        gang.reporting.problem, gang.reporting.problem_reason = sentence, reason
+        self._emit(gang, reason, sentence, warn=warn)
+
+    def _emit(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
+        self.outbox.add(EmitEvent(gang.key, _owner_of(gang), reason, sentence, is_warning=warn))
 
     def _report_once(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event about something that delays no pod, once in the gang's life."""
-        if reason not in gang.reporting.reasons:
-            gang.reporting.reasons.add(reason)
-            self.outbox.add(EmitEvent(_owner_of(gang), reason, sentence, is_warning=True))
+        if reason not in gang.reporting.once:
+            gang.reporting.once[reason] = sentence
+            self._emit(gang, reason, sentence)
 
     def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
         """Emit an event about one pod, once; True if this is the time."""
         if pod.uid in gang.reporting.pods:
             return False
         gang.reporting.pods.add(pod.uid)
-        self.outbox.add(EmitEvent(_itself(pod), "PodNotInGang", sentence, is_warning=True))
+        self._emit_about(gang, pod, sentence)
         return True
+
+    def _emit_about(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
+        self.outbox.add(
+            EmitEvent(gang.key, _itself(pod), POD_NOT_IN_GANG, sentence, is_warning=True)
+        )
 
     # -- members that are missing, contradict each other or don't belong ------------------------
 
@@ -93,13 +112,23 @@ class Reports:
             gang.reporting.sentence = messages.mistaken(gang.key, membership.problem)
             self.report(gang, "GangMistaken", gang.reporting.sentence)
             self.requeues.note_sentence(gang, gang.members.values(), gang.reporting.sentence)
-        elif gang.phase is Phase.GATHERING:
-            gang.reporting.sentence = messages.gathering(gang.key, membership.pods)
+        elif membership.is_unread:
+            gang.reporting.sentence = messages.unread(gang.key)
             gang.reporting.sentence_at, gang.reporting.problem = None, ""
-            self.requeues.note_sentence(gang, membership.unbound, gang.reporting.sentence)
+        elif gang.phase is Phase.GATHERING:
+            gang.reporting.sentence = _gathering(gang)
+            gang.reporting.sentence_at, gang.reporting.problem = None, ""
+            ready = (*membership.unbound, *membership.apart)
+            self.requeues.note_sentence(gang, ready, gang.reporting.sentence)
+        gang.reporting.outside = {}
+        gang.reporting.pods &= gang.members.keys()
         for member in gang.members.values() if not membership.problem else ():
             if member.flaw and member.is_live and not member.pod.node:
+                gang.reporting.outside[member.pod.uid] = member.flaw, False
                 self._report_pod(gang, member.pod, member.flaw)
+        for member in membership.apart if membership.is_complete or membership.bound else ():
+            sentence = messages.part_gathering(gang.key, member.leaf)
+            self.requeues.note_sentence(gang, (member,), sentence)
         self._report_outside(gang)
         self.statuses.note(gang.key)
 
@@ -109,20 +138,29 @@ class Reports:
         for members, is_excess in ((membership.excess, True), (membership.mismatched, False)):
             for member in members:
                 pod, sentence = member.pod, not_joining(gang, member, is_excess=is_excess)
+                gang.reporting.outside[pod.uid] = sentence, is_excess
                 is_first = self._report_pod(gang, pod, sentence)
                 self.requeues.note_sentence(gang, (member,), sentence)
-                if is_first and is_excess and self.settings.delete_excess_pods:
-                    self.outbox.add(Delete(pod.namespace, pod.name, pod.uid, sentence))
+                if is_first and is_excess:
+                    self._delete(gang, pod, sentence)
+
+    def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
+        if self.settings.delete_excess_pods:
+            self.outbox.add(Delete(gang.key, pod.namespace, pod.name, pod.uid, sentence))
+
+    def places_given_up(self, gang: Gang, pods: int) -> None:
+        """Report that no place is held any more for pods that have not come."""
+        sentence = messages.places_given_up(gang.key, pods)
+        self._report_once(gang, "PlacesGivenUp", sentence)
 
     # -- plans and verdicts --------------------------------------------------------------------
 
     def placed(self, gang: Gang, fallback: Iterable[tuple[str, str]]) -> None:
         """Report that a plan is held; `fallback`: (pod set, why) of those not placed by rank."""
         if gang.reporting.problem:
-            self.report(
-                gang, "GangPlaced", messages.placed(gang.key, len(gang.plan.nodes)), warn=False
-            )
+            self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
+        gang.reporting.once.pop(EVICTED, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
         gang.reporting.sentence, gang.reporting.sentence_at = (
@@ -154,11 +192,12 @@ class Reports:
             self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
             gang.reporting.verdict = kind
             due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
-            reason = "GangMistaken" if verdict.is_mistake else "GangNotPlaced"
+            reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)
-        is_about_cluster = not (verdict.is_mistake or verdict.is_fault)
-        if self.settings.fail_fast and gang.membership.bound and is_about_cluster:
+        # A gang that has all it needs has lost nothing.
+        has_lost = gang.membership.bound and gang.is_short
+        if self.settings.fail_fast and has_lost and verdict.is_about_cluster:
             self._evict(gang, str(verdict), now)
         self.statuses.note(gang.key)
 
@@ -177,7 +216,8 @@ class Reports:
             return
         gang.reporting.evicted_at = now
         sentence = messages.given_up(gang.key, why)
-        self.report(gang, "GangEvicted", sentence)
+        self.report(gang, EVICTED, sentence)
+        gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it
         for member in gang.membership.bound:
             pod = member.pod
             self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
@@ -187,6 +227,7 @@ class Reports:
     def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
         """Report what has waited long enough: members still missing, verdicts that stand."""
         self._report_incomplete(gangs, now)
+        self._repeat_lost(gangs)
         for key in list(self._verdicts):
             if key in gangs:
                 self._report_verdict(gangs[key], now)
@@ -197,12 +238,49 @@ class Reports:
         for key, since in list(self._gathering.items()):
             if now < since + self.settings.gather_seconds:
                 return  # in the order of time
+            if not gangs[key].roll_calls:
+                continue  # it is not known yet what the gang lacks
             del self._gathering[key]
-            membership = gangs[key].membership
-            if membership.spec is not None and not membership.problem and not membership.bound:
-                members = sum(member.is_ready for member in membership.joining)
-                sentence = messages.incomplete(key, members, membership.spec)
-                self.report(gangs[key], "GangIncomplete", sentence)
+            if sentence := _incomplete(gangs[key]):
+                self.report(gangs[key], INCOMPLETE, sentence)
+
+    # -- what was lost on its way to the API server ----------------------------------------------
+
+    def note_lost(self, gang: Gang, what: str, uid: str) -> None:
+        """Note that an event, status or deletion was not written."""
+        self.lost.add(LostWrite(gang.key, what, uid))
+
+    def _repeat_lost(self, gangs: Mapping[GangKey, Gang]) -> None:
+        """Repeat the next few lost writes, those that are still true."""
+        for _ in range(MOST_REPEATED_PER_TICK):
+            lost = self.lost.take()
+            gang = None if lost is None else gangs.get(lost.gang)
+            if lost is not None and gang is not None:
+                self._repeat(gang, lost.what, lost.uid)
+
+    def _has_verdict(self, gang: Gang) -> bool:
+        return gang.phase in PLANNABLE and gang.reporting.sentence_at is not None
+
+    def _repeat(self, gang: Gang, what: str, uid: str) -> None:
+        said = gang.reporting
+        if what == STATUS:
+            self.statuses.repeat(gang.key)
+        elif uid in said.outside and uid in gang.members:
+            sentence, is_excess = said.outside[uid]
+            if what == POD_NOT_IN_GANG:
+                self._emit_about(gang, gang.members[uid].pod, sentence)
+            elif what == DELETE and is_excess:
+                self._delete(gang, gang.members[uid].pod, sentence)
+        elif what in said.once:
+            self._emit(gang, what, said.once[what])
+        elif what == PLACED and gang.phase is Phase.PLACED:
+            self._emit(gang, what, _placed(gang), warn=False)
+        elif what == INCOMPLETE and (sentence := _incomplete(gang)):
+            self._emit(gang, what, sentence)
+        elif what == said.problem_reason and said.problem:
+            if what == NOT_PLACED and self._has_verdict(gang):
+                said.problem = said.sentence  # with the numbers of now
+            self._emit(gang, what, said.problem)
 
 
 def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
@@ -214,6 +292,28 @@ def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
     if is_excess:
         return messages.in_excess(gang.key, member.pod, membership.spec)
     return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
+
+
+def _incomplete(gang: Gang) -> str:
+    """What its members lack, "" if the gang does not wait for members."""
+    membership = gang.membership
+    if gang.phase is not Phase.GATHERING or membership.spec is None:
+        return ""
+    if membership.problem or membership.bound:
+        return ""
+    members = sum(member.is_ready for member in membership.joining)
+    return messages.incomplete(gang.key, members, membership.spec)
+
+
+def _placed(gang: Gang) -> str:
+    return messages.placed(gang.key, len(gang.plan.nodes), len(gang.unplanned()))
+
+
+def _gathering(gang: Gang) -> str:
+    spec = gang.elastic_spec
+    if spec is not None:
+        return messages.gathering_least(gang.key, minimum.least_pods(spec))
+    return messages.gathering(gang.key, gang.membership.pods)
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:

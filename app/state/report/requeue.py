@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
+from app.fair_queue import FairQueue
 from app.kube.core.objects import PodRecord
 from app.state.effects import Requeue
 from app.state.gang.gang import Gang
@@ -26,11 +27,11 @@ MOST_CORRECTED_PER_TICK = 4  # requeues only to show another reason: 40 of 200 a
 
 @dataclass(slots=True)
 class Requeues:
-    """Requeues and ungates members. `_outdated` is a set of gangs that keeps its order."""
+    """Requeues and ungates members. `_outdated`: gangs, of which namespaces take turns."""
 
     settings: EngineSettings
     outbox: Outbox
-    _outdated: dict[GangKey, None] = field(default_factory=dict)
+    _outdated: FairQueue[GangKey, None] = field(default_factory=FairQueue)
 
     def call(self, gang: Gang, now: float) -> None:
         """Have kube-scheduler schedule every member that has a node now."""
@@ -60,7 +61,7 @@ class Requeues:
             uid = member.pod.uid
             if gang.rejections.sentences.get(uid, "") not in ("", sentence):
                 gang.rejections.outdated[uid] = None
-                self._outdated[gang.key] = None
+                self._outdated.put(gang.key.namespace, gang.key, None)
 
     def requeue_outdated(self, gangs: Mapping[GangKey, Gang]) -> None:
         """Requeue members whose rejection gave a reason that no longer holds, a few per tick.
@@ -68,16 +69,23 @@ class Requeues:
         Else their condition would show it for as long as nothing else happens in the cluster.
         """
         budget = MOST_CORRECTED_PER_TICK
-        for key in list(self._outdated):
+        while budget and self._outdated:
+            namespace, key, _ = self._outdated.take()
             gang = gangs.get(key)
-            while budget and gang is not None and gang.rejections.outdated:
-                pod = gang.members[gang.rejections.outdated.popitem()[0]].pod
-                if pod.uid not in gang.plan.nodes and not pod.node:
-                    self._requeue(pod)
-                    budget -= 1
-            if not budget:
-                return
-            del self._outdated[key]
+            if gang is None:
+                continue
+            budget -= self._requeue_next_outdated(gang)
+            if gang.rejections.outdated:
+                self._outdated.put(namespace, key, None)
+
+    def _requeue_next_outdated(self, gang: Gang) -> bool:
+        """Requeue one member of a gang that was told an outdated reason; False if there is none."""
+        while gang.rejections.outdated:
+            pod = gang.members[gang.rejections.outdated.popitem()[0]].pod
+            if pod.uid not in gang.plan.nodes and not pod.node:
+                self._requeue(pod)
+                return True
+        return False
 
     def _requeue(self, pod: PodRecord) -> None:
         self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid))

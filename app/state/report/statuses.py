@@ -29,6 +29,11 @@ class Statuses:
         if self.dialects.of(key).writes_status:
             self._due[key] = None
 
+    def repeat(self, key: GangKey) -> None:
+        """Have the status of a gang written again: what was sent last was lost."""
+        self._written.pop(key, None)
+        self.note(key)
+
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
         """Every status that differs from what was written last."""
         due, self._due = self._due, {}
@@ -40,7 +45,7 @@ class Statuses:
             if patch is None or patch == self._written.get(key):
                 continue
             self._written[key] = patch
-            yield WriteStatus(patch.path, patch.uid, patch.status)
+            yield WriteStatus(key, patch.path, patch.uid, patch.status)
 
     def _patch(self, gang: Gang) -> StatusPatch | None:
         spec = gang.membership.spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.controllers.dispatch import Dispatcher
+from app.dialects.spec import GangKey
 from app.state.effects import (
     Annotate,
     Bind,
@@ -10,23 +11,26 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     ObjectRef,
+    ReadAgain,
     RejectBind,
     Requeue,
     Ungate,
     WriteStatus,
 )
 
+GANG = GangKey("team", "train", "job")
 EFFECTS = [
     Requeue("team", "a", "u1"),
     Bind("team", "a", "u1", "n1"),
     RejectBind("u2", "no"),
-    EmitEvent(ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
+    EmitEvent(GANG, ObjectRef("v1", "Pod", "team", "a", "u1"), "NoFit", "full", is_warning=True),
     Requeue("team", "b", "u3"),
     Ungate("team", "b", "u3", "corral.dev/gang"),
     Evict("team", "c", "u4", "its node is gone"),
-    Delete("team", "d", "u5", "one too many"),
-    WriteStatus("/apis/toys/v1/bands/trio", "u6", {"phase": "placed"}),
+    Delete(GANG, "team", "d", "u5", "one too many"),
+    WriteStatus(GANG, "/apis/toys/v1/bands/trio", "u6", {"phase": "placed"}),
     Annotate("team", "e", "u7", (("corral.dev/succeeded", "w=1"),)),
+    ReadAgain("Pod"),
 ]
 
 
@@ -40,6 +44,7 @@ def test_each_kind_goes_to_its_taker_in_order():
         "refuse": [],
         "report": [],
         "status": [],
+        "read_again": [],
     }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
@@ -51,4 +56,5 @@ def test_each_kind_goes_to_its_taker_in_order():
         "refuse": [EFFECTS[2]],
         "report": [EFFECTS[3]],
         "status": [EFFECTS[8]],
+        "read_again": [EFFECTS[10]],
     }

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from app.controllers.evict import EvictController
+from app.dialects.spec import GangKey
 from app.errors import ApiError, Conflict, NotFound, TooManyRequests, Unreachable
 from app.state.effects import Delete, Evict
 from tests.app.polling import until
 
+GANG = GangKey("team", "train", "job")
 NO_BUDGET = TooManyRequests(429, "TooManyRequests", "", 0.0)
 
 
@@ -66,7 +68,7 @@ async def test_what_a_policy_evicts_goes_through_the_eviction_api_and_excess_is_
     client = Removals()
     async with controller(client) as (evicts, outcomes):
         evicts.take(evict("a"))
-        evicts.take(Delete("team", "b", "uid-b", "one too many"))
+        evicts.take(Delete(GANG, "team", "b", "uid-b", "one too many"))
         await until(lambda: len(outcomes) == 2)
     assert client.calls == [("evict", "team", "a", "uid-a"), ("delete", "team", "b", "uid-b")]
     assert outcomes == [("a", "done"), ("b", "done")]

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.report import ReportController
-from app.errors import Forbidden, Unreachable
+from app.controllers.report import MOST_QUEUED, MOST_TRIES, ReportController
+from app.dialects.spec import GangKey
+from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.state.effects import EmitEvent, ObjectRef
 from tests.app.polling import until
 
+GANG = GangKey("team", "train", "job")
 JOB = ObjectRef("batch/v1", "Job", "team", "train", "uid-train")
 OTHER = ObjectRef("batch/v1", "Job", "team", "eval", "uid-eval")
 
@@ -31,17 +33,24 @@ class Events:
             raise self.error
 
 
-def report(sentence="no rack has room", about=JOB, reason="NoFit"):
-    return EmitEvent(about, reason, sentence, is_warning=True)
+def report(sentence="no rack has room", about=JOB, reason="NoFit", gang=GANG):
+    return EmitEvent(gang, about, reason, sentence, is_warning=True)
+
+
+def about(number):
+    return ObjectRef("batch/v1", "Job", "team", f"train-{number}", f"uid-{number}")
 
 
 @asynccontextmanager
 async def controller(client, *, per_minute=60_000.0, **knobs):
-    outcomes = []
-    reports = ReportController(client, outcomes.append, per_minute=per_minute, **knobs)
+    """A running controller, its outcomes, and the reports it gave up."""
+    outcomes, lost = [], []
+    reports = ReportController(
+        client, outcomes.append, lost.append, per_minute=per_minute, retry_seconds=0.002, **knobs
+    )
     task = asyncio.create_task(reports.run())
     try:
-        yield reports, outcomes
+        yield reports, outcomes, lost
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -49,56 +58,113 @@ async def controller(client, *, per_minute=60_000.0, **knobs):
 
 async def test_a_sentence_about_an_object_is_said_once():
     client = Events()
-    async with controller(client) as (reports, outcomes):
+    async with controller(client) as (reports, outcomes, _):
         for _ in range(5):
             reports.take(report())
-        reports.take(report("placed in r1"))
         reports.take(report(about=OTHER))
         reports.take(report(reason="Waiting"))
+        await until(lambda: len(outcomes) == 3)
+        reports.take(report())
+        reports.take(report("placed in r1"))
         await until(lambda: len(outcomes) == 4)
     assert outcomes == ["written"] * 4
-    assert client.written[0] == (JOB, "NoFit", "no rack has room", True)
-    assert len(set(client.written)) == 4
+    assert client.written == [
+        (JOB, "NoFit", "no rack has room", True),
+        (OTHER, "NoFit", "no rack has room", True),
+        (JOB, "Waiting", "no rack has room", True),
+        (JOB, "NoFit", "placed in r1", True),
+    ]
 
 
 async def test_a_sentence_is_said_again_after_a_while():
-    async with controller(Events(), repeat_seconds=0.0) as (reports, outcomes):
+    async with controller(Events(), repeat_seconds=0.0) as (reports, outcomes, _):
         reports.take(report())
+        await until(lambda: outcomes)
         reports.take(report())
         await until(lambda: len(outcomes) == 2)
     assert outcomes == ["written", "written"]
 
 
+async def test_a_newer_sentence_takes_the_place_of_one_that_waits_but_not_of_another_gangs():
+    """Two gangs may have one owner: the groups of a ReplicaSet."""
+    client = Events()
+    async with controller(client) as (reports, outcomes, _):
+        reports.take(report("6 of 8 fit"))
+        reports.take(report("1 of 8 fit", gang=GangKey("team", "other", "group")))
+        reports.take(report("7 of 8 fit"))
+        await until(lambda: len(outcomes) == 2)
+    assert [sentence for _, _, sentence, _ in client.written] == ["7 of 8 fit", "1 of 8 fit"]
+
+
+async def test_what_waits_gives_way_to_what_was_said_before_it_and_holds_again():
+    client = Events()
+    async with controller(client) as (reports, outcomes, _):
+        reports.take(report("6 of 8 fit"))
+        await until(lambda: outcomes)
+        reports.take(report("7 of 8 fit"))
+        reports.take(report("6 of 8 fit"))
+        reports.take(report(about=OTHER))
+        await until(lambda: len(outcomes) == 2)
+    assert [(to, sentence) for to, _, sentence, _ in client.written] == [
+        (JOB, "6 of 8 fit"),
+        (OTHER, "no rack has room"),
+    ]
+
+
 @pytest.mark.parametrize(
-    "error", [Forbidden(403, "Forbidden"), Unreachable("x"), TimeoutError(), RuntimeError("bug")]
+    ("error", "tries", "is_lost"),
+    [
+        (Forbidden(403, "Forbidden"), 1, False),
+        (ApiError(422, "Invalid"), 1, False),
+        (RuntimeError("bug"), 1, False),
+        (TooManyRequests(429, "TooManyRequests"), MOST_TRIES, True),
+        (ApiError(503, "ServiceUnavailable"), MOST_TRIES, True),
+        (Unreachable("x"), MOST_TRIES, True),
+        (TimeoutError(), MOST_TRIES, True),
+    ],
 )
-async def test_an_event_that_fails_does_not_stop_the_next(error):
+async def test_an_event_that_fails_does_not_stop_the_next(error, tries, is_lost):
+    """Only one that the API server may take later is given back to be said again."""
     client = Events(error)
-    async with controller(client) as (reports, outcomes):
+    async with controller(client) as (reports, outcomes, lost):
         reports.take(report("a"))
         await until(lambda: outcomes)
+        assert len(client.written) == tries
+        assert lost == ([report("a")] if is_lost else [])
         client.error = None
-        reports.take(report("b"))
+        reports.take(report("a"))  # it was not written, so it is no repetition
         await until(lambda: len(outcomes) == 2)
     assert outcomes == ["failed", "written"]
 
 
 async def test_events_are_paced():
     began = time.monotonic()
-    async with controller(Events(), per_minute=3000) as (reports, outcomes):
-        for number in range(1000, 1000 + 1504):
-            reports.take(report(f"sentence {number}"))
-            await asyncio.sleep(0)
+    async with controller(Events(), per_minute=3000, most_queued=2000) as (reports, outcomes, _):
+        for number in range(1504):
+            reports.take(report(about=about(number)))
         await until(lambda: len(outcomes) == 1504)
     assert time.monotonic() - began >= 0.06
 
 
-async def test_the_queue_and_the_memory_are_bounded():
-    outcomes = []
-    reports = ReportController(
-        Events(), outcomes.append, per_minute=60_000, most_queued=3, most_remembered=2
-    )
-    for number in range(5):
-        reports.take(report(f"sentence {number}"))
-    assert outcomes == ["dropped", "dropped"]
+async def test_the_queue_and_the_memory_are_bounded_and_what_is_dropped_is_given_back():
+    async with controller(Events(), most_queued=3, most_remembered=2) as (reports, outcomes, lost):
+        for number in range(5):
+            reports.take(report(about=about(number)))
+        assert outcomes == ["dropped", "dropped"]
+        assert lost == []  # never from inside `take`
+        await until(lambda: len(outcomes) == 5)
+    assert [each.about.name for each in lost] == ["train-3", "train-4"]
     assert len(reports._said) == 2
+
+
+async def test_one_tenants_2500_gangs_are_not_reported_before_anothers_first():
+    client = Events()
+    async with controller(client) as (reports, outcomes, lost):
+        for number in range(2500):
+            reports.take(report(about=about(number)))
+        reports.take(report("no block has room", gang=GangKey("quiet", "g", "group")))
+        await until(lambda: len(outcomes) == 2501)
+    assert [each[2] for each in client.written].index("no block has room") == 1
+    # The one that another namespace was given room for had been taken before.
+    assert len(lost) == outcomes.count("dropped") == 2501 - MOST_QUEUED
+    assert {each.gang for each in lost} == {GANG}

@@ -8,10 +8,12 @@ from contextlib import suppress
 import pytest
 
 from app.controllers.status import MOST_TRIES, StatusController
+from app.dialects.spec import GangKey
 from app.errors import Conflict, NotFound
 from app.state.effects import WriteStatus
 from tests.app.polling import until
 
+GANG = GangKey("default", "trio", "band")
 PATH = "/apis/toys.example.org/v1/namespaces/default/bands/trio"
 
 
@@ -30,7 +32,7 @@ class Written:
 
 async def outcomes_of(client, *statuses):
     outcomes = []
-    controller = StatusController(client, outcomes.append)
+    controller = StatusController(client, outcomes.append, lambda status: None)
     for status in statuses:
         controller.take(status)
     running = asyncio.create_task(controller.run())
@@ -45,13 +47,15 @@ async def outcomes_of(client, *statuses):
 
 async def test_a_status_is_merged_into_its_object():
     client = Written()
-    assert await outcomes_of(client, WriteStatus(PATH, "u", {"phase": "placed"})) == ["written"]
+    assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {"phase": "placed"})) == [
+        "written"
+    ]
     assert client.patches == [(PATH, "u", {"phase": "placed"})]
 
 
 async def test_of_two_statuses_that_wait_the_newer_is_written():
     client = Written()
-    waiting = (WriteStatus(PATH, "u", {"phase": phase}) for phase in ("placed", "running"))
+    waiting = (WriteStatus(GANG, PATH, "u", {"phase": phase}) for phase in ("placed", "running"))
     assert await outcomes_of(client, *waiting) == ["written"]
     assert client.patches == [(PATH, "u", {"phase": "running"})]
 
@@ -59,11 +63,11 @@ async def test_of_two_statuses_that_wait_the_newer_is_written():
 @pytest.mark.slow
 async def test_a_conflict_is_tried_again():
     client = Written(Conflict(409, "Conflict", "stale"))
-    assert await outcomes_of(client, WriteStatus(PATH, "u", {"seated": 1})) == ["written"]
+    assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {"seated": 1})) == ["written"]
     assert len(client.patches) == 2
 
 
 async def test_an_object_that_is_gone_is_not_tried_again():
     client = Written(*[NotFound(404, "NotFound", "gone")] * MOST_TRIES)
-    assert await outcomes_of(client, WriteStatus(PATH, "u", {})) == ["gone"]
+    assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {})) == ["gone"]
     assert len(client.patches) == 1

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
+from app.controllers.report import MOST_QUEUED
 from app.controllers.writers import Receivers, Writers
+from app.dialects.spec import GangKey
 from app.errors import ApiError, NotFound
 from app.metrics import Metrics
 from app.settings import Settings
@@ -27,6 +30,7 @@ from app.state.effects import (
 )
 from tests.app.polling import until
 
+GANG = GangKey("team", "train", "job")
 POD = ObjectRef("v1", "Pod", "team", "a", "u1")
 UNGATE = Ungate("team", "a", "u1", "corral.dev/gang", nodes=("n1",))
 BIND = Bind("team", "a", "u1", "n1")
@@ -35,9 +39,9 @@ FOR_THE_LEADER = [
     Requeue("team", "a", "u1"),
     Annotate("team", "c", "u3", (("corral.dev/succeeded", "w=1"),)),
     Evict("team", "a", "u1", "its node is gone"),
-    Delete("team", "b", "u2", "one too many"),
-    EmitEvent(POD, "PodNotInGang", "one too many", is_warning=True),
-    EmitEvent(POD, "GangPlaced", "in one rack", is_warning=False),
+    Delete(GANG, "team", "b", "u2", "one too many"),
+    EmitEvent(GANG, POD, "PodNotInGang", "one too many", is_warning=True),
+    EmitEvent(GANG, POD, "GangPlaced", "in one rack", is_warning=False),
 ]
 
 
@@ -66,7 +70,9 @@ class World:
         receivers = Receivers(
             lambda *told: self.told.append(told),
             lambda *told: self.told.append(told),
+            lambda *told: self.told.append(told),
             lambda refuse: self.told.append((refuse,)),
+            lambda again: self.told.append((again,)),
         )
         self.writers = Writers(
             client, Settings(), self.metrics, receivers, is_leading=lambda: is_leading
@@ -132,6 +138,21 @@ async def test_the_leaders_own_corral_writes_it_all():
     assert sorted(client.made) == written
     assert world.sample("corral_removals_total", how="evict", outcome="done") == 1
     assert world.sample("corral_pods_rejected_total") == 1
+
+
+async def test_what_was_dropped_or_not_answered_is_given_back_but_not_what_was_refused():
+    """The engine says it again; a full queue is shown by more gangs than it has room for."""
+    events = [
+        EmitEvent(GANG, replace(POD, uid=f"u{number}"), "GangIncomplete", "1 of 2", is_warning=True)
+        for number in range(MOST_QUEUED + 2)
+    ]
+    async with running(Calls(record_event=ApiError(422, "Invalid"))) as world:
+        world.writers.feed(events)
+        assert world.told == []  # never from inside `feed`
+        await until(lambda: len(world.told) == 2)
+        await until(lambda: world.sample("corral_reports_total", outcome="failed"))
+    assert world.told == [(GANG, "GangIncomplete", event.about.uid) for event in events[-2:]]
+    assert world.sample("corral_reports_total", outcome="dropped") == 2
 
 
 async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_still_there():

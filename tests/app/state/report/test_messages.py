@@ -78,6 +78,21 @@ def test_wrong_input_is_told_in_one_sentence_and_harms_no_other_gang(annotations
     assert len(world.schedule(*right)) == 2
 
 
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        pytest.param(group("g", 5, RACK), "GangNotPlaced", id="more_than_a_rack_holds"),
+        pytest.param(group("g", 5, "no.such/level"), "GangMistaken", id="unknown_level"),
+        pytest.param(group("g", 0, RACK), "GangMistaken", id="total_count_0"),
+    ],
+)
+def test_the_reason_of_an_event_tells_a_mistake_from_a_cluster_without_room(annotations, reason):
+    world = World(four_racks())
+    world.put(*[pod(f"g{i}", annotations=annotations) for i in range(5)])
+    world.tick()
+    assert {event.reason for event in world.told(EmitEvent)} == {reason}
+
+
 def test_members_that_disagree_on_the_total_count_are_told_who_says_what():
     world = World(four_racks())
     one, other = pod("a", annotations=group("g", 2)), pod("b", annotations=group("g", 3))

@@ -10,7 +10,9 @@ from app.state.filter_result import Pinned, Rejected
 from tests.app.state.world import Names, World, four_racks, members, racks, ungated
 from tests.records import (
     BLOCK,
+    PREFERRED,
     RACK,
+    REQUIRED,
     SLICE_LEVEL,
     SLICE_SIZE,
     UNCONSTRAINED,
@@ -109,6 +111,28 @@ def test_nobody_is_patched_twice_before_the_watch_shows_the_first_patch():
     assert sorted(world.ungated) == ["g0", "g1"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "domain"),
+    [
+        pytest.param({REQUIRED: RACK}, "n0", id="required_rack"),
+        pytest.param({PREFERRED: RACK}, "n0", id="preferred_rack"),
+        pytest.param({REQUIRED: BLOCK}, "n", id="required_block"),
+    ],
+)
+def test_a_replacement_is_narrowed_to_the_domain_of_the_pod_it_replaces(asked, domain):
+    nodes = [each for each in four_racks() if each.name < "n2"]  # one block of two racks
+    annotations = group("g", 2, **asked)
+    first, lost = pods = [pod(f"g{i}", annotations=annotations) for i in range(2)]
+    world = World(nodes, pods)
+    on = world.schedule(first, lost)["g1"]
+    world.delete(world.pods[lost.uid])
+    world.put(pod("new", gates=OURS, annotations=annotations))
+    world.tick()
+    narrowed = nodes_of(world, "new")
+    assert narrowed[0] == on
+    assert set(narrowed) == {each.name for each in nodes if each.name.startswith(domain)}
+
+
 def test_a_failed_patch_is_sent_again():
     world = World(four_racks(), members("g", 2, gates=OURS))
     world._take(world.engine.ungate_finished("uid-g0", UngateFailed("timeout"), world.now))
@@ -123,6 +147,16 @@ def test_a_patch_that_the_api_server_refuses_is_sent_without_narrowing():
     world._take(world.engine.ungate_finished("uid-g0", refused, world.now))
     again = [effect for effect in world.told(Ungate) if effect.name == "g0"]
     assert [effect.nodes == () for effect in again] == [False, True]
+
+
+def test_nothing_is_remembered_of_the_patches_of_a_pod_that_is_gone():
+    world = World(four_racks(), members("g", 2, gates=OURS))
+    refused = UngateFailed("422", is_forbidden=True)
+    world._take(world.engine.ungate_finished("uid-g0", refused, world.now))
+    ungating = world.gang().ungating
+    assert "uid-g0" in ungating.sent.keys() & ungating.unnarrowed
+    world.delete(world.pods["uid-g0"])
+    assert ungating.sent.keys() | ungating.unnarrowed == {"uid-g1"}
 
 
 def test_the_pod_of_a_failed_patch_that_is_gone_ends_the_plan():

@@ -1,0 +1,91 @@
+"""The status of a vocabulary's objects: written when it is another, and only by who has one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from app.dialects import kueue
+from app.dialects.registry import Dialects
+from app.kube.watch.events import Listed
+from app.state.effects import WriteStatus
+from app.state.engine import Engine
+from tests.app.dialects import toy
+from tests.app.state.world import LISTED, World, four_racks, members
+from tests.records import BLOCK, RACK, pod
+
+PATH = f"/apis/{toy.GROUP}/v1/namespaces/default/bands"
+SECTION = toy.Section("horns", 2, RACK)
+BAND = toy.Band(
+    kind="Band",
+    namespace="default",
+    name="duo",
+    uid="uid-duo",
+    version="1",
+    spec=toy.Spec(BLOCK, (SECTION,)),
+)
+PLAYERS = [pod(f"p{i}", labels={toy.BAND: "duo", toy.SECTION: "horns"}) for i in range(2)]
+
+
+class BandWorld(World):
+    """A cluster in which bands are read as well."""
+
+    def built(self):
+        return Engine(self.settings, dialects=Dialects((kueue.DIALECT, toy.DIALECT)))
+
+    def written(self):
+        return [(each.path, each.uid, dict(each.status)) for each in self.told(WriteStatus)]
+
+
+def with_a_band():
+    world = BandWorld(four_racks(), kinds=(*LISTED, "Band"))
+    world.apply(Listed("Band", (BAND,)))
+    world.tick()
+    return world
+
+
+def test_a_status_that_stands_there_is_not_written_again():
+    world = with_a_band()
+    world.put(PLAYERS[0])
+    world.tick()
+    before = len(world.written())
+    (key,) = world.engine.gangs.by_key
+    world.engine.statuses.note(key)
+    world.tick()
+    assert before
+    assert len(world.written()) == before
+
+
+def test_an_objects_status_follows_its_gang_from_gathering_to_running():
+    world = with_a_band()
+    for player in PLAYERS:
+        world.put(player)
+        world.tick()
+    assert len(world.schedule(*PLAYERS)) == 2
+    world.tick()
+    statuses = [status for _, _, status in world.written()]
+    assert {(path, uid) for path, uid, _ in world.written()} == {(f"{PATH}/duo", "uid-duo")}
+    phases = list(dict.fromkeys(status["phase"] for status in statuses))
+    assert [phases[0], phases[-1]] == ["gathering", "running"]
+    assert "duo" in statuses[0]["reason"]
+    assert statuses[-1] == {"phase": "running", "seated": 2, "reason": ""}
+
+
+def test_a_status_that_was_written_is_not_written_again():
+    world = with_a_band()
+    world.put(*PLAYERS)
+    world.schedule(*PLAYERS)
+    for _ in range(3):
+        world.put(BAND)
+        world.tick(1.0)
+    statuses = world.written()
+    assert all(earlier != later for earlier, later in pairwise(statuses))
+    assert statuses[-1][2]["phase"] == "running"
+
+
+def test_a_gang_of_a_vocabulary_without_a_status_writes_none():
+    world = with_a_band()
+    gang = members("g", 2)
+    world.put(*gang)
+    assert len(world.schedule(*gang)) == 2
+    world.tick()
+    assert world.written() == []
