@@ -8,8 +8,9 @@ own: `own_shape` takes it away.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
+from app.kube.core.cached import KIB, cached
+from app.kube.core.decode import FEW_TERMS
 from app.kube.core.objects import PodRecord, Shape
 
 PREFIX = "corral.dev/"
@@ -28,17 +29,31 @@ MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label 
 WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
 MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
+# The annotations that only Corral writes; deploy/policy.yaml sees to it.
+WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, SUCCEEDED, WAKE)
 KEPT = (NARROWED, MANAGED, POD_SETS, SUCCEEDED, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
     """The pod's shape without what we narrowed, and the nodes we narrowed it to, None: to none."""
     how = pod.annotations.get(NARROWED, "")
-    return _without(pod.shape, how) if how else (pod.shape, None)
+    if not how:
+        return pod.shape, None
+    is_short = len(pod.shape.terms) <= FEW_TERMS
+    return _without(pod.shape, how) if is_short else _long_without(pod.shape, how)
 
 
-@lru_cache(maxsize=4_096)  # the pods of a gang are narrowed alike
+@cached(256, 16 * KIB)  # the pods of a gang are narrowed alike
 def _without(shape: Shape, how: str) -> tuple[Shape, frozenset[str] | None]:
+    return _not_narrowed(shape, how)
+
+
+@cached(4, 512 * KIB)
+def _long_without(shape: Shape, how: str) -> tuple[Shape, frozenset[str] | None]:
+    return _not_narrowed(shape, how)
+
+
+def _not_narrowed(shape: Shape, how: str) -> tuple[Shape, frozenset[str] | None]:
     if how == NODES:
         nodes = frozenset(
             node
@@ -58,7 +73,7 @@ def pod_sets_text(pods: Mapping[str, int]) -> str:
     return ",".join(f"{name}={count}" for name, count in sorted(pods.items()))
 
 
-@lru_cache(maxsize=4_096)  # the pods of a gang share one
+@cached(512, 4 * KIB)  # the pods of a gang share one
 def pod_sets_from_text(text: str) -> tuple[tuple[str, int], ...]:
     """The same, read back; empty if the text is not ours."""
     pods: dict[str, int] = {}

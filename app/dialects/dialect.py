@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from app.dialects.spec import (
+    Allowance,
     Claim,
     Flaw,
     GangKey,
@@ -48,6 +49,16 @@ class TemplateOwner:
     pod_sets: tuple[PodSetClaim, ...]
 
 
+class NamedPod(NamedTuple):
+    """A pod that an object names."""
+
+    namespace: str
+    name: str
+    says: object = None
+    """What the object says of the pod, as its claim depends on it: that is made anew when this
+    changes, and not whenever the object does."""
+
+
 class Dialect:
     """One vocabulary. What a method says here is what a vocabulary does that leaves it out.
 
@@ -69,9 +80,29 @@ class Dialect:
         """Whether a pod's label or annotation with this key is worth its memory."""
         return False
 
-    def claim(self, pod: PodRecord) -> Claim | None:
-        """Where the pod belongs; None: this vocabulary says nothing of it."""
+    def keys_named(self, record: ObjectRecord) -> Iterable[str]:
+        """The label keys of pods that an object makes worth keeping.
+
+        What its gangs are is not known, and nothing of them starts, before all pods have been read
+        with these.
+        """
+        return ()
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        """Where the pod belongs; None: this vocabulary says nothing of it.
+
+        `objects` are those that name the pod, by kind, namespace and name; () for a pod that none
+        may name.
+        """
         return None
+
+    def may_be_named(self, pod: PodRecord) -> bool:
+        """Whether an object may name this pod: it is remembered until one does, or it goes."""
+        return False
+
+    def pods_named(self, record: ObjectRecord) -> Iterable[NamedPod]:
+        """The pods that an object names: of its own namespace, if it has one; each of them once."""
+        return ()
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         """The gangs whose spec depends on an object."""
@@ -94,6 +125,10 @@ class Dialect:
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         """The topologies that an object declares."""
         return ()
+
+    def allowance(self, record: ObjectRecord) -> Allowance | None:
+        """What the pods of a namespace may request in all, if an object says so."""
+        return None
 
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
         """Where objects of a kind keep the templates of their pods, if their rules are known."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.dialects import kueue
-from app.dialects.dialect import Dialect, PodSetClaim, TemplateOwner
-from app.dialects.spec import Claim, Flaw, GangKey, GangSpec, Said, TopologySpec
+from app.dialects import kueue, quota
+from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, TemplateOwner
+from app.dialects.spec import Allowance, Claim, Flaw, GangKey, GangSpec, Said, TopologySpec
 from app.dialects.workloads import TemplatePlace
 from app.kube.core.decode import Keep
+from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource, nodes, pods
 from app.settings import EngineOptions
@@ -25,11 +26,16 @@ class Dialects:
         """The same vocabularies, as the operator wants them read."""
         return Dialects(tuple(dialect.configured(options) for dialect in self.each))
 
-    def resources(self, keep: Keep | None = None) -> tuple[Resource, ...]:
-        """What to watch: nodes, pods, and the objects of every vocabulary."""
+    def resources(
+        self, keep: Keep | None = None, labels: LabelKeys | None = None
+    ) -> tuple[Resource, ...]:
+        """What to watch: nodes, pods, and the objects of every vocabulary.
+
+        `labels`: which of the labels of pods are kept; by default those that `keep` says.
+        """
         keep = keep or self.keeps
         own = (resource for dialect in self.each for resource in dialect.resources(keep))
-        return (nodes(), pods(keep), *own)
+        return (nodes(), pods(keep, labels), *own)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -40,13 +46,37 @@ class Dialects:
         """Whether a pod's label or annotation with this key is worth its memory."""
         return any(dialect.keeps(key) for dialect in self.each)
 
-    def claim(self, pod: PodRecord) -> Claim | None:
-        """Where the pod belongs; None for an ordinary pod."""
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        """Where the pod belongs, which these objects name; None for an ordinary pod."""
         for dialect in self.each:
-            claim = dialect.claim(pod)
+            claim = dialect.claim(pod, objects)
             if claim is not None:
                 return claim
         return None
+
+    @property
+    def names_keys(self) -> bool:
+        """Whether some vocabulary has objects that name label keys of pods."""
+        return any(type(each).keys_named is not Dialect.keys_named for each in self.each)
+
+    def keys_named(self, record: ObjectRecord) -> Iterator[str]:
+        """The label keys of pods that an object makes worth keeping."""
+        for dialect in self.each:
+            yield from dialect.keys_named(record)
+
+    @property
+    def names_pods(self) -> bool:
+        """Whether some vocabulary has objects that name pods; if not, no pod is remembered."""
+        return any(type(each).may_be_named is not Dialect.may_be_named for each in self.each)
+
+    def may_be_named(self, pod: PodRecord) -> bool:
+        """Whether an object may name this pod."""
+        return any(dialect.may_be_named(pod) for dialect in self.each)
+
+    def pods_named(self, record: ObjectRecord) -> Iterator[NamedPod]:
+        """The pods that an object names."""
+        for dialect in self.each:
+            yield from dialect.pods_named(record)
 
     def keys_of(self, record: ObjectRecord) -> Iterator[GangKey]:
         """The gangs whose spec depends on an object."""
@@ -71,6 +101,10 @@ class Dialects:
         """The topologies that an object declares."""
         return [spec for dialect in self.each for spec in dialect.topologies(record)]
 
+    def allowance(self, record: ObjectRecord) -> Allowance | None:
+        """What the pods of a namespace may request in all, if an object says so."""
+        return next((found for each in self.each if (found := each.allowance(record))), None)
+
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
         """Where objects of a kind keep the templates of their pods; () where no rule is known."""
         return next((found for each in self.each if (found := each.templates(group, kind))), ())
@@ -91,4 +125,4 @@ class Dialects:
             yield from dialect.change(before, after)
 
 
-DIALECTS = Dialects((kueue.DIALECT,))
+DIALECTS = Dialects((kueue.DIALECT, quota.DIALECT))

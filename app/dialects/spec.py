@@ -78,6 +78,7 @@ class Said:
     is_serving: bool = False
     reserves_all: bool = False
     spares: int = 0
+    absent_seconds: float | None = None
 
 
 NOTHING_SAID = Said()
@@ -105,6 +106,13 @@ class LeafSpec:
     slices: tuple[Slice, ...] = ()
     like: Expected | None = None
     """None: places are not reserved before the pods exist."""
+    needed: int | None = None
+    """How many of the pods it takes to start; None: all of them. The rest may come later."""
+
+    @property
+    def least(self) -> int:
+        """How many pods it takes."""
+        return self.pods if self.needed is None else min(max(self.needed, 0), self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,14 @@ class GroupSpec:
     name: str
     members: tuple[GroupSpec | LeafSpec, ...]
     constraint: Constraint = ANYWHERE
+    needed: int | None = None
+    """How many of the members it takes to start; None: all of them. The rest may come later."""
+
+    @property
+    def least(self) -> int:
+        """How many members it takes."""
+        size = len(self.members)
+        return size if self.needed is None else min(max(self.needed, 0), size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +139,7 @@ class Lifecycle:
     counts_succeeded: bool = False  # pods that have succeeded are among those the spec counts …
     remembers_succeeded: bool = False  # … and stay so when they are deleted
     spares: int = 0  # placeholders beside those of the members
+    absent_seconds: float | None = None  # how long places wait for pods to come; None: as set
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,30 @@ class GangSpec:
     def pods(self) -> int:
         """How many pods the gang has."""
         return sum(leaf.pods for leaf in self.leaves())
+
+    @property
+    def depth(self) -> int:
+        """How many groups are inside one another."""
+        depth, layer = 0, [self.root]
+        while layer:
+            members = (member for group in layer for member in group.members)
+            layer = [member for member in members if isinstance(member, GroupSpec)]
+            depth += 1
+        return depth
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the gang may start without some of its pods."""
+        waiting: list[GroupSpec | LeafSpec] = [self.root]
+        while waiting:
+            member = waiting.pop()
+            if isinstance(member, GroupSpec):
+                if member.least < len(member.members):
+                    return True
+                waiting.extend(member.members)
+            elif member.least < member.pods:
+                return True
+        return False
 
     def leaves(self) -> Iterator[LeafSpec]:
         """Every leaf, at any depth, in the order they are written."""
@@ -241,6 +282,17 @@ class TopologySpec:
 
     name: str
     levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the pods of a namespace may request in all, as one object says."""
+
+    namespace: str
+    where: str
+    """What says so, for messages: "ResourceQuota team/compute"."""
+    lines: tuple[tuple[str, int, int], ...]
+    """(resource, most, used), in the units of a pod's request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ ROLE_HASH = PREFIX + "role-hash"
 KEPT = (*MODES, *SLICES, POD_SET_GROUP, INDEX_OFFSET, ROLE_HASH)
 
 MOST_LAYERS = 3
+MOST_LAYERS_TEXT = 4_096  # characters; three label keys of 317, their sizes and blanks are 1,200
 MOST_NAME = 256  # characters of a pod set group's name
 
 Strings = Mapping[str, str]

@@ -10,14 +10,13 @@
 The first row that holds counts. Of another controller it is not known how many pods there are: each
 would be a gang of its own, and nothing that they request together would be kept. A queue name alone
 requests nothing together. Groups need neither. A pod that breaks a rule belongs to its gang
-and cannot join it; the first rule that it breaks is reported.
+and cannot join it; the first rule that it breaks is reported. Nor can one of which not all is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
@@ -25,6 +24,7 @@ from app.dialects.kueue.annotations import ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
 from app.dialects.spec import ANYWHERE, Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
+from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Owner, PodRecord
 
 ALONE = "a pod of no group and no Job"
@@ -43,6 +43,14 @@ class _Read:
 
 def claim(pod: PodRecord) -> Claim | None:
     """Where the pod belongs; None for an ordinary pod."""
+    said = _claim(pod)
+    if not pod.problem:
+        return said
+    # What was not read may be what makes it a member: it is refused, not taken for an ordinary pod.
+    return Claim(said.gang if said else _own_gang(pod), flaw=pod.problem)
+
+
+def _claim(pod: PodRecord) -> Claim | None:
     names = pod_groups.group_names(pod.labels, pod.annotations)
     if len(names) == 1 and names[0]:
         return _of_group(pod, names[0])
@@ -103,7 +111,7 @@ def _with_size(pod: PodRecord, said: Said, leaves: tuple[LeafSpec, ...]) -> Said
     return _sized(said, int(total), f"annotation {pod_groups.TOTAL_COUNT}")
 
 
-@lru_cache(maxsize=4_096)
+@cached(512, 4 * KIB)
 def _sized(said: Said, pods: int, where: str) -> Said:
     return replace(said, pods=pods, where=where)
 
@@ -118,11 +126,15 @@ def _of_workload(pod: PodRecord, place: Place) -> Claim:
 
 
 def _alone(pod: PodRecord) -> Claim:
-    key = GangKey(pod.namespace, pod.name, "pod", pod.uid)
+    key = _own_gang(pod)
     read, flaw, _ = _read(pod)
     if flaw is not None:
         return Claim(key, flaw=_told(pod, str(flaw)))
     return Claim(key, said=_sized(read.said, 1, ALONE))
+
+
+def _own_gang(pod: PodRecord) -> GangKey:
+    return GangKey(pod.namespace, pod.name, "pod", pod.uid)
 
 
 def _shifted(index: Index | None, offset: int) -> Index | None:
@@ -169,7 +181,7 @@ def _read_annotations(annotations: Strings) -> _Read:
     return _cached(items) if is_short else _of_annotations(annotations)
 
 
-@lru_cache(maxsize=4_096)  # the pods of a template share one, and so do the events of a pod
+@cached(512, 8 * KIB)  # the pods of a template share one, and so do the events of a pod
 def _cached(items: tuple[tuple[str, str], ...]) -> _Read:
     return _of_annotations(dict(items))
 
@@ -189,6 +201,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         is_serving=flag[pod_groups.SERVING] is True,
         reserves_all=flag[pod_groups.FAST] is True,
         spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
+        absent_seconds=whole_number(annotations.get(pod_groups.ABSENT_SECONDS)),
     )
     return _Read(said)
 

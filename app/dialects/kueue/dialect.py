@@ -66,7 +66,7 @@ class KueueDialect(Dialect):
     def keeps(self, key: str) -> bool:
         return key in _KEPT
 
-    def claim(self, pod: PodRecord) -> Claim | None:
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
@@ -150,7 +150,9 @@ def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[
 def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
     """The spec with what live pods say of the time when pods end, taken together."""
     spares = max((each.spares for each in said), default=0)
-    lifecycle = replace(spec.lifecycle, spares=spares)
+    waits = (each.absent_seconds for each in said if each.absent_seconds is not None)
+    absent_seconds = max(waits, default=None)
+    lifecycle = replace(spec.lifecycle, spares=spares, absent_seconds=absent_seconds)
     reserves_all = spec.reserves_all or any(each.reserves_all for each in said)
     if lifecycle == spec.lifecycle and reserves_all == spec.reserves_all:
         return spec

@@ -6,7 +6,7 @@ Source: KEP-976 "Groups of pods where driver generates workers".
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from typing import ClassVar
 
 import msgspec
 import yaml
@@ -17,31 +17,71 @@ from app.dialects.kueue.rules import pod_set_flaws
 from app.dialects.rules import BadValue
 from app.dialects.spec import MOST_PODS, Expected, LeafSpec
 from app.errors import DecodeError
-from app.kube.core.decode import decode_pod
+from app.kube.core import wire
+from app.kube.core.cached import KIB, cached
+from app.kube.core.decode import decoded, pod_record
 from app.kube.core.objects import PodRecord
 
 SETS = PREFIX + "pod-group-sets"
 DRIVER = "(driver)"  # a leaf of its own; no set can have this name
 MOST_SETS = 18  # roles of one pod group, as in Kueue
 MOST_NESTED = 100  # of a template; a pod's own fields nest a dozen deep
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C, where there is one
+MOST_TEXT = 65_536  # characters; a template of a pod has a few thousand
+MOST_YAML = 2_048  # of those that are YAML: each takes 2 us, a hundred times what JSON takes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML whose plain words are what they are in JSON: decimal numbers, truth values, null.
+
+    YAML itself has more, and some of it is dear: reading 1:1:1:… in base 60 takes quadratic time.
+    The parser is the one in C, where there is one.
+    """
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[object]]] = {}
+
+
+for _tag, _words, _first in (
+    ("int", r"-?(?:0|[1-9][0-9]{0,17})", "-0123456789"),
+    ("float", r"-?[0-9]{1,18}\.[0-9]{1,18}", "-0123456789"),
+    ("bool", "true|false", "tf"),
+    ("null", "null|~|", ["n", "~", ""]),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_words})\Z", re.ASCII), list(_first)
+    )
 
 
 class _Set(msgspec.Struct, frozen=True):
     name: str
     count: int
-    template: dict[str, object] | None = None
+    template: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Container(wire.Container):
+    """A container of a template, also in the KEP's short form: requests outside of resources."""
+
+    requests: wire.Quantities = None
+
+
+class _PodSpec(wire.PodSpec):
+    containers: list[_Container | None] | None = None  # type: ignore[assignment]
+
+
+class _Template(wire.Pod):
+    spec: _PodSpec | None = None
+
+
+_TEMPLATE = msgspec.json.Decoder(_Template)
+_EMPTY = (b"", b"null", b"{}")
 _SETS = msgspec.json.Decoder(tuple[_Set, ...])
 
 
 def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
     """The pod sets that a driver declares before their pods exist.
 
-    Of JSON and YAML alike; a set without a template is one of pods like the driver itself. Where
-    each has one, the driver is of the set of one pod that is like it, or of the one that it
+    Of JSON or a short YAML text; a set without a template is one of pods like the driver itself.
+    Where each has one, the driver is of the set of one pod that is like it, or of the one that it
     names (`said_role`); else it is a leaf of its own.
     Raises: BadValue naming the set and the field.
     """
@@ -65,15 +105,19 @@ def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
     return found
 
 
-@lru_cache(maxsize=64)  # of one gang every pod is read, and YAML takes its time
+@cached(8, 256 * KIB)  # every pod of a gang may have the same text
 def _sets(text: str) -> tuple[_Set, ...] | str:
     """The sets as they are written, or what is wrong with the text."""
+    if len(text) > MOST_TEXT:
+        return f"must have at most {MOST_TEXT} characters, got {len(text)}"
     try:
         return _SETS.decode(text)
     except msgspec.ValidationError as error:
         return str(error)
     except (ValueError, RecursionError):  # no JSON: perhaps YAML
         pass
+    if len(text) > MOST_YAML:
+        return f"{len(text)} characters of YAML: more than {MOST_YAML} have to be JSON"
     try:
         return _SETS.decode(msgspec.json.encode(_plain_yaml(text)))
     except yaml.MarkedYAMLError as error:
@@ -81,8 +125,12 @@ def _sets(text: str) -> tuple[_Set, ...] | str:
         return f"neither JSON nor YAML, line {line}: {error.problem}"
     except msgspec.ValidationError as error:
         return str(error)
-    # What looks like a date or a number in YAML need not be one; keys need not be texts.
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:  # keys need be no texts
         return f"neither JSON nor YAML: {(str(error).splitlines() or [''])[0]}"
 
 
@@ -93,14 +141,14 @@ def _plain_yaml(text: str) -> object:
     Raises: yaml.YAMLError, ValueError.
     """
     depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None):
             raise ValueError("aliases and tags are not allowed")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_NESTED:
             raise ValueError(f"nested deeper than {MOST_NESTED}")
-    return yaml.load(text, Loader=_LOADER)  # a safe loader
+    return yaml.load(text, Loader=_Loader)  # a safe loader
 
 
 def is_drivers(leaf: LeafSpec, driver: PodRecord) -> bool:
@@ -125,9 +173,8 @@ def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
         raise BadValue(
             f"{where}: count must be a whole number from 1 to {MOST_PODS}, got {declared.count}"
         )
-    like = pod
-    if declared.template:
-        like = _like(where, declared.template, pod)
+    is_empty = bytes(memoryview(declared.template)[:64]).translate(None, b" \t\r\n") in _EMPTY
+    like = pod if is_empty else _like(where, declared.template, pod)
     return LeafSpec(
         declared.name,
         declared.count,
@@ -137,10 +184,14 @@ def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
     )
 
 
-def _like(where: str, template: dict[str, object], driver: PodRecord) -> PodRecord:
+def _like(where: str, raw: msgspec.Raw, driver: PodRecord) -> PodRecord:
     """A pod of a set with a template, which says as its driver does where it says nothing."""
     try:
-        like = decode_pod(msgspec.json.encode(_with_resources(template)), _is_topology)
+        template = decoded(_TEMPLATE, raw, "template")
+        for each in (template.spec and template.spec.containers) or ():
+            if each is not None and each.requests is not None and each.resources is None:
+                each.resources = wire.Resources(each.requests)
+        like = pod_record(template, raw, _is_topology)
     except DecodeError as error:
         raise BadValue(f"{where}: template: {error}") from error
     if like.problem:
@@ -150,21 +201,6 @@ def _like(where: str, template: dict[str, object], driver: PodRecord) -> PodReco
     for flaw in pod_set_flaws(like.annotations, None):
         raise BadValue(f"{where}: template: {flaw}")
     return like
-
-
-def _with_resources(template: dict[str, object]) -> dict[str, object]:
-    """The template with the KEP's own short form, requests outside of resources, spelled out."""
-    spec = template.get("spec")
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(containers, list):
-        return template
-    spelled = [
-        {**each, "resources": {"requests": each["requests"]}}
-        if isinstance(each, dict) and "requests" in each and "resources" not in each
-        else each
-        for each in containers
-    ]
-    return {**template, "spec": {**spec, "containers": spelled}}
 
 
 def _is_topology(key: str) -> bool:

@@ -15,8 +15,10 @@ from app.dialects.kueue.annotations import PREFIX, Strings, asks_for_topology
 from app.dialects.kueue.driver_sets import SETS
 from app.dialects.kueue.in_charge import MANAGED
 from app.dialects.kueue.pod_groups import (
+    ABSENT_SECONDS,
     FLAGS,
     GROUP_NAME,
+    MOST_ABSENT_SECONDS,
     MOST_SPARES,
     POD_INDEX,
     RETRIABLE,
@@ -129,9 +131,8 @@ def _life(annotations: Strings) -> Iterator[Flaw]:
     for key in FLAGS:
         if key in annotations and boolean(annotations[key]) is None:
             yield invalid(annotation(key), annotations[key], "must be a boolean value")
-    text = annotations.get(SPARES)
-    if text is not None:
-        spares = whole_number(text)
-        if spares is None or spares > MOST_SPARES:
-            problem = f"must be a whole number from 0 to {MOST_SPARES}"
-            yield invalid(annotation(SPARES), text, problem)
+    for key, most in ((SPARES, MOST_SPARES), (ABSENT_SECONDS, MOST_ABSENT_SECONDS)):
+        text = annotations.get(key)
+        number = whole_number(text)
+        if text is not None and (number is None or number > most):
+            yield invalid(annotation(key), text, f"must be a whole number from 0 to {most}")

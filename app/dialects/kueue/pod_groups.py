@@ -28,14 +28,16 @@ SERVING = PREFIX + "pod-group-serving"
 FAST = PREFIX + "pod-group-fast-admission"
 ROLE = PREFIX + "pod-group-role"
 SPARES = corral.PREFIX + "spare-pods"
+ABSENT_SECONDS = corral.PREFIX + "absent-seconds"
 FLAGS = (RETRIABLE, SERVING, FAST)
-KEPT = (GROUP_NAME, TOTAL_COUNT, POD_INDEX, *FLAGS, SETS, ROLE, SPARES)
+KEPT = (GROUP_NAME, TOTAL_COUNT, POD_INDEX, *FLAGS, SETS, ROLE, SPARES, ABSENT_SECONDS)
 
 # Roles of one group by whose rules it is read; of more Kueue makes no Workload, and we no gang.
 # Source: kueue pkg/controller/jobframework/constants.go (v0.19), MaxPodSets: 8 until v0.17, 10 in
 # v0.18; KEP-976 "Groups of Pods created beforehand", Caveats.
 MOST_ROLES: Mapping[RoleRules, int] = {"kueue": MOST_SETS, "kep": 8}
 MOST_SPARES = 100  # of one gang: each is searched for by itself, and others go without it
+MOST_ABSENT_SECONDS = 86_400
 
 Strings = Mapping[str, str]
 

@@ -21,6 +21,7 @@ from app.dialects.kueue.annotations import (
     LAYERS,
     MODES,
     MOST_LAYERS,
+    MOST_LAYERS_TEXT,
     MOST_NAME,
     POD_SET_GROUP,
     PREFERRED,
@@ -187,6 +188,9 @@ def _layers(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
     for key in (SLICE_LEVEL, SLICE_SIZE):
         if key in annotations:
             yield forbidden(field, f"may not be set when '{key}' is specified")
+    if len(text) > MOST_LAYERS_TEXT:
+        yield invalid(field, text, f"must have at most {MOST_LAYERS_TEXT} characters")
+        return
     try:
         layers = LAYERS.decode(text)
     except (ValueError, RecursionError) as error:

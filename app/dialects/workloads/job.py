@@ -9,7 +9,7 @@ import msgspec
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
-from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
+from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
 from app.kube.core.decode import Json, Keep, decoded, has_condition
@@ -51,11 +51,12 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
     """
     job = decoded(_JOB, raw, "Job")
     spec, status = job.spec or JobSpec(), job.status or _Status()
+    templates = Templates("Job", job.metadata, keep)
     return record_of(
         "Job",
         job.metadata,
         keep,
-        [template_of("", or_one(spec.parallelism), spec.template, keep)],
+        [templates.read("", or_one(spec.parallelism), spec.template)],
         succeeded=status.succeeded or 0,
         completions=spec.completions,
         is_suspended=bool(spec.suspend),

@@ -16,8 +16,8 @@ api/jobset/v1alpha2/jobset_types.go (v0.10).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 
 import msgspec
 
@@ -33,14 +33,16 @@ from app.dialects.workloads.kind import (
     leaf_to_come,
 )
 from app.dialects.workloads.record import (
+    MOST_TEMPLATES,
     Template,
+    Templates,
     WorkloadRecord,
     or_one,
     record_of,
-    template_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
+from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import Json, Keep, decoded, has_condition
 from app.kube.core.objects import PodRecord
 
@@ -71,7 +73,7 @@ class _StartupPolicy(wire.Wire):
 
 
 class _Spec(wire.Wire):
-    replicated_jobs: list[_ReplicatedJob | None] | None = None
+    replicated_jobs: list[msgspec.Raw] | None = None
     startup_policy: _StartupPolicy | None = None
     suspend: bool | None = None
 
@@ -87,6 +89,7 @@ class _JobSet(wire.Wire):
     status: _Status | None = None
 
 
+_REPLICATED_JOB = msgspec.json.Decoder(_ReplicatedJob | None)
 _JOB_SET = msgspec.json.Decoder(_JobSet)
 
 
@@ -97,14 +100,21 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
     """
     found = decoded(_JOB_SET, raw, "JobSet")
     spec, status = found.spec or _Spec(), found.status or _Status()
-    parts = [part for part in spec.replicated_jobs or () if part is not None]
+    templates = Templates("JobSet", found.metadata, keep)
+    if len(written := spec.replicated_jobs or ()) > MOST_TEMPLATES:
+        raise templates.too_many("spec.replicatedJobs", len(written))
+    read = (
+        templates.holder(_REPLICATED_JOB, raw, f"spec.replicatedJobs[{index}]")
+        for index, raw in enumerate(written)
+    )
+    parts = [part for part in read if part is not None]
     order = spec.startup_policy and spec.startup_policy.startup_policy_order
     is_gradual = order == "InOrder" or any(part.depends_on for part in parts)
     return record_of(
         "JobSet",
         found.metadata,
         keep,
-        [_template(part, keep, comes_later=is_gradual) for part in parts],
+        [_template(part, templates, comes_later=is_gradual) for part in parts],
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(status.conditions, "Completed", "Failed"),
         restarts=status.restarts or 0,
@@ -112,16 +122,15 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
     )
 
 
-def _template(part: _ReplicatedJob, keep: Keep, *, comes_later: bool) -> Template:
+def _template(part: _ReplicatedJob, templates: Templates, *, comes_later: bool) -> Template:
     made = (part.template and part.template.spec) or job.JobSpec()
     jobs, pods = or_one(part.replicas), or_one(made.parallelism)
     if made.completions is not None:
         pods = min(pods, made.completions)
-    return template_of(
+    return templates.read(
         part.name or "",
         jobs * pods,
         made.template,
-        keep,
         comes_later=comes_later,
         # As the JobSet's own webhook sets it where nothing is said.
         jobs=jobs if made.completion_mode in (None, "", "Indexed") else 0,
@@ -152,7 +161,7 @@ def _index(pod: PodRecord) -> Index | None:
 def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
     """The gang of the JobSet this is, or of the one that made this Job."""
     if record.kind == "JobSet":
-        for uid in (record.uid, ""):  # its older versions do not write their uid on pods
+        for uid in {record.uid: None, "": None}:  # older versions do not write their uid on pods
             epoch = f"{uid}/{record.restarts}"
             yield GangKey(record.namespace, record.name, SOURCE, epoch)
     elif NAME in record.labels and record.owner is not None and record.owner.kind == "JobSet":
@@ -205,7 +214,7 @@ def _indices(template: Template, offset: int) -> tuple[Index, ...]:
     return _numbered(template.jobs, pods, offset)
 
 
-@lru_cache(maxsize=16)
+@cached(4, 1024 * KIB)  # of up to some 8,000 pods
 def _numbered(jobs: int, pods: int, offset: int) -> tuple[Index, ...]:
     """The numbers of a replicated Job's pods, Job by Job."""
     return tuple(Index(index, part, jobs, offset) for part in range(jobs) for index in range(pods))
@@ -217,10 +226,9 @@ def _jobs_of_all(made: WorkloadRecord) -> int:
 
 def _are_whole(made: Collection[WorkloadRecord]) -> bool:
     """Whether every replicated Job that has begun has all its Jobs."""
-    names = [each.labels.get(REPLICATED_JOB) for each in made]
+    jobs = Counter(each.labels.get(REPLICATED_JOB) for each in made)
     return all(
-        names.count(each.labels.get(REPLICATED_JOB))
-        >= (whole_number(each.labels.get(REPLICAS)) or 0)
+        jobs[each.labels.get(REPLICATED_JOB)] >= (whole_number(each.labels.get(REPLICAS)) or 0)
         for each in made
     )
 

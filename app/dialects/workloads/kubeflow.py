@@ -29,10 +29,10 @@ from app.dialects.workloads.kind import (
 from app.dialects.workloads.record import (
     NULL,
     Template,
+    Templates,
     WorkloadRecord,
     or_one,
     record_of,
-    template_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
@@ -63,7 +63,8 @@ class _ReplicaSpec(wire.Wire):
     template: msgspec.Raw = NULL
 
 
-_ReplicaSpecs = dict[str, _ReplicaSpec | None] | None
+_ReplicaSpecs = msgspec.Raw  # by replica type
+_BY_TYPE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 class _RunPolicy(wire.Wire):
@@ -73,12 +74,12 @@ class _RunPolicy(wire.Wire):
 class _Spec(wire.Wire):
     """The spec of any of the kinds; each has one of the maps, by replica type."""
 
-    pytorch_replica_specs: _ReplicaSpecs = None
-    tf_replica_specs: _ReplicaSpecs = None
-    xgb_replica_specs: _ReplicaSpecs = None
-    paddle_replica_specs: _ReplicaSpecs = None
-    jax_replica_specs: _ReplicaSpecs = None
-    mpi_replica_specs: _ReplicaSpecs = None
+    pytorch_replica_specs: _ReplicaSpecs = NULL
+    tf_replica_specs: _ReplicaSpecs = NULL
+    xgb_replica_specs: _ReplicaSpecs = NULL
+    paddle_replica_specs: _ReplicaSpecs = NULL
+    jax_replica_specs: _ReplicaSpecs = NULL
+    mpi_replica_specs: _ReplicaSpecs = NULL
     run_policy: _RunPolicy | None = None
     launcher_creation_policy: wire.Text = None
     run_launcher_as_worker: bool | None = None
@@ -99,6 +100,7 @@ class _TrainingJob(wire.Wire):
     status: _Status | None = None
 
 
+_REPLICA_SPEC = msgspec.json.Decoder(_ReplicaSpec | None)
 _TRAINING_JOB = msgspec.json.Decoder(_TrainingJob)
 
 
@@ -109,7 +111,16 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
     """
     found = decoded(_TRAINING_JOB, raw, kind)
     spec, status = found.spec or _Spec(), found.status or _Status()
-    maps = (getattr(spec, f"{prefix}_replica_specs") for prefix, _ in FIELDS.values())
+    templates = Templates(kind, found.metadata, keep)
+    maps = {
+        f"spec.{prefix}ReplicaSpecs": getattr(spec, f"{prefix}_replica_specs")
+        for prefix, _ in FIELDS.values()
+    }
+    parts = [
+        (name, templates.holder(_REPLICA_SPEC, raw, f"{field}[{name}]"))
+        for field, by_type in maps.items()
+        for name, raw in templates.named(_BY_TYPE, by_type, field).items()
+    ]
     ended = (status.replica_statuses or {}).values()
     is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
     return record_of(
@@ -117,16 +128,14 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         found.metadata,
         keep,
         [
-            template_of(
+            templates.read(
                 name,
                 or_one(part.replicas),
                 part.template,
-                keep,
                 comes_later=is_gradual and name == LAUNCHER,
                 jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
             )
-            for parts in maps
-            for name, part in (parts or {}).items()
+            for name, part in parts
             if part is not None
         ],
         succeeded=sum(part.succeeded or 0 for part in ended if part is not None),

@@ -14,7 +14,6 @@ api/leaderworkerset/v1/leaderworkerset_types.go (v0.7).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 
 import msgspec
 
@@ -31,14 +30,15 @@ from app.dialects.workloads.kind import (
 from app.dialects.workloads.record import (
     NULL,
     Template,
+    Templates,
     WorkloadRecord,
     is_there,
     or_one,
     record_of,
-    template_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
+from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import PodRecord
 
@@ -97,12 +97,14 @@ def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
     surge = (rollout and rollout.max_surge) or 0
     annotations = (found.metadata and found.metadata.annotations) or {}
     is_gradual = spec.startup_policy == "LeaderReady" or EXCLUSIVE in annotations
-    templates = [template_of(WORKER, size, pods.worker_template, keep)]
+    read = Templates("LeaderWorkerSet", found.metadata, keep).read
     if is_there(pods.leader_template):
         templates = [
-            template_of("leader", 1, pods.leader_template, keep),
-            template_of(WORKER, size - 1, pods.worker_template, keep, comes_later=is_gradual),
+            read("leader", 1, pods.leader_template),
+            read(WORKER, size - 1, pods.worker_template, comes_later=is_gradual),
         ]
+    else:
+        templates = [read(WORKER, size, pods.worker_template)]
     return record_of(
         "LeaderWorkerSet",
         found.metadata,
@@ -162,7 +164,7 @@ def _leaf(record: WorkloadRecord, template: Template, reads: Reads) -> LeafSpec:
     return leaf_to_come("", record, template, reads, lambda each, at: _workers(each.pods, at))
 
 
-@lru_cache(maxsize=16)
+@cached(4, 1024 * KIB)  # of up to some 8,000 pods
 def _workers(pods: int, offset: int) -> tuple[Index, ...]:
     """The numbers of a group's workers, which count on from their leader."""
     return tuple(Index(number, offset=offset, is_across=True) for number in range(1, pods + 1))

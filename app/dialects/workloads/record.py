@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from sys import intern
+from typing import TypeVar
 
 import msgspec
 
 from app.errors import DecodeError
 from app.kube.core import wire
 from app.kube.core.decode import Keep, controller, decode_pod, kept
+from app.kube.core.large import values_in
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
+
+MOST_TEMPLATES = 256  # of one object; Kueue takes 18
+# Strings and objects of all templates of one object that are read whole, those of pods that come
+# later; of the others only annotations count. A template has some 200.
+MOST_VALUES = 10_240
+MOST_OBJECTS = 32_768  # of a mapping with templates, all that is in them included
+
+_T = TypeVar("_T")
 
 
 class Template(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +102,7 @@ def or_one(number: int | None) -> int:
 
 
 class _Metadata(wire.Wire):
-    annotations: wire.Strings = None
+    annotations: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Template(wire.Wire):
@@ -100,6 +110,7 @@ class _Template(wire.Wire):
 
 
 _TEMPLATE = msgspec.json.Decoder(_Template)
+_STRINGS: msgspec.json.Decoder[wire.Strings] = msgspec.json.Decoder(wire.Strings)
 NULL = msgspec.Raw(b"null")
 
 
@@ -108,27 +119,82 @@ def is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
-def template_of(
-    name: str,
-    pods: int,
-    raw: msgspec.Raw,
-    keep: Keep,
-    *,
-    comes_later: bool = False,
-    jobs: int = 0,
-) -> Template:
-    """Return how many pods are made from a template, and what it says to us.
+class Templates:
+    """Reads the pod templates of one object; of all of them together only so much."""
 
-    `comes_later`: places are reserved for its pods before they exist.
-    Raises: DecodeError.
-    """
-    if not is_there(raw):
-        return Template(intern(name), pods, {}, jobs=jobs)
-    try:
-        metadata = _TEMPLATE.decode(raw).metadata or _Metadata()
-        like = decode_pod(bytes(raw), keep) if comes_later else None
-    except (ValueError, RecursionError, DecodeError) as error:
-        raise DecodeError(f"pod template {name}: {error}") from error
-    if like is not None and like.problem:
-        raise DecodeError(f"pod template {name}: {like.problem}")
-    return Template(intern(name), pods, kept(metadata.annotations, keep), like, jobs)
+    def __init__(self, kind: str, written: wire.Metadata | None, keep: Keep) -> None:
+        metadata = written or wire.Metadata()
+        self._of = f"{kind} {metadata.namespace or ''}/{metadata.name or ''}"
+        self._keep = keep
+        self._values = 0
+
+    def read(
+        self,
+        name: str,
+        pods: int,
+        raw: msgspec.Raw,
+        *,
+        comes_later: bool = False,
+        jobs: int = 0,
+    ) -> Template:
+        """Return how many pods are made from a template, and what it says to us.
+
+        `comes_later`: places are reserved for its pods before they exist.
+        Raises: DecodeError.
+        """
+        if not is_there(raw):
+            return Template(intern(name), pods, {}, jobs=jobs)
+        where = f"{self._of}: pod template {name}"
+        try:
+            metadata = _TEMPLATE.decode(raw).metadata or _Metadata()
+            self._count(metadata.annotations, has_objects=False)
+            annotations = _STRINGS.decode(metadata.annotations)
+            if comes_later:
+                self._count(raw, has_objects=True)
+            like = decode_pod(bytes(raw), self._keep) if comes_later else None
+        except (ValueError, RecursionError, DecodeError) as error:
+            raise DecodeError(f"{where}: {error}") from error
+        if like is not None and like.problem:
+            raise DecodeError(f"{where}: {like.problem}")
+        return Template(intern(name), pods, kept(annotations, self._keep), like, jobs)
+
+    def holder(self, decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, field: str) -> _T:
+        """Return the part of the object that has a template.
+
+        Raises: DecodeError naming the field.
+        """
+        try:
+            return decoder.decode(raw)
+        except (ValueError, RecursionError) as error:
+            where = str(error).replace("`$", f"`$.{field}")
+            raise DecodeError(f"{self._of}: {where}") from error
+
+    def named(
+        self, decoder: msgspec.json.Decoder[dict[str, _T] | None], raw: msgspec.Raw, field: str
+    ) -> Mapping[str, _T]:
+        """Return the parts of the object that have templates, by name, if they are not too many.
+
+        Raises: DecodeError naming the field.
+        """
+        if not is_there(raw):
+            return {}
+        # Braces alone: what a template has inside is bounded where it is read.
+        if (objects := bytes(raw).count(b"{")) > MOST_OBJECTS:
+            so_many = f"it has {objects} objects, more than {MOST_OBJECTS}"
+            raise DecodeError(f"{self._of}: {field} is not read: {so_many}")
+        found = self.holder(decoder, raw, field) or {}
+        if len(found) > MOST_TEMPLATES:
+            raise self.too_many(field, len(found))
+        return found
+
+    def too_many(self, field: str, found: int) -> DecodeError:
+        """The error of an object that has more templates than are read."""
+        return DecodeError(
+            f"{self._of}: {field} is not read: it has {found} entries, more than {MOST_TEMPLATES}"
+        )
+
+    def _count(self, part: msgspec.Raw, *, has_objects: bool) -> None:
+        self._values += values_in(part, has_objects=has_objects)
+        if self._values > MOST_VALUES:
+            so_many = f"{self._values} values, more than {MOST_VALUES}"
+            raise DecodeError(f"not read: with it the templates have {so_many}")

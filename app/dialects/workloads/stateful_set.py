@@ -15,7 +15,7 @@ import msgspec
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
-from app.dialects.workloads.record import NULL, WorkloadRecord, or_one, record_of, template_of
+from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
 from app.kube.core.decode import Json, Keep, decoded
@@ -46,11 +46,12 @@ def decode_stateful_set(raw: Json, keep: Keep) -> WorkloadRecord:
     """
     found = decoded(_STATEFUL_SET, raw, "StatefulSet")
     spec = found.spec or _Spec()
+    templates = Templates("StatefulSet", found.metadata, keep)
     return record_of(
         "StatefulSet",
         found.metadata,
         keep,
-        [template_of("", or_one(spec.replicas), spec.template, keep)],
+        [templates.read("", or_one(spec.replicas), spec.template)],
         is_gradual=spec.pod_management_policy != "Parallel",
     )
 

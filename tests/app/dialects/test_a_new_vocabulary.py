@@ -22,9 +22,10 @@ from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
 from app.settings import Address, Settings
-from tests.app.admission.certificates import HOST, pair
+from app.state.journal.replay import replay
 from tests.app.dialects import toy
 from tests.app.sandbox.http import PODS, Client, client_of, until
+from tests.certificates import HOST, pair
 from tests.cluster import BLOCK, RACK, collection, node, pod
 from tests.controlplane.plane import SCHEDULER_CONFIG
 from tests.controlplane.webhook import configurations
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.slow
 
 DIALECTS = Dialects((kueue.DIALECT, toy.DIALECT))  # the one line
 BANDS = f"/apis/{toy.GROUP}/v1/namespaces/default/bands"
+PART = "orchestra.example.org/part"
+TUNING = f"{toy.GROUP}/tuning"  # a gate of the operator that names the players
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -89,6 +92,7 @@ async def world(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
         settings = Settings(
             kubeconfig=folder / "kubeconfig",
             levels=(BLOCK, RACK),
+            journal=folder / "journal",
             extender_listen=Address(HOST, 0),
             admission_listen=Address(HOST, 0),
             admission_cert=certificate,
@@ -123,6 +127,39 @@ async def test_a_toy_gang_is_gated_placed_bound_and_its_status_written(tmp_path:
         assert len({rack // 2 for rack in racks.values()}) == 1  # one block
         running = await _status_in(client, "running")
         assert running == {"phase": "running", "seated": 3, "reason": ""}
+
+
+async def test_a_gang_that_only_its_object_names_is_placed_by_a_label_that_the_object_names(
+    tmp_path: Path,
+) -> None:
+    """As an operator does it: pods behind its gate, then the object, then the gates are lifted.
+
+    The pods are read without their parts at first: read so, none of them is in a section.
+    """
+    parts = {"p0": "drums", "p1": "horns", "p2": "horns"}
+    async with world(tmp_path) as (sandbox, client):
+        for name, part in parts.items():
+            labels = {toy.MANAGED: "true", PART: part}
+            made = pod(name, labels=labels, requests={"nvidia.com/gpu": 8})
+            made["spec"]["schedulingGates"] = [{"name": TUNING}]
+            created = await client.create(PODS, made)
+            assert gates_of(created.body) == [TUNING]
+        trio = band("trio", horns=2, drums=1)
+        trio["spec"] |= {"named": [{"pod": name} for name in parts], "sectionKey": PART}
+        assert (await client.create(BANDS, trio)).status == 201
+        for name in parts:
+            lifted = await client.patch(f"{PODS}/{name}", {"spec": {"schedulingGates": None}})
+            assert lifted.status == 200
+        await until(lambda: len(_placed(sandbox)) == 3, seconds=20.0)
+        racks = {name: int(on[1:]) // 2 for name, on in _placed(sandbox).items()}
+        assert racks["p1"] == racks["p2"] != racks["p0"]
+        assert len({rack // 2 for rack in racks.values()}) == 1  # one block
+        running = await _status_in(client, "running")
+        assert running == {"phase": "running", "seated": 3, "reason": ""}
+    lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+    asked = [line for line in lines if b'"call":"filter"' in line]
+    assert any(f'"{PART}":"horns"'.encode() in line for line in asked)  # one set of keys for all
+    assert list(replay(lines, dialects=DIALECTS)) == []
 
 
 def _placed(sandbox: Sandbox) -> dict[str, str]:

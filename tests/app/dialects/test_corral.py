@@ -3,8 +3,50 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
-from app.dialects.corral import MOST_POD_SETS_TEXT, pod_sets_from_text, pod_sets_text
+from app.dialects.corral import (
+    MOST_LISTED,
+    MOST_POD_SETS_TEXT,
+    MOST_SUCCEEDED_TEXT,
+    NARROWED,
+    NODES,
+    own_shape,
+    pod_sets_from_text,
+    pod_sets_text,
+    succeeded_from_text,
+    succeeded_text,
+)
+from app.kube.core.objects import Requirement, Shape, Term, Toleration
+from tests.records import BLOCK, RACK, pod
+
+OWN = Shape(
+    selector=(("pool", "gpu"),),
+    tolerations=(Toleration("k", "Exists", "", ""),),
+    preferred=((1, Term(expressions=(Requirement("zone", "In", ("a",)),))),),
+)
+ZONE = Term(expressions=(Requirement("zone", "In", ("a", "b")),))
+ON_NODES = tuple(Term(fields=(Requirement("metadata.name", "In", (on,)),)) for on in ("n1", "n2"))
+
+
+@pytest.mark.parametrize(
+    ("own", "more", "how", "nodes"),
+    [
+        pytest.param(OWN, {}, None, None, id="not_narrowed"),
+        pytest.param(OWN, {"terms": ON_NODES}, NODES, {"n1", "n2"}, id="to_nodes"),
+        pytest.param(
+            structs.replace(OWN, terms=(ZONE,)),
+            {"selector": ((BLOCK, "b1"), (RACK, "r1"), ("pool", "gpu"))},
+            f"{BLOCK},{RACK}",
+            None,
+            id="to_the_labels_of_a_domain",
+        ),
+    ],
+)
+def test_a_narrowed_pod_is_read_back_with_the_shape_its_owner_gave_it(own, more, how, nodes):
+    annotations = {} if how is None else {NARROWED: how}
+    narrowed = pod("p", shape=structs.replace(own, **more), annotations=annotations)
+    assert own_shape(narrowed) == (own, nodes)
 
 
 def test_the_pods_of_each_pod_set_are_read_back_as_they_were_written():
@@ -26,3 +68,38 @@ def test_the_pods_of_each_pod_set_are_read_back_as_they_were_written():
 )
 def test_a_text_that_is_not_ours_names_no_pod_sets(text):
     assert pod_sets_from_text(text) == ()
+
+
+def test_the_succeeded_pods_are_read_back_as_they_were_written():
+    gone = {"workers": 999_999_999, "a=b": 1}
+    present = {"9f86d081": "driver", "1a2b3c4d": "workers", "5e6f7a8b": "workers"}
+    assert succeeded_from_text(succeeded_text(gone, present)) == ({**gone, "driver": 0}, present)
+
+
+def test_of_a_great_many_succeeded_pods_as_many_are_listed_as_can_be():
+    present = {f"{number:08x}": "workers" for number in range(2 * MOST_LISTED)}
+    gone, listed = succeeded_from_text(succeeded_text({}, present))
+    assert gone == {"workers": 0}
+    assert len(listed) == MOST_LISTED
+    assert listed.items() <= present.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("workers", id="no_number"),
+        pytest.param("=1/9f86d081", id="no_name"),
+        pytest.param("workers=1,driver=one", id="a_word"),
+        pytest.param("workers=-1", id="a_sign"),
+        pytest.param("workers=٤", id="a_digit_of_another_script"),
+        pytest.param("workers=1234567890", id="ten_digits"),
+        pytest.param("w" * MOST_SUCCEEDED_TEXT + "=1", id="too_long"),
+    ],
+)
+def test_a_text_that_is_not_ours_names_no_succeeded_pods(text):
+    assert succeeded_from_text(text) == ({}, {})
+
+
+def test_names_of_pod_sets_too_long_for_an_annotation_are_not_written():
+    assert succeeded_text({"w" * MOST_SUCCEEDED_TEXT: 1}, {}) == ""

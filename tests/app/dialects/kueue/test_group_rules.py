@@ -16,6 +16,7 @@ RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 SETS = "kueue.x-k8s.io/pod-group-sets"
 ROLE = "kueue.x-k8s.io/pod-group-role"
 SPARES = "corral.dev/spare-pods"
+ABSENT = "corral.dev/absent-seconds"
 FLAGS = (RETRIABLE, "kueue.x-k8s.io/pod-group-serving", "kueue.x-k8s.io/pod-group-fast-admission")
 OURS = "corral.dev/managed"
 BOTH = "should be set"
@@ -130,13 +131,14 @@ BROKEN = {
         for text in ("", "yes", "FALSCH", "2")
     },
     **{
-        f"spares_{text!r}": Case(
-            {**group("g", 3), SPARES: text},
-            f"annotations[{SPARES}]",
+        f"{key}_{text!r}": Case(
+            {**group("g", 3), key: text},
+            f"annotations[{key}]",
             "Invalid value",
-            "must be a whole number from 0 to 100",
+            f"must be a whole number from 0 to {most}",
         )
-        for text in ("", "-1", "1.5", "two", "٣", "101", "1000000")
+        for key, most in ((SPARES, 100), (ABSENT, 86_400))
+        for text in ("", "-1", "1.5", "two", "٣", str(most + 1), "1000000")
     },
     "story_3_no_set": Case(
         {GROUP: "g", SETS: "[]"}, f"annotations[{SETS}]", "Invalid value", "must have 1 to 18 sets"
@@ -157,6 +159,7 @@ BROKEN = {
         pytest.param({PREBUILT: "w"}, {}, id="prebuilt_of_a_single_pod"),
         pytest.param({}, {GROUP: "g", SETS: '[{"name":"d","count":1}]'}, id="driver_counts"),
         pytest.param({ROLE: "workers"}, {GROUP: "g"}, id="worker_of_a_driver"),
+        pytest.param({}, {SETS: "[]"}, id="sets_of_no_group"),
         pytest.param({OURS: "false"}, group("g", 3), id="opted_out"),
     ],
 )

@@ -29,6 +29,7 @@ PREFIX = "kueue.x-k8s.io/"
 SETS = PREFIX + "pod-group-sets"
 ROLE = PREFIX + "pod-group-role"
 SPARES = "corral.dev/spare-pods"
+ABSENT = "corral.dev/absent-seconds"
 POD_INDEX = PREFIX + "pod-group-pod-index"
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 FLAGS = {
@@ -117,6 +118,12 @@ def test_spare_pods_are_a_whole_number():
     assert said == Said(pods=2, where=f"annotation {TOTAL}", spares=2)
 
 
+@pytest.mark.parametrize("text", ["0", "86400"])
+def test_a_pod_says_how_long_places_wait_for_pods_to_come(text):
+    said = claim_of(pod("p", annotations={**group("g", 2), ABSENT: text})).said
+    assert said == Said(pods=2, where=f"annotation {TOTAL}", absent_seconds=int(text))
+
+
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "two", "٣", "101", "1000000"])
 def test_spare_pods_that_are_no_whole_number_are_told_with_their_value(text):
     assert flaw_of(pod("p", annotations={**group("g", 2), SPARES: text})) == (
@@ -155,9 +162,18 @@ def test_story_3_yaml_means_what_json_means():
     assert from_yaml.like.pod.request == from_json.like.pod.request
 
 
-def test_story_3_the_keps_own_spelling_of_requests_is_understood():
-    short = template({"name": "worker", "requests": {"cpu": "250m"}})
-    found = leaves_of(driver(two_sets(shape=short)))[1]
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        pytest.param({"requests": {"cpu": "250m"}}, id="short"),
+        pytest.param(
+            {"requests": {"cpu": "1"}, "resources": {"requests": {"cpu": "250m"}}},
+            id="beside_that_of_kubernetes_which_counts",
+        ),
+    ],
+)
+def test_story_3_the_keps_own_spelling_of_requests_is_understood(spelled):
+    found = leaves_of(driver(two_sets(shape=template({"name": "worker", **spelled}))))[1]
     assert found.like.pod.request == (("cpu", 250), ("pods", 1))
 
 
@@ -276,7 +292,7 @@ def one(**changes):
         pytest.param(one(name=""), "must be a DNS label", id="empty_name"),
         pytest.param(one(name="Workers"), "must be a DNS label", id="capital_letters"),
         pytest.param(one(name="w" * 64), "must be a DNS label", id="long_name"),
-        pytest.param(one(template="pod"), "$[0].template", id="template_in_words"),
+        pytest.param(one(template="pod"), "template: ", id="template_in_words"),
         pytest.param(one(template={"spec": 1}), "template: ", id="spec_that_is_a_number"),
         pytest.param(
             one(template=template(container(cpu="-5"))), "spec.containers[0]", id="negative_cpu"
@@ -287,6 +303,17 @@ def one(**changes):
             id="no_level",
         ),
         pytest.param("- name: w\n  count: ]", "line 2: ", id="broken_yaml"),
+        pytest.param("- {name: w, count: 1:30}", "$[0].count", id="a_number_in_base_60"),
+        pytest.param("- {name: w, count: 0x10}", "$[0].count", id="a_number_in_base_16"),
+        pytest.param("- {name: w, count: 1_0}", "$[0].count", id="a_number_with_an_underscore"),
+        pytest.param(
+            f"- name: w\n  count: 1 # {'x' * 4_096}",
+            "characters of YAML: more than 2048 have to be JSON",
+            id="long_yaml",
+        ),
+        pytest.param(
+            one(template={"x": "y" * 65_536}), "must have at most 65536 characters", id="too_long"
+        ),
         pytest.param(
             json.dumps([{"name": "w", "count": 1}] * 2), "two sets have the same name", id="twice"
         ),
@@ -322,9 +349,11 @@ def laughs(levels):
 
 
 HOSTILE = [
+    pytest.param(f"- {{name: w, count: {'1:' * 1_000}1.5}}", id="a_fraction_in_base_60"),
+    pytest.param(f"- {{name: w, count: {'1:' * 2_000}1}}", id="a_large_number_in_base_60"),
+    pytest.param(f"- {{name: w, count: {'1:' * 100_000}1}}", id="an_enormous_one"),
     pytest.param(laughs(12), id="billions_of_words"),
     pytest.param("- &a [*a]", id="a_list_in_itself"),
-    pytest.param("- {name: w, count: 1, template: {x: 2026-13-45}}", id="a_date_that_is_none"),
     pytest.param(f"- {{name: w, count: {'1' * 5000}}}", id="a_number_of_5000_digits"),
     pytest.param("- {name: !!bool x, count: 1}", id="a_tag_that_does_not_hold"),
     pytest.param("- !!python/object/apply:os.getcwd []", id="a_tag_that_calls"),
@@ -333,12 +362,18 @@ HOSTILE = [
     pytest.param("[" * 5_000, id="deep"),
     pytest.param("[" * 5_000 + "]" * 5_000, id="deep_json"),
     pytest.param('[{"name": "w", "count": 1, "template": ' + '{"a":' * 5_000, id="deep_template"),
-    pytest.param("- {name: w, count: 1, template: {<<: 1}}", id="a_merge_of_nothing"),
     pytest.param("--- []\n--- []", id="two_documents"),
     pytest.param("\x00", id="nul"),
     pytest.param('["\ud800"]', id="half_a_character"),
     pytest.param("- {name: w, count: .nan}", id="not_a_number"),
 ]
+
+
+@pytest.mark.parametrize("word", ["2026-13-45", "yes", "0o7", "1e3", ".inf", "1:30", "<<"])
+def test_what_yaml_has_beyond_json_is_plain_text(word):
+    text = f"- {{name: w, count: 2, template: {{metadata: {{name: {word}, annotations: {{}}}}}}}}"
+    (leaf,) = leaves_of(driver(f"- {{name: driver, count: 1}}\n{text}"))[1:]
+    assert leaf.like.pod.name == word
 
 
 @pytest.mark.timeout(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dialects.dialect import PodSetClaim, TemplateOwner
+from app.dialects.kueue.annotations import MOST_LAYERS_TEXT
 from app.dialects.kueue.rules import together
 from app.dialects.spec import Flaw
 from tests.app.dialects.kueue.cases import Case, flaws, one
@@ -67,7 +68,7 @@ NO_LAYERS = {
     "no_array": "{}",
     "size_as_a_string": '[{"topology":"a/b","size":"64"}]',
     "cut_off": '[{"topology":"a/b","size":1}',
-    "deep": "[" * 100_000,
+    "deep": "[" * 4_000,
     "more_after_it": '[{"topology":"a/b","size":1e3}]junk',
 }
 BROKEN = {
@@ -123,6 +124,13 @@ BROKEN = {
             {REQUIRED: RACK, POD_SET_GROUP: name}, POD_SET_GROUP, "must have 1 to 256 characters"
         )
         for name in ("", "x" * 257)
+    },
+    **{
+        "1_3_too_long_layers": invalid(
+            {SLICE_LAYERS: f"[{of_layers(3)}]" + " " * MOST_LAYERS_TEXT},
+            SLICE_LAYERS,
+            f"must have at most {MOST_LAYERS_TEXT} characters",
+        ),
     },
     **{
         f"1_3_no_layers_{name}": invalid(
@@ -235,6 +243,15 @@ def test_1_3_a_slice_that_does_not_divide_the_pod_set_is_refused(annotations):
     found = flaws({}, annotations, pods=8)
     one(found, f"annotations[{field}]", "Invalid value", "evenly divide pod set count 8")
     assert flaws({}, annotations, pods=9) == []
+
+
+@pytest.mark.parametrize("size", [0, -3])
+def test_1_3_a_slice_of_no_pods_is_told_once_where_the_size_of_the_pod_set_is_known(size):
+    found = flaws({}, {SLICE_LEVEL: RACK, SLICE_SIZE: str(size)}, pods=8)
+    one(found, f"annotations[{SLICE_SIZE}]", "Invalid value", AT_LEAST_1)
+    layers = {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":{size}}}]'}
+    found = flaws({}, layers, pods=8)
+    one(found, f"annotations[{SLICE_LAYERS}][0].size", "Invalid value", AT_LEAST_1)
 
 
 @pytest.mark.parametrize(

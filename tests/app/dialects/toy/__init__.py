@@ -5,6 +5,11 @@
     status: {phase, seated, reason}
 
 A band is within one domain of a level, each of its sections within one of a narrower level.
+
+    spec: {…, named: [{pod: NAME, section}], sectionKey}     pods: label toys.example.org/managed
+
+A band may name its players instead. A player whom it gives no section is in the one that its own
+label says, under the key that the band names.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from app.dialects.dialect import Dialect
+from app.dialects.dialect import Dialect, NamedPod
 from app.dialects.spec import (
     Claim,
     GangKey,
@@ -33,6 +38,7 @@ from topology.model.request import Constraint
 
 GROUP = "toys.example.org"
 BAND, SECTION = f"{GROUP}/band", f"{GROUP}/section"
+MANAGED = f"{GROUP}/managed"
 PATH = f"/apis/{GROUP}/v1/bands"
 
 
@@ -42,9 +48,18 @@ class Section(msgspec.Struct, frozen=True):
     within: str
 
 
-class Spec(msgspec.Struct, frozen=True):
+class Player(msgspec.Struct, frozen=True):
+    pod: str
+    section: str = ""
+    namespace: str = ""
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel"):
     within: str
     sections: tuple[Section, ...]
+    named: tuple[Player, ...] = ()
+    section_key: str = SECTION
+    more_keys: tuple[str, ...] = ()
 
 
 class Band(ObjectRecord, frozen=True, gc=False):
@@ -85,13 +100,29 @@ class ToyDialect(Dialect):
         return (Resource("Band", PATH, Band, decode_band, is_optional=True),)
 
     def keeps(self, key: str) -> bool:
-        return key in (BAND, SECTION)
+        return key in (BAND, SECTION, MANAGED)
 
-    def claim(self, pod: PodRecord) -> Claim | None:
-        name = pod.labels.get(BAND)
-        if name is None:
-            return None
-        return Claim(GangKey(pod.namespace, name, "band"), pod.labels.get(SECTION, ""))
+    def may_be_named(self, pod: PodRecord) -> bool:
+        return MANAGED in pod.labels
+
+    def pods_named(self, record: ObjectRecord) -> Iterable[NamedPod]:
+        if isinstance(record, Band):
+            for each in record.spec.named:
+                says = (each.section, record.spec.section_key)
+                yield NamedPod(each.namespace or record.namespace, each.pod, says)
+
+    def keys_named(self, record: ObjectRecord) -> Iterable[str]:
+        if isinstance(record, Band):
+            yield from (record.spec.section_key, *record.spec.more_keys)
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        section = pod.labels.get(SECTION, "")
+        band = next((each for each in objects if isinstance(each, Band)), None)
+        name = pod.labels.get(BAND, "" if band is None else band.name)
+        if band is not None and band.name == name:
+            said = (each.section for each in band.spec.named if each.pod == pod.name)
+            section = next(said, "") or pod.labels.get(band.spec.section_key, "")
+        return Claim(GangKey(pod.namespace, name, "band"), section) if name else None
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, Band):

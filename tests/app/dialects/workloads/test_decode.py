@@ -14,7 +14,7 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import Template, WorkloadRecord
 from app.dialects.workloads.job import decode_job
-from app.dialects.workloads.job_set import decode_job_set
+from app.dialects.workloads.job_set import decode_job_set, keys_of
 from app.dialects.workloads.kubeflow import decode_training_job
 from app.dialects.workloads.leader_worker_set import MOST_GANGS, decode_leader_worker_set
 from app.dialects.workloads.stateful_set import decode_stateful_set
@@ -274,3 +274,9 @@ def test_every_training_job_is_watched_where_its_operator_serves_it():
     assert paths["PyTorchJob"] == "/apis/kubeflow.org/v1/pytorchjobs"
     assert paths["MPIJob"] == "/apis/kubeflow.org/v2beta1/mpijobs"
     assert all(resource.is_optional for resource in watched)
+
+
+def test_a_job_set_without_a_uid_is_of_one_gang():
+    """As a mutated one is; an API server sends none."""
+    record = decode_job_set(b'{"metadata":{"name":"a","namespace":"b"}}', lambda _: True)
+    assert len(list(keys_of(record))) == 1
