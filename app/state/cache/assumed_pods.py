@@ -1,4 +1,4 @@
-"""Ordinary pods being bound: remembered from /filter, booked from /bind until the watch shows them.
+"""Ordinary pods being bound: booked from /bind until the watch shows them bound.
 
 Capacity for members is held by their gang's plan. An ordinary pod that passed /filter is bound by
 Corral a moment later; until the watch shows it bound its capacity must be counted too, else the
@@ -7,13 +7,12 @@ next plan would take it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.state.cache.books import Books, Vector
+from app.kube.core.objects import Amounts
+from app.state.cache.books import Books
 
-MOST_PASSING = 20_000  # pods remembered between their /filter and their /bind
 IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch ends it earlier
 
 
@@ -22,7 +21,6 @@ class AssumedPods:
     """Capacity held for ordinary pods whose binding is under way."""
 
     books: Books
-    _passing: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
     _expires_at: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -30,26 +28,10 @@ class AssumedPods:
         """The pods that capacity is held for."""
         return self._expires_at.keys()
 
-    def passed(self, uid: str, request: Vector) -> bool:
-        """Remember what a pod requests.
-
-        At its next /filter an earlier attempt to bind it has failed: True if that ended a hold.
-        """
-        has_ended = self.end(uid)
-        self._passing[uid] = request
-        if len(self._passing) > MOST_PASSING:
-            self._passing.popitem(last=False)
-        return has_ended
-
-    def begin(self, uid: str, node: str, now: float) -> bool:
+    def begin(self, uid: str, node: str, request: Amounts, now: float) -> bool:
         """Hold the node for a pod at /bind; False if that would take capacity held for others."""
-        if uid in self._expires_at or uid in self.books.bound:
+        if uid in self._expires_at:
             return True  # the same /bind again
-        request = self._passing.pop(uid, None)
-        if request is None:
-            # It passed /filter before Corral restarted, or never: its request is not known until
-            # the watch shows it bound, so it may not go where capacity is held.
-            return node not in self.books.held_on
         if node in self.books.held_on and not self.books.fits(node, request):
             return False
         self.books.hold(uid, node, request)
@@ -58,7 +40,6 @@ class AssumedPods:
 
     def end(self, uid: str) -> bool:
         """End the hold for a pod that is bound, gone or refused; True if there was one."""
-        self._passing.pop(uid, None)
         if self._expires_at.pop(uid, None) is None:
             return False
         return self.books.release(uid) is not None

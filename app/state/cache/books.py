@@ -7,19 +7,23 @@ A node that lacks a level's label is not in that topology's tree. The topology `
 level but the nodes themselves and so always holds every node: it serves gangs that name no level,
 and it is where a single node's free capacity is looked up.
 
+A resource has a row from when a node first offers it. Until then pods that request it fit nowhere,
+and what running ones take of it is counted from then on; a row stays when the last node ceases to.
+
 Trees are rebuilt lazily, before the next question, and only when nodes came, went or changed
 their level labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
 import numpy as np
 
-from app.kube.core.objects import NodeRecord
+from app.kube.core.cached import weight
+from app.kube.core.objects import Amounts, NodeRecord
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.levels import NODE_LEVEL
@@ -31,6 +35,11 @@ MOST_BOOKED = 2**50  # of one resource for one bound pod; more than any node has
 # still add up within an int64. Every user may create a pod that requests 2 EiB on a named node.
 
 MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
+
+MOST_RESOURCES = 256  # rows: 10 KiB each and topology per 1,000 nodes; clusters have some dozens
+MOST_UNCOUNTED = 8  # resources beyond those that are reported by name
+MOST_VECTORS = 1_024  # kept; beyond that all are computed anew
+MOST_VECTOR_BYTES = 2_048  # of a request whose vector is kept; pods have four or five amounts
 
 Vector = tuple[int, ...]
 
@@ -55,39 +64,96 @@ class Booking:
     """What a pod takes of one node."""
 
     node: str
-    request: Vector
+    request: Amounts
 
 
 @dataclass(slots=True)
 class Books:
     """Nodes, the pods bound to them, and the capacity held for pods that are planned.
 
-    Invariants: a pod uid is in `bound` or in `held`, never in both; `bound_on` and `held_on` are
-    `bound` and `held` by node; each topology's `used` and `held` are their sums.
+    Invariants: a pod uid is in `bound` or in `held`, never in both; `lasting` is in `bound`;
+    `bound_on` and `held_on` are `bound` and `held` by node; each topology's `used` and `held` are
+    their sums.
     """
 
     axis: ResourceAxis = field(default_factory=ResourceAxis)
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     bound: dict[str, Booking] = field(default_factory=dict)
     held: dict[str, Booking] = field(default_factory=dict)
-    bound_on: dict[str, dict[str, Vector]] = field(default_factory=dict)
-    held_on: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    lasting: set[str] = field(default_factory=set)  # uids of pods that do not end by themselves
+    bound_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
+    held_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
     topologies: dict[str, TopologyBooks] = field(default_factory=dict)
     generation: int = 0
+    freed: dict[str, None] = field(default_factory=dict)
+    """Nodes where something was given back since the last tick, which takes them out."""
     is_stale: bool = False  # nodes or levels changed since the trees were built
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
-    _vectors: dict[tuple[tuple[str, int], ...], Vector] = field(default_factory=dict)
+    _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
+    _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
+    _uncounted: dict[str, None] = field(default_factory=dict)  # resources there was no row left for
 
     def __post_init__(self) -> None:
         if not self.topologies:
             self.set_topologies({})
 
-    def vector(self, amounts: tuple[tuple[str, int], ...]) -> Vector:
-        """The request as a vector over the resource axis; equal requests share one object."""
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """The resources that there is no row for, in a sentence for the operator, or nothing."""
+        if not self._uncounted:
+            return ()
+        names = ", ".join(self._uncounted)
+        return (
+            f"nodes offer more than {MOST_RESOURCES} resources: pods that request one of the others"
+            f" fit nowhere: {names}{', …' if len(self._uncounted) == MOST_UNCOUNTED else ''}",
+        )
+
+    def vector(self, amounts: Amounts) -> Vector:
+        """A request as `ResourceAxis.request` has it; equal ones share one object."""
         known = self._vectors.get(amounts)
         if known is None:
-            known = self._vectors[amounts] = self.axis.vector(amounts)
+            known = self.axis.request(amounts)
+            if weight(amounts, MOST_VECTOR_BYTES) <= MOST_VECTOR_BYTES:
+                if len(self._vectors) >= MOST_VECTORS:
+                    self._vectors.clear()
+                self._vectors[amounts] = known
         return known
+
+    def counted(self, amounts: Amounts) -> Vector:
+        """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
+        offered = self._offered(amounts)
+        if max(offered) > MOST_BOOKED:
+            return tuple(min(amount, MOST_BOOKED) for amount in offered)
+        return offered
+
+    def _offered(self, amounts: Amounts) -> Vector:
+        return self.vector(amounts)[: len(self.axis)]
+
+    def _add_rows(self, allocatable: Amounts) -> None:
+        """Make rows for what a node is the first to offer, with what booked pods take of it."""
+        names = [name for name, _ in allocatable if name not in self.axis]
+        rows = len(self.axis)
+        for name in names:
+            if len(self.axis) < MOST_RESOURCES:
+                self.axis.row(name)
+            elif len(self._uncounted) < MOST_UNCOUNTED:
+                self._uncounted[name] = None
+        if len(self.axis) == rows:
+            return
+        self._vectors.clear()
+        for uid in list(self._lacking):
+            booking = self.bound.get(uid) or self.held[uid]
+            gained = (*(0,) * rows, *self._booked(uid, booking)[rows:])
+            for capacity, slot in self._columns(booking.node):
+                (capacity.use if uid in self.bound else capacity.hold)(slot, gained)
+
+    def _booked(self, uid: str, booking: Booking) -> Vector:
+        """What the booking counts with now; notes whether that is all it requests."""
+        if len(self.vector(booking.request)) > len(self.axis):
+            self._lacking[uid] = None
+        else:
+            self._lacking.pop(uid, None)
+        return self.counted(booking.request)
 
     # -- topologies ----------------------------------------------------------------------------
 
@@ -137,11 +203,11 @@ class Books:
         for name in paths.keys() - known.keys():
             slot = tree.slot_of[name]
             node = self.nodes[name]
-            capacity.set_node(slot, self.vector(node.allocatable), is_open=is_open(node))
+            capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
             for request in self.bound_on.get(name, {}).values():
-                capacity.use(slot, request)
+                capacity.use(slot, self.counted(request))
             for request in self.held_on.get(name, {}).values():
-                capacity.hold(slot, request)
+                capacity.hold(slot, self.counted(request))
         topology.tree, topology.capacity = tree, capacity
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -152,8 +218,9 @@ class Books:
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
             self.is_stale = True
+        self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
-        allocatable = self.vector(node.allocatable)
+        allocatable = self._offered(node.allocatable)
         for topology in self.topologies.values():
             slot = topology.tree.slot_of.get(node.name)
             if slot is not None:
@@ -174,19 +241,26 @@ class Books:
 
     # -- pods ----------------------------------------------------------------------------------
 
-    def bind(self, uid: str, node: str, request: Vector) -> bool:
-        """Count a pod as running on a node and end its hold; False if it was counted there."""
-        self.release(uid)
-        if max(request, default=0) > MOST_BOOKED:
-            request = tuple(min(amount, MOST_BOOKED) for amount in request)
+    def bind(self, uid: str, node: str, request: Amounts, *, lasts: bool = False) -> bool:
+        """Count a pod as running on a node and end its hold; False if it was counted there.
+
+        `lasts`: it does not end by itself.
+        """
         booking = Booking(node, request)
+        held, was_freed = self.held.get(uid), node in self.freed
+        self.release(uid)
+        if held == booking and not was_freed:
+            del self.freed[node]  # what was held for the pod is what it takes
         if self.bound.get(uid) == booking:
             return False
         self.unbind(uid)
         self.bound[uid] = booking
+        if lasts:
+            self.lasting.add(uid)
         self.bound_on.setdefault(node, {})[uid] = request
+        counted = self._booked(uid, booking)
         for capacity, slot in self._columns(node):
-            capacity.use(slot, request)
+            capacity.use(slot, counted)
         return True
 
     def unbind(self, uid: str) -> Booking | None:
@@ -194,29 +268,54 @@ class Books:
         booking = self.bound.pop(uid, None)
         if booking is not None:
             _drop(self.bound_on, booking.node, uid)
+            self.lasting.discard(uid)
+            self._lacking.pop(uid, None)
+            self.freed[booking.node] = None
+            counted = self.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
-                capacity.unuse(slot, booking.request)
+                capacity.unuse(slot, counted)
         return booking
 
-    def hold(self, uid: str, node: str, request: Vector) -> None:
+    def hold(self, uid: str, node: str, request: Amounts) -> None:
         """Hold a node's capacity for a pod that is planned there.
 
         Raises: ValueError if the pod is bound or held already.
         """
-        if uid in self.bound or uid in self.held:
-            raise ValueError(f"pod {uid} is booked already")
-        self.held[uid] = Booking(node, request)
-        self.held_on.setdefault(node, {})[uid] = request
-        for capacity, slot in self._columns(node):
-            capacity.hold(slot, request)
+        self._hold((uid,), Booking(node, request))
+
+    def hold_all(self, bookings: Iterable[tuple[str, str, Amounts]]) -> None:
+        """Hold what several pods request: (uid, node, request) each; equal ones are added at once.
+
+        Raises: ValueError if one of the pods is bound or held already.
+        """
+        alike: dict[tuple[str, Amounts], list[str]] = {}
+        for uid, node, request in bookings:
+            alike.setdefault((node, request), []).append(uid)
+        for (node, request), uids in alike.items():
+            self._hold(uids, Booking(node, request))
+
+    def _hold(self, uids: Sequence[str], booking: Booking) -> None:
+        for uid in uids:
+            if uid in self.bound or uid in self.held:
+                raise ValueError(f"pod {uid} is booked already")
+        held_on = self.held_on.setdefault(booking.node, {})
+        for uid in uids:
+            self.held[uid] = booking
+            held_on[uid] = booking.request
+            counted = self._booked(uid, booking)
+        for capacity, slot in self._columns(booking.node):
+            capacity.hold(slot, counted, len(uids))
 
     def release(self, uid: str) -> Booking | None:
         """End a hold; returns what was held, or None."""
         booking = self.held.pop(uid, None)
         if booking is not None:
             _drop(self.held_on, booking.node, uid)
+            self._lacking.pop(uid, None)
+            self.freed[booking.node] = None
+            counted = self.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
-                capacity.release(slot, booking.request)
+                capacity.release(slot, counted)
         return booking
 
     def recount(self) -> None:
@@ -228,32 +327,33 @@ class Books:
             for name, node in self.nodes.items():
                 slot = topology.tree.slot_of.get(name)
                 if slot is not None:
-                    capacity.set_node(slot, self.vector(node.allocatable), is_open=is_open(node))
+                    capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
             for bookings, add in ((self.bound, capacity.use), (self.held, capacity.hold)):
                 for booking in bookings.values():
                     slot = topology.tree.slot_of.get(booking.node)
                     if slot is not None:
-                        add(slot, booking.request)
+                        add(slot, self.counted(booking.request))
 
-    def fits(self, node: str, request: Vector) -> bool:
+    def fits(self, node: str, request: Amounts) -> bool:
         """Whether the node takes this request beside all that is used and held."""
         every = self.topologies[ALL_NODES]
         slot = every.tree.slot_of.get(node)
         return slot is not None and not any(
             amount > _free_at(every.capacity, slot, resource)
-            for resource, amount in enumerate(request)
+            for resource, amount in enumerate(self.vector(request))
             if amount
         )
 
-    def held_without_room(self, request: Vector) -> frozenset[str]:
+    def held_without_room(self, request: Amounts) -> frozenset[str]:
         """The nodes where something is held and this request does not fit beside it."""
         every = self.topologies[ALL_NODES]
         nodes = [node for node in self.held_on if node in every.tree.slot_of]
         if not nodes:
             return frozenset()
         slots = np.fromiter(map(every.tree.slot_of.__getitem__, nodes), np.intp, len(nodes))
-        rows = [row for row, amount in enumerate(request) if amount]
-        asked = np.array([request[row] for row in rows], dtype=np.int64)
+        vector = self.vector(request)
+        rows = [row for row, amount in enumerate(vector) if amount]
+        asked = np.array([vector[row] for row in rows], dtype=np.int64)
         lacks = np.any(every.capacity.free(rows, slots) < asked[:, np.newaxis], axis=0)
         return frozenset(compress(nodes, lacks.tolist()))
 
@@ -264,7 +364,7 @@ class Books:
         return slot is None or any(
             amount and _free_at(every.capacity, slot, resource) < 0
             for request in self.held_on.get(node, {}).values()
-            for resource, amount in enumerate(request)
+            for resource, amount in enumerate(self.counted(request))
         )
 
     def _columns(self, node: str) -> list[tuple[Capacity, int]]:
@@ -285,9 +385,9 @@ def _paths(split: trees.SplitValue) -> str:
     return ", ".join(shown + (["…"] if len(split.paths) > 4 else []))
 
 
-def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
+def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Amounts]]:
     """The same bookings as requests by node and pod."""
-    found: dict[str, dict[str, Vector]] = {}
+    found: dict[str, dict[str, Amounts]] = {}
     for uid, booking in bookings.items():
         found.setdefault(booking.node, {})[uid] = booking.request
     return found
@@ -295,12 +395,12 @@ def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Vector]]:
 
 def _free_at(capacity: Capacity, slot: int, resource: int) -> int:
     if resource >= len(capacity.allocatable):
-        return 0  # the axis grew since: no node of this tree has any of it
+        return 0  # no node of this tree has any of it
     allocatable, used, held = capacity.allocatable, capacity.used, capacity.held
     return int(allocatable[resource, slot] - used[resource, slot] - held[resource, slot])
 
 
-def _drop(bookings: dict[str, dict[str, Vector]], node: str, uid: str) -> None:
+def _drop(bookings: dict[str, dict[str, Amounts]], node: str, uid: str) -> None:
     """Remove one booking of a node, and the node's row with its last one."""
     of_node = bookings[node]
     del of_node[uid]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import ObjectRecord
+from app.state.cache.kept_keys import KeptKeys, Lacking
 
 
 @dataclass(slots=True)
@@ -15,16 +16,36 @@ class Objects:
     """What the watch shows of them; `by_gang` has the objects of `by_uid` that concern a gang."""
 
     dialects: Dialects
+    kept_keys: KeptKeys
+    names_keys: bool = field(init=False)
+    """Whether some vocabulary has objects that name label keys of pods."""
     by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
     by_gang: dict[GangKey, dict[str, ObjectRecord]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.names_keys = self.dialects.names_keys
 
     def of(self, key: GangKey) -> Collection[ObjectRecord]:
         """The objects that concern a gang."""
         return self.by_gang.get(key, {}).values()
 
     def spec(self, key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
-        """What a gang is, from its objects, its live pods and its failed ones."""
+        """What a gang is, from its objects, its live pods and its failed ones.
+
+        It is not known before the pods were read with every label key that its objects name.
+        """
+        if self.names_keys and self.lacking(key):
+            return None
         return self.dialects.spec(key, self.of(key), said, ended)
+
+    def lacking(self, key: GangKey) -> Lacking | None:
+        """The label keys that objects of a gang name and pods were read without."""
+        return self.kept_keys.lacking(self.of(key))
+
+    def gangs_with_keys(self) -> list[GangKey]:
+        """The gangs with objects that name label keys of pods."""
+        named = (self.by_uid[uid] for uid in self.kept_keys.objects)
+        return list(dict.fromkeys(key for each in named for key in self.dialects.keys_of(each)))
 
     def of_kind(self, kind: str) -> list[str]:
         """The uids of every object of a kind."""
@@ -35,6 +56,8 @@ class Objects:
         if self.by_uid.get(record.uid) == record:
             return
         self.by_uid[record.uid] = record
+        if self.names_keys:
+            self.kept_keys.put(record)
         for key in self.dialects.keys_of(record):
             self.by_gang.setdefault(key, {})[record.uid] = record
             yield key
@@ -42,6 +65,8 @@ class Objects:
     def drop(self, uid: str) -> Iterator[GangKey]:
         """Forget an object that is gone: the gangs that it concerned."""
         record = self.by_uid.pop(uid, None)
+        if self.names_keys:
+            self.kept_keys.drop(uid)
         for key in self.dialects.keys_of(record) if record else ():
             of_gang = self.by_gang[key]
             del of_gang[uid]

@@ -1,53 +1,70 @@
 """Ordinary pods rejected because of held capacity: requeued when it is freed without a binding.
 
 kube-scheduler tries waiting pods again after bindings and deletions. It does not see that a hold
-of Corral ends, and would try such a pod again only after five minutes.
+of Corral ends, and would try such a pod again only after five minutes. Namespaces take turns.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from itertools import islice
 
-from app.kube.core.objects import PodRecord
-from app.state.cache.books import Books, Vector
+from app.fair_queue import FairQueue, Shares
+from app.kube.core.objects import Amounts, PodRecord
+from app.state.cache.books import Books
 from app.state.effects import Requeue
 
-MOST_REJECTED = 2_000  # remembered; beyond it the oldest is left to kube-scheduler
+MOST_REJECTED = 2_000  # remembered; beyond it a namespace's oldest is left to kube-scheduler
 MOST_WOKEN_PER_TICK = 16
 
 
 @dataclass(slots=True)
 class RejectedPods:
-    """Pods that /filter rejected, and those of them to requeue. Keys are pod uids."""
+    """Pods that /filter rejected, and those of them to requeue. Keys are pod uids.
+
+    Invariant: `_lines` and `_shares` hold the uids of `_pods` by namespace; `_due` is a part.
+    """
 
     books: Books
-    _pods: OrderedDict[str, tuple[Requeue, Vector]] = field(default_factory=OrderedDict)
-    _due: dict[str, None] = field(default_factory=dict)
+    most: int = MOST_REJECTED
+    _pods: dict[str, tuple[Requeue, Amounts]] = field(default_factory=dict)
+    _lines: FairQueue[str, None] = field(default_factory=FairQueue)  # in the order they came
+    _shares: Shares = field(default_factory=Shares)
+    _due: FairQueue[str, None] = field(default_factory=FairQueue)
 
-    def add(self, pod: PodRecord, request: Vector) -> None:
+    def add(self, pod: PodRecord, request: Amounts) -> None:
         """Remember that /filter left this pod no node because of what is held."""
+        is_new = pod.uid not in self._pods
+        if is_new and len(self._pods) >= self.most:
+            giving = self._shares.to_leave_out(pod.namespace)
+            if not self._lines.has(giving):
+                return  # so many namespaces have one
+            self.forget(self._lines.drop(giving, is_oldest=True)[0])
         self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
-        if len(self._pods) > MOST_REJECTED:
-            self.forget(next(iter(self._pods)))
+        if is_new:
+            self._lines.put(pod.namespace, pod.uid, None)
+            self._shares.add(pod.namespace)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that came to /filter again, is bound or is gone."""
-        self._pods.pop(uid, None)
-        self._due.pop(uid, None)
+        if uid not in self._pods:
+            return
+        namespace = self._pods.pop(uid)[0].namespace
+        self._lines.remove(namespace, uid)
+        self._shares.remove(namespace)
+        self._due.remove(namespace, uid)
 
     def woken(self, nodes: Collection[str]) -> list[Requeue]:
         """The next few pods to requeue now that holds ended on these nodes, if they fit on one."""
-        fits: dict[Vector, bool] = {}
-        for uid, (_, request) in self._pods.items() if nodes else ():
+        fits: dict[Amounts, bool] = {}
+        for uid, (requeue, request) in self._pods.items() if nodes else ():
             if request not in fits:
                 fits[request] = any(self.books.fits(node, request) for node in nodes)
             if fits[request]:
-                self._due[uid] = None
-        chosen = list(islice(self._due, MOST_WOKEN_PER_TICK))
-        wakes = [self._pods[uid][0] for uid in chosen]
-        for uid in chosen:
+                self._due.put(requeue.namespace, uid, None)
+        wakes = []
+        for _ in range(min(len(self._due), MOST_WOKEN_PER_TICK)):
+            _, uid, _ = self._due.take()
+            wakes.append(self._pods[uid][0])
             self.forget(uid)
         return wakes

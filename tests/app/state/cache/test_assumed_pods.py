@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from app.state.cache.assumed_pods import IN_FLIGHT_SECONDS
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
-from tests.app.state.world import World, four_racks, members
+from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, node, pod
 
 
@@ -26,6 +28,7 @@ def test_an_ordinary_pod_loses_the_nodes_where_it_would_eat_held_capacity():
 def test_an_ordinary_pod_that_reaches_bind_after_its_node_was_held_is_refused():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
+    world.put(plain)
     assert world.filter(plain) == Passed()
     world.put(*members("g", 1))
     assert [type(effect) for effect in world.bind(plain, "n00")] == [RejectBind]
@@ -34,6 +37,7 @@ def test_an_ordinary_pod_that_reaches_bind_after_its_node_was_held_is_refused():
 def test_an_ordinary_pod_that_fits_beside_what_is_held_is_bound():
     world = World([node("b0/r0/n00")])
     plain = pod("plain", gpus=2)
+    world.put(plain)
     world.filter(plain)
     world.put(*members("g", 1, gpus=6))
     assert world.held == {"uid-g0": "n00"}
@@ -43,6 +47,7 @@ def test_an_ordinary_pod_that_fits_beside_what_is_held_is_bound():
 def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
+    world.put(plain)
     world.filter(plain)
     assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
     world.put(*members("g", 1))
@@ -52,6 +57,7 @@ def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():
 def test_a_failed_bind_of_an_ordinary_pod_gives_its_capacity_back():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
+    world.put(plain)
     world.filter(plain)
     world.bind(plain, "n00")
     world.engine.bind_finished(plain.uid, BindFailed("gone", is_gone=True), world.now)
@@ -61,6 +67,7 @@ def test_a_failed_bind_of_an_ordinary_pod_gives_its_capacity_back():
 def test_the_node_of_an_ordinary_pod_on_its_way_is_held_until_its_time_is_over():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
+    world.put(plain)
     world.filter(plain)
     world.bind(plain, "n00")
     world.tick(IN_FLIGHT_SECONDS - 1.0)
@@ -72,6 +79,7 @@ def test_the_node_of_an_ordinary_pod_on_its_way_is_held_until_its_time_is_over()
 def test_an_ordinary_pod_that_asks_again_gives_its_earlier_node_back():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
+    world.put(plain)
     world.filter(plain)
     world.bind(plain, "n00")
     world.put(*members("g", 1))
@@ -102,6 +110,7 @@ def test_an_ordinary_pod_is_not_woken_for_a_hold_that_ended_where_it_does_not_fi
     large, small = members("large", 1), members("small", 1, gpus=2)
     world.put(*large, *small)
     plain = pod("plain", gpus=4)
+    world.put(plain)
     world.filter(plain, ["n00"])
     world.delete(*small)
     world.tick()
@@ -120,16 +129,42 @@ def test_an_ordinary_pod_that_is_gone_is_not_woken():
     assert world.woken == []
 
 
-def test_a_pod_that_was_never_asked_about_is_not_bound_where_capacity_is_reserved():
+def test_a_pod_that_passed_filter_before_a_restart_counts_with_what_the_watch_shows_of_it():
     world = World([node("b0/r0/n00"), node("b0/r1/n10")])
-    world.put(*members("g", 1))
+    large, small = pod("large", gpus=8), pod("small", gpus=2)
+    world.put(*members("g", 1, gpus=6), large, small)
     (held,) = world.held.values()
-    (free,) = {"n00", "n10"} - {held}
-    assert [type(effect) for effect in world.bind(pod("stranger", gpus=1), held)] == [RejectBind]
-    assert [type(effect) for effect in world.bind(pod("other", gpus=1), free)] == [Bind]
+    assert [type(effect) for effect in world.bind(large, held)] == [RejectBind]
+    assert [type(effect) for effect in world.bind(small, held)] == [Bind]
 
 
 def test_a_gang_of_one_is_not_told_to_wait_for_all_of_its_pods():
     gates = ("corral.dev/gang", "example.com/x")
     world = World(four_racks(), [pod("alone", annotations={REQUIRED: RACK}, gates=gates)])
     assert world.gang().reporting.sentence == "gang default/alone waits until its pod is ungated"
+
+
+def test_a_pod_on_its_way_that_is_made_a_member_is_planned_with_its_gang():
+    world = World(four_racks())
+    plain = pod("g0")
+    world.put(plain)
+    world.filter(plain)
+    assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
+    gang = members("g", 2)
+    world.put(*gang)
+    world.tick()
+    assert world.held.keys() == {"uid-g0", "uid-g1"}
+
+
+def test_the_binding_of_a_pod_that_became_a_member_pins_the_others():
+    world = World(four_racks())
+    plain = pod("g0")
+    world.put(plain)
+    world.filter(plain)
+    world.bind(plain, "n30")
+    gang = members("g", 2)
+    world.put(*gang)
+    world.tick()
+    world.put(msgspec.structs.replace(gang[0], node="n30", phase="Running"))
+    world.tick()
+    assert racks({**world.held, "g0": "n30"}) == {"n3"}

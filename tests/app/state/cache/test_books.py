@@ -73,7 +73,7 @@ def test_a_pod_that_is_booked_cannot_be_held_as_well():
     world.put(*members("g", 1))
     for uid in ("uid-bound", "uid-g0"):
         with pytest.raises(ValueError, match=f"pod {uid} is booked already"):
-            world.engine.books.hold(uid, "n01", (1,))
+            world.engine.books.hold(uid, "n01", (("pods", 1),))
     assert world.engine.differences() == []
 
 
@@ -95,3 +95,125 @@ def test_a_value_under_many_parents_is_told_with_at_most_four_of_its_paths(block
     world = World([node(f"b{block}/r/n{block}") for block in range(blocks)])
     (warning,) = world.engine.warnings()
     assert warning.endswith(told)
+
+
+FPGA = "example.com/fpga"
+
+
+def asking(record, **amounts):
+    """The pod with these amounts as well, under names of example.com."""
+    more = tuple((f"example.com/{name}", amount) for name, amount in amounts.items())
+    return msgspec.structs.replace(record, request=tuple(sorted((*record.request, *more))))
+
+
+def offering(path, fpgas):
+    """A node with devices of a kind that no other node has."""
+    made = node(path)
+    return msgspec.structs.replace(made, allocatable=(*made.allocatable, (FPGA, fpgas)))
+
+
+def numbers(world):
+    """How many numbers all the books of the cluster are made of."""
+    matrices = ("allocatable", "used", "held", "free_now")
+    return sum(
+        getattr(topology.capacity, matrix).size
+        for topology in world.engine.books.topologies.values()
+        for matrix in matrices
+    )
+
+
+def test_resources_that_no_node_offers_cost_nothing():
+    world = World(four_racks())
+    before = numbers(world)
+    for i in range(40):
+        made_up = {f"r{i}x{j}": 1 for j in range(25)}
+        world.put(asking(pod(f"bound{i}", on="n00"), **made_up))
+        waiting = asking(members(f"g{i}", 1)[0], **made_up)
+        world.put(waiting)
+        world.filter(waiting)
+        world.filter(asking(pod(f"plain{i}"), **made_up))
+    assert (numbers(world), len(world.engine.books.axis)) == (before, 3)
+    assert world.held == {}
+    assert all(len(vector) <= 4 for vector in world.engine.books._vectors.values())
+
+
+def test_requests_too_long_to_be_kept_are_not():
+    world = World(four_racks())
+    world.filter(asking(pod("plain"), **{f"r{j}": 1 for j in range(17)}))
+    world.filter(asking(pod("plain"), **{"r" * 600: 1}))
+    assert all(len(amounts) <= 16 for amounts in world.engine.books._vectors)
+    assert not any("r" * 600 in dict(amounts) for amounts in world.engine.books._vectors)
+
+
+def test_no_more_requests_are_kept_than_the_bound(monkeypatch):
+    monkeypatch.setattr("app.state.cache.books.MOST_VECTORS", 8)
+    world = World(four_racks())
+    for cpu in range(1, 100):
+        world.filter(pod("plain", cpu=cpu))
+    assert len(world.engine.books._vectors) <= 8
+
+
+def test_a_gang_waits_for_a_resource_until_a_node_begins_to_offer_it():
+    world = World(four_racks())
+    world.put(asking(members("g", 1)[0], fpga=4))
+    assert world.held == {}
+    verdict = world.engine.planner.plan(world.gang("g"))
+    assert "excluded nodes: insufficient example.com/fpga 16" in str(verdict)
+    world.put(offering("b1/r3/n31", 4))
+    world.tick()
+    assert world.held == {"uid-g0": "n31"}
+
+
+def test_what_runs_is_counted_when_its_node_begins_to_offer_the_resource():
+    runs = asking(pod("runs", on="n31", gpus=0), fpga=3)
+    world = World(four_racks(), [runs])
+    gang = asking(members("g", 1, gpus=0)[0], fpga=2)
+    world.put(gang)
+    world.put(offering("b1/r3/n31", 4))
+    world.tick()
+    assert world.held == {}
+    world.delete(runs)
+    world.tick()
+    assert world.held == {"uid-g0": "n31"}
+
+
+def test_a_node_that_ceases_to_offer_a_resource_keeps_the_books_of_what_runs():
+    runs = asking(pod("runs", on="n31", gpus=0), fpga=3)
+    world = World([*four_racks(), offering("b1/r3/n32", 1)], [runs])
+    world.put(offering("b1/r3/n31", 4))
+    world.put(node("b1/r3/n31"))
+    world.put(asking(members("g", 1, gpus=0)[0], fpga=2))
+    world.tick()
+    assert world.held == {}
+    world.put(offering("b1/r3/n31", 4))
+    world.tick()
+    assert world.held == {}
+    world.put(offering("b1/r3/n31", 5))
+    world.tick()
+    assert world.held == {"uid-g0": "n31"}
+
+
+def test_pods_listed_before_the_nodes_are_counted_with_what_these_offer():
+    world = World([], [asking(pod("runs", on="n31", gpus=0), fpga=3)])
+    world.put(offering("b1/r3/n31", 4))
+    world.put(asking(members("g", 1, gpus=0)[0], fpga=2))
+    world.tick()
+    assert world.held == {}
+    world.put(asking(members("h", 1, gpus=0)[0], fpga=1))
+    world.tick()
+    assert world.held == {"uid-h0": "n31"}
+
+
+def test_nodes_that_offer_too_many_resources_are_told(monkeypatch):
+    monkeypatch.setattr("app.state.cache.books.MOST_RESOURCES", 6)
+    made = node("b0/r0/n00")
+    more = tuple((f"example.com/r{i}", 1) for i in range(6))
+    world = World([msgspec.structs.replace(made, allocatable=(*made.allocatable, *more))])
+    assert len(world.engine.books.axis) == 6
+    (warning,) = world.engine.warnings()
+    assert "more than 6 resources" in warning
+    assert warning.endswith("example.com/r3, example.com/r4, example.com/r5")
+    world.put(asking(members("g", 1)[0], r5=1))
+    assert world.held == {}
+    world.put(asking(members("h", 1)[0], r2=1))
+    assert world.held == {"uid-h0": "n00"}

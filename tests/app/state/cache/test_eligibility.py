@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from app.kube.core.objects import Requirement, Shape, Taint, Term, Toleration
-from app.state.cache.eligibility import Eligibility, may_host
+from app.state.cache.eligibility import may_host, whole_number
 from tests.records import node
-from topology.model import tree as trees
 
 LABELS = {"zone": "a", "cores": "32"}
 
@@ -52,6 +50,21 @@ def test_operators_on_a_label_that_is_missing(operator, values, holds):
 def test_numbers_are_compared_as_numbers(operator, bound, holds):
     shape = Shape(terms=(Term(expressions=(Requirement("cores", operator, (bound,)),)),))
     assert may_host(node("n1", labels=LABELS), shape) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (str(2**63 - 1), 2**63 - 1),
+        (str(-(2**63)), -(2**63)),
+        (str(2**63), None),
+        (str(-(2**63) - 1), None),
+        ("1_0", None),
+        ("٣", None),
+    ],
+)
+def test_a_number_is_an_int64_in_ascii_digits(text, number):
+    assert whole_number(text) == number
 
 
 def test_terms_are_alternatives_and_lines_of_a_term_are_not():
@@ -121,13 +134,3 @@ def test_match_fields_name_the_node():
 def test_taints_and_tolerations(taint, toleration, is_allowed):
     shape = Shape(tolerations=(toleration,) if toleration else ())
     assert may_host(node("n1", taints=(taint,)), shape) is is_allowed
-
-
-def test_a_mask_follows_the_nodes():
-    nodes = {name: node(name, labels={"pool": "a"}) for name in ("n1", "n2")}
-    tree = trees.build(("kubernetes.io/hostname",), {name: (name,) for name in nodes}, generation=1)
-    eligibility, shape = Eligibility(), Shape(selector=(("pool", "a"),))
-    assert eligibility.mask(shape, tree, nodes).tolist() == [True, True]
-    before, nodes["n2"] = nodes["n2"], msgspec.structs.replace(nodes["n2"], labels={})
-    eligibility.put_node(before, nodes["n2"])
-    assert eligibility.mask(shape, tree, nodes).tolist() == [True, False]

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.state.cache.nominations import Nomination, Nominations
+from tests.app.state.failures import remove, running, where
 from tests.app.state.world import World, four_racks, members
 from tests.records import group, node, pod
 
@@ -51,6 +52,25 @@ ONE_NODE = [node("b0/r0/n00", gpus=8)]
 def test_a_gang_gives_way_to_a_pod_nominated_with_no_lower_priority(priority, is_planned):
     world = World(ONE_NODE, [nominated("p", "n00", priority=100)])
     world.put(pod("g", annotations=group("g", 1), priority=priority))
+    world.tick()
+    assert bool(world.held) is is_planned
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_planned"),
+    [
+        pytest.param(-1, True, id="a_lower_one"),
+        pytest.param(0, False, id="the_default"),
+    ],
+)
+def test_a_place_for_a_pod_to_come_gives_way_as_a_pod_of_default_priority_does(
+    priority, is_planned
+):
+    world = running(pods=2, nodes=[node(f"b0/r0/n{i}") for i in range(3)])
+    (spare,) = {"n0", "n1", "n2"} - {each.node for each in world.pods.values()}
+    world.put(nominated("p", spare, priority=priority))
+    remove(world, where(world, "g1"))
+    world.delete(world.pods["uid-g1"])
     world.tick()
     assert bool(world.held) is is_planned
 

@@ -1,0 +1,150 @@
+"""Pods that objects name, whichever of the two the watch shows first.
+
+    object ──pods_named───▶ names ─┐
+                                   ├──▶ due: pods to be claimed anew
+    pod ────may_be_named──▶ pods ──┘
+
+A gang has the records of its members; here are those of the pods that an object may name and that
+no gang has. They stay until they go: a pod that has ended is a member as well, if it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import MOST_PODS
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.state.cache.objects import Objects
+from app.state.settings import EngineSettings
+
+MOST_TOLD = 8  # problems that are shown at a time
+
+PodName = tuple[str, str]
+"""Namespace and name: unique at any one time."""
+
+
+@dataclass(slots=True)
+class NamedPods:
+    """Which objects name which pods; dicts to None are sets that keep their order.
+
+    Invariants: `_uids` and `_names` say the same, and have every pod in `unclaimed`;
+    `_by_name[name]` are the objects whose `_said` has the name, all of them in `objects`.
+    """
+
+    settings: EngineSettings
+    dialects: Dialects
+    objects: Objects
+    unclaimed: dict[str, PodRecord] = field(default_factory=dict)
+    """By uid: pods that an object may name, and that no gang has."""
+    _names: dict[str, PodName] = field(default_factory=dict)  # by the uid of a pod
+    _uids: dict[PodName, str] = field(default_factory=dict)  # of pods
+    _said: dict[str, dict[PodName, object]] = field(default_factory=dict)  # by object's uid
+    _by_name: dict[PodName, dict[str, None]] = field(default_factory=dict)  # uids of objects
+    _due: dict[PodName, None] = field(default_factory=dict)
+    _problems: dict[str, str] = field(default_factory=dict)  # by the uid of an object
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What of the objects is not read, as sentences."""
+        return tuple(islice(self._problems.values(), MOST_TOLD))
+
+    @property
+    def uids(self) -> Collection[str]:
+        """The pods that an object may name."""
+        return self._names.keys()
+
+    def may_have(self, pod: PodRecord) -> bool:
+        """Whether objects may name a pod, and that would make it one of ours."""
+        is_ours = self.settings.scheduler_name in ("", pod.scheduler)
+        return is_ours and self.dialects.may_be_named(pod)
+
+    def of(self, pod: PodRecord) -> tuple[ObjectRecord, ...]:
+        """The objects that name a pod, in the same order whichever came first."""
+        uids = self._by_name.get((pod.namespace, pod.name))
+        if not uids or not self.may_have(pod):
+            return ()
+        found = (self.objects.by_uid[uid] for uid in uids)
+        return tuple(sorted(found, key=lambda each: (each.kind, each.key, each.uid)))
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def put(self, pod: PodRecord, *, is_member: bool) -> None:
+        """Remember a pod if an object may name it; its record, if no gang has that."""
+        if not self.may_have(pod):
+            self.drop(pod.uid)
+            return
+        name = (pod.namespace, pod.name)
+        before = self._uids.get(name, pod.uid)
+        if before != pod.uid:
+            self.drop(before)  # it has gone, since another pod has its name
+        self._uids[name], self._names[pod.uid] = pod.uid, name
+        if is_member:
+            self.unclaimed.pop(pod.uid, None)
+        else:
+            self.unclaimed[pod.uid] = pod
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self.unclaimed.pop(uid, None)
+        name = self._names.pop(uid, None)
+        if name is not None:
+            del self._uids[name]
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def put_object(self, record: ObjectRecord) -> None:
+        """Learn which pods an object names now; what it says of the others has not changed."""
+        self._replace(record.uid, self._read(record))
+
+    def drop_object(self, uid: str) -> None:
+        """Forget an object that is gone."""
+        self._problems.pop(uid, None)
+        self._replace(uid, {})
+
+    def _read(self, record: ObjectRecord) -> dict[PodName, object]:
+        named = list(islice(self.dialects.pods_named(record), MOST_PODS + 1))
+        # An object must not make pods of other tenants members of its gang.
+        own = [each for each in named[:MOST_PODS] if record.namespace in ("", each.namespace)]
+        self._problems.pop(record.uid, None)
+        if len(named) > MOST_PODS:
+            self._tell(record, f"names more than {MOST_PODS} pods, and only so many are read")
+        elif len(own) < len(named):
+            self._tell(record, "names pods of other namespaces, which are not read")
+        return {(each.namespace, each.name): each.says for each in own}
+
+    def _tell(self, record: ObjectRecord, what: str) -> None:
+        self._problems[record.uid] = f"{record.kind} {record.key} {what}"
+
+    def _replace(self, uid: str, said: dict[PodName, object]) -> None:
+        before = self._said.pop(uid, {})
+        if said:
+            self._said[uid] = said
+        for name in before.keys() | said.keys() if said != before else ():
+            is_named, was_named = name in said, name in before
+            if is_named and not was_named:
+                self._by_name.setdefault(name, {})[uid] = None
+            elif was_named and not is_named:
+                self._forget(name, uid)
+            if is_named != was_named or said[name] != before[name]:
+                self._due[name] = None
+
+    def _forget(self, name: PodName, uid: str) -> None:
+        of_name = self._by_name[name]
+        del of_name[uid]
+        if not of_name:
+            del self._by_name[name]
+
+    # -- pods to be claimed anew ---------------------------------------------------------------
+
+    def owe(self, uid: str) -> None:
+        """Have a pod claimed anew."""
+        if uid in self._names:
+            self._due[self._names[uid]] = None
+
+    def taken_due(self) -> Iterator[str]:
+        """Remove and return the pods that are to be claimed anew and exist."""
+        due, self._due = self._due, {}
+        return (self._uids[name] for name in sorted(due) if name in self._uids)

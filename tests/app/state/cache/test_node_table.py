@@ -1,0 +1,146 @@
+"""Every node judged at once, as each of them is judged alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
+from app.state.cache import node_table
+from app.state.cache.eligibility import may_host, may_stay, preference, why_not
+from app.state.cache.node_table import NodeTable
+from tests.records import node
+from topology.model import tree as trees
+
+KEYS, VALUES = ("pool", "zone", "cores"), ("a", "b", "7", "-3", "99999999999999999999")
+NAMES = ("n0", "n1", "n2", "7")
+HOSTNAME = "kubernetes.io/hostname"
+
+labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+taints = st.lists(
+    st.builds(
+        Taint,
+        st.sampled_from(KEYS),
+        st.sampled_from(("", "a", "7")),
+        st.sampled_from(("NoSchedule", "NoExecute", "PreferNoSchedule")),
+    ),
+    max_size=2,
+).map(tuple)
+tolerations = st.builds(
+    Toleration,
+    st.sampled_from(("", *KEYS)),
+    st.sampled_from(("Exists", "Equal", "Lt", "Gt", "Later")),
+    st.sampled_from(("", "a", "7", "-4")),
+    st.sampled_from(("", "NoSchedule", "NoExecute")),
+    st.booleans(),
+)
+
+
+def requirements(*keys: str) -> st.SearchStrategy[Requirement]:
+    return st.builds(
+        Requirement,
+        st.sampled_from(keys),
+        st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Later")),
+        st.lists(st.sampled_from((*VALUES, *NAMES, "0")), max_size=2).map(tuple),
+    )
+
+
+terms = st.builds(
+    Term,
+    st.lists(requirements(*KEYS, HOSTNAME, "missing"), max_size=2).map(tuple),
+    st.lists(requirements("metadata.name", "metadata.uid"), max_size=1).map(tuple),
+)
+shapes = st.builds(
+    Shape,
+    st.dictionaries(st.sampled_from((*KEYS, "missing")), st.sampled_from(VALUES), max_size=2).map(
+        lambda chosen: tuple(sorted(chosen.items()))
+    ),
+    st.lists(terms, max_size=2).map(tuple),
+    st.lists(tolerations, max_size=2).map(tuple),
+    st.lists(st.tuples(st.integers(1, 100), terms), max_size=2).map(tuple),
+)
+changes = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.none() | st.tuples(labels, taints)), max_size=6
+)
+
+
+def tree_of(nodes: dict[str, NodeRecord], generation: int) -> trees.Tree:
+    return trees.build((HOSTNAME,), {name: (name,) for name in nodes}, generation=generation)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(shapes, min_size=1, max_size=3), st.lists(changes, min_size=1, max_size=4))
+def test_each_node_is_judged_as_if_it_were_the_only_one(shapes, histories):
+    table, nodes = NodeTable(), {}
+    for generation, history in enumerate(histories):
+        for name, given_to in history:
+            if given_to is None:
+                nodes.pop(name, None)
+                table.drop_node(name)
+            else:
+                nodes[name] = node(name, labels=given_to[0], taints=given_to[1])
+                table.put_node(nodes[name])
+        tree = tree_of(nodes, generation)
+        for shape in shapes:
+            in_order = [nodes[name] for name in tree.nodes]
+            codes, reasons = table.why_not(shape, tree)
+            assert table.mask(shape, tree).tolist() == [may_host(each, shape) for each in in_order]
+            assert table.lasting(shape, tree).tolist() == [
+                may_stay(each, shape) for each in in_order
+            ]
+            assert table.scores(shape, tree).tolist() == [
+                preference(each, shape) for each in in_order
+            ]
+            assert [reasons[code] for code in codes] == [why_not(each, shape) for each in in_order]
+
+
+def test_a_mask_follows_the_labels_of_a_node():
+    nodes = {name: node(name, labels={"pool": "a"}) for name in ("n1", "n2")}
+    table, shape, tree = NodeTable(), Shape(selector=(("pool", "a"),)), tree_of(nodes, 1)
+    for each in nodes.values():
+        table.put_node(each)
+    assert table.mask(shape, tree).tolist() == [True, True]
+    table.put_node(msgspec.structs.replace(nodes["n2"], labels={}))
+    assert table.mask(shape, tree).tolist() == [True, False]
+
+
+def filled(nodes: int) -> tuple[NodeTable, trees.Tree]:
+    records = {f"n{at}": node(f"n{at}", labels={"pool": "a"}) for at in range(nodes)}
+    table = NodeTable()
+    for each in records.values():
+        table.put_node(each)
+    return table, tree_of(records, 1)
+
+
+def test_keys_that_no_node_has_cost_no_column():
+    table, tree = filled(3)
+    for made_up in range(100):
+        assert not table.mask(Shape(selector=((f"made-up-{made_up}", "x"),)), tree).any()
+    table.mask(Shape(selector=(("pool", "a"),)), tree)
+    assert table.columns == {"pool"}
+
+
+@pytest.mark.parametrize("kind", ["mask", "lasting", "scores"])
+def test_arrays_are_kept_for_so_many_shapes(kind):
+    table, tree = filled(3)
+    for made_up in range(node_table.MOST_KEPT + 10):
+        getattr(table, kind)(Shape(selector=(("pool", str(made_up)),)), tree)
+    assert table.kept == node_table.MOST_KEPT
+
+
+def test_no_array_is_kept_for_a_shape_that_is_heavy():
+    table, tree = filled(3)
+    heavy = Shape(selector=(("pool", "x" * node_table.MOST_SHAPE_BYTES),))
+    assert not table.mask(heavy, tree).any()
+    assert table.kept == 0
+
+
+def test_values_that_change_all_the_time_are_forgotten():
+    table, tree = filled(3)
+    shape = Shape(selector=(("pool", "a"),))
+    for at in range(100):
+        table.put_node(node("n0", labels={"pool": f"v{at}"}, taints=(Taint("t", str(at), ""),)))
+        assert table.mask(shape, tree).tolist() == [False, True, True]
+        assert table.most_values <= 8
