@@ -7,6 +7,7 @@ cluster: nodes, pods, capacity, objects of the vocabularies. `gang/` holds the g
 pods belong to each, `plan/` asks the placement core and assigns nodes, `lifecycle/` changes gangs
 from their first pod to their last, `nodes/` follows nodes that change or fail, `report/` is what
 goes out to people and to kube-scheduler, `journal/` records inputs and plays them again.
-`filtering.py` answers /filter for members with `filter_result.py`, `effects.py` is what has to be
-written, and `audit.py` compares the books with the records.
+`filtering.py` answers /filter for members with `filter_result.py`, `arrivals.py` says which pods
+/bind may be about, `effects.py` is what has to be written, and `audit.py` compares the books with
+the records.
 """

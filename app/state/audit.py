@@ -76,7 +76,7 @@ def _books(books: Books) -> Iterator[str]:
             ("used", books.bound, topology.capacity.used),
             ("held", books.held, topology.capacity.held),
         ):
-            wrong = np.flatnonzero((column != _summed(topology, booked, column)).any(axis=0))
+            wrong = np.flatnonzero((column != _summed(books, topology, booked, column)).any(axis=0))
             if wrong.size:
                 nodes = ", ".join(topology.tree.nodes[slot] for slot in wrong[:MOST_NAMED])
                 yield (
@@ -86,13 +86,17 @@ def _books(books: Books) -> Iterator[str]:
 
 
 def _summed(
-    topology: TopologyBooks, bookings: dict[str, Booking], like: np.typing.NDArray[np.int64]
+    books: Books,
+    topology: TopologyBooks,
+    bookings: dict[str, Booking],
+    like: np.typing.NDArray[np.int64],
 ) -> np.typing.NDArray[np.int64]:
     total = np.zeros_like(like)
     for booking in bookings.values():
         slot = topology.tree.slot_of.get(booking.node)
         if slot is not None:
-            total[: len(booking.request), slot] += booking.request
+            counted = books.counted(booking.request)
+            total[: len(counted), slot] += counted
     return total
 
 
@@ -112,7 +116,7 @@ def _reviewed(gang: Gang) -> Iterator[str]:
         yield f"gang {gang.key}: the plan covers pods that are not waiting"
     if gang.phase is not phase_of(gang):
         yield f"gang {gang.key} is {gang.phase}, not {phase_of(gang)}"
-    if gang.plan.nodes and not gang.has_started and gang.unplanned():
+    if gang.plan.nodes and not gang.has_started and gang.is_short:
         yield f"gang {gang.key}: only a part of it is planned"
 
 
@@ -121,6 +125,8 @@ def _gang(books: Books, gang: Gang) -> Iterator[str]:
     is_apart = held <= gang.binding.arrived and not held & posted
     if not is_apart or not (gang.binding.arrived | posted) <= gang.plan.nodes.keys():
         yield f"gang {gang.key}: members at /bind differ from planned ones"
+    if not gang.binding.outdated <= posted:
+        yield f"gang {gang.key}: bindings of an older plan are not under way"
     if (
         not gang.rejections.outdated.keys()
         <= gang.rejections.sentences.keys()

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.dialects.spec import GangKey
+
+STATUS = "status"  # what was lost: a WriteStatus; an event is named by its reason
+DELETE = "delete"  # a Delete
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
@@ -67,6 +72,7 @@ class Evict:
 class Delete:
     """Delete a pod that is in excess of what its gang declares, where the settings say so."""
 
+    gang: GangKey
     namespace: str
     name: str
     uid: str
@@ -94,8 +100,9 @@ class RejectBind:
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """Emit an event with one sentence about an object."""
+    """Emit an event with one sentence about an object: the owner of a gang, or a pod of it."""
 
+    gang: GangKey
     about: ObjectRef
     reason: str
     sentence: str
@@ -106,12 +113,31 @@ class EmitEvent:
 class WriteStatus:
     """Write this into the status of an object of a vocabulary, as a merge patch."""
 
+    gang: GangKey
     path: str
     uid: str
     status: Mapping[str, object]
 
 
-Effect = Requeue | Annotate | Ungate | Evict | Delete | Bind | RejectBind | EmitEvent | WriteStatus
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """List the objects of a kind once more: their records are to keep what they lacked before."""
+
+    kind: str
+
+
+Effect = (
+    Requeue
+    | Annotate
+    | Ungate
+    | Evict
+    | Delete
+    | Bind
+    | RejectBind
+    | EmitEvent
+    | WriteStatus
+    | ReadAgain
+)
 
 
 @dataclass(frozen=True, slots=True)

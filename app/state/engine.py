@@ -11,20 +11,24 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from app.dialects.kueue.in_charge import is_kueues
 from app.dialects.registry import DIALECTS, Dialects
-from app.dialects.spec import Claim
+from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.arrivals import EARLY_SECONDS, Arrival, Arrivals
 from app.state.audit import Healing, differences
 from app.state.cache.assumed_pods import AssumedPods
 from app.state.cache.books import ALL_NODES, Books
-from app.state.cache.eligibility import Eligibility
+from app.state.cache.kept_keys import KeptKeys
+from app.state.cache.named_pods import NamedPods
 from app.state.cache.node_refusals import Refusals
+from app.state.cache.node_table import NodeTable
 from app.state.cache.nominations import Nominations
 from app.state.cache.objects import Objects
 from app.state.cache.rejected_pods import RejectedPods
@@ -34,6 +38,7 @@ from app.state.effects import (
     BindFailed,
     BindOutcome,
     Effect,
+    ReadAgain,
     RejectBind,
     UngateFailed,
     UngateOutcome,
@@ -43,6 +48,7 @@ from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault, reraise
+from app.state.lifecycle.claims import Claims
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
@@ -53,6 +59,8 @@ from app.state.lifecycle.roll_call import RollCalls
 from app.state.nodes.events import NodeEvents
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
+from app.state.plan.absent_pods import AbsentPods
+from app.state.plan.budget import Budget
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
 from app.state.plan.starvation import Starvation
@@ -84,26 +92,33 @@ class Engine:
         self.dialects = dialects.configured(self.settings)
         # cache: the books
         self.books = Books()
-        self.objects = Objects(self.dialects)
-        self.eligibility = Eligibility()
+        self.kept_keys = KeptKeys(self.dialects)
+        self.objects = Objects(self.dialects, self.kept_keys)
+        self.named_pods = NamedPods(self.settings, self.dialects, self.objects)
+        self._names_pods = self.dialects.names_pods
+        self.node_table = NodeTable()
         self.refusals = Refusals()
         self.nominations = Nominations()
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
+        self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
         # gang, plan
         self.gangs = Gangs()
-        self.queue = Queue(self.settings)
+        self.budget = Budget(self.settings.visits_per_tick)
+        self.queue = Queue(self.settings, self.budget)
         self.planner = Planner(
             self.books,
-            self.eligibility,
+            self.node_table,
             self.refusals,
             self.nominations,
+            budget=self.budget,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
             on_fault=on_fault,
         )
-        self.starvation = Starvation(self.settings, self.books, self.eligibility, self.planner)
+        self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)
+        self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
         # report
         self.outbox = Outbox()
         self.statuses = Statuses(self.dialects, self.objects)
@@ -111,12 +126,21 @@ class Engine:
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # lifecycle
-        self.reservations = Reservations(self.books, self.planner, self.queue, self.outbox)
+        self.reservations = Reservations(
+            self.books, self.planner, self.queue, self.absent_pods, self.outbox
+        )
         self.replacements = Replacements(
             self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
         )
         self.plans = Plans(
-            self.gangs, self.planner, self.queue, self.reservations, self.requeues, self.reports
+            self.gangs,
+            self.planner,
+            self.queue,
+            self.reservations,
+            self.absent_pods,
+            self.starvation,
+            self.requeues,
+            self.reports,
         )
         self.roll_calls = RollCalls(
             self.objects,
@@ -126,6 +150,7 @@ class Engine:
             self.plans,
             self.reports,
             self.notes,
+            Budget(self.settings.visits_per_tick),
         )
         self.members = Members(
             self.objects,
@@ -136,6 +161,16 @@ class Engine:
             self.roll_calls,
             self.reports,
             self.notes,
+        )
+        self.claims = Claims(
+            self.named_pods,
+            self.objects,
+            self.assumed_pods,
+            self.gangs,
+            self.members,
+            self.plans,
+            self._claim,
+            on_fault,
         )
         self.passes = Passes(
             self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
@@ -154,7 +189,7 @@ class Engine:
         self.nodes = NodeEvents(
             self.settings,
             self.books,
-            self.eligibility,
+            self.node_table,
             self.reservations,
             self.invalidation,
             Failures(self.settings),
@@ -187,10 +222,21 @@ class Engine:
         found = Counter(gang.phase.value for gang in self.gangs.by_key.values())
         return {phase.value: found[phase.value] for phase in Phase}
 
+    @property
+    def lost_writes(self) -> int:
+        """How many events, statuses and deletions were not written and wait to be repeated."""
+        return len(self.reports.lost)
+
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the cluster's topologies, for the operator's log."""
+        """What is wrong with topologies and objects of the cluster, for the operator's log."""
         problem = (self.topologies.problem,) if self.topologies.problem else ()
-        return (*problem, *self.books.split_values)
+        return (
+            *problem,
+            *self.books.split_values,
+            *self.books.uncounted,
+            *self.named_pods.problems,
+            *self.kept_keys.problems,
+        )
 
     # -- the watch -----------------------------------------------------------------------------
 
@@ -202,6 +248,10 @@ class Engine:
             self._put(event.record, now)
         elif isinstance(event, Deleted):
             self._drop(event.record, now)
+        if self._names_pods:
+            self.claims.settle(now)
+        for arrival in self.arrivals.taken_due():
+            self._bind(arrival, now, may_be_early=False)
         return self._effects()
 
     def _replace_all(self, event: Listed, now: float) -> None:
@@ -213,12 +263,22 @@ class Engine:
                 self._each("Node", gone, lambda name: self.nodes.drop(name, now))
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
-                known = [*self.books.bound, *self.gangs.key_of]
+                known = [
+                    *self.books.bound,
+                    *self.gangs.key_of,
+                    *self.named_pods.unclaimed,
+                    *self.arrivals.uids,
+                ]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
                 self._replace_objects(kind, event.records)
         self._each(event.kind, event.records, lambda record: self._put(record, now))
+        if self._names_pods:
+            self.claims.settle(now)
+        if event.kind == "Pod" and self.kept_keys.pods_read(event.edition):
+            keys = [key for key in self.objects.gangs_with_keys() if key in self.gangs.by_key]
+            self._each("Pod", keys, lambda key: self.members.review(key, now))
         self._listed.add(event.kind)
         if self.is_synced and not self.planner.is_ready:
             self.planner.is_ready = True
@@ -228,7 +288,9 @@ class Engine:
     def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
         listed = {record.uid for record in records}
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
-        self._each(kind, gone, self.members.drop_object)
+        drop = self.claims.drop_object if self._names_pods else self.members.drop_object
+        self._each(kind, gone, drop)
+        self._each(kind, gone, self._drop_allowance)
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
@@ -248,7 +310,12 @@ class Engine:
         else:
             if self.topologies.put(record):
                 self.reservations.capacity_grew()
-            self.members.put_object(record, now)
+            if self.absent_pods.put_object(record):
+                self.queue.want_pass()
+            if self._names_pods:
+                self.claims.put_object(record)
+            else:
+                self.members.put_object(record, now)
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -258,11 +325,23 @@ class Engine:
         else:
             if self.topologies.drop(record.uid):
                 self.reservations.capacity_grew()
-            self.members.drop_object(record.uid)
+            self._drop_allowance(record.uid)
+            if self._names_pods:
+                self.claims.drop_object(record.uid)
+            else:
+                self.members.drop_object(record.uid)
+
+    def _drop_allowance(self, uid: str) -> None:
+        if self.absent_pods.drop_object(uid):
+            self.queue.want_pass()
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if self.gangs.knows(pod):
             return  # as most events of a member: conditions, container statuses
+        if self._is_ours(pod) and not (pod.node or pod.is_finished):
+            self.arrivals.put(pod)
+        else:
+            self.arrivals.drop(pod.uid)
         if left := self.nominations.put(pod):
             self.reservations.capacity_grew([left])
         if pod.is_finished:
@@ -270,18 +349,27 @@ class Engine:
         elif pod.node:
             self.rejected_pods.forget(pod.uid)
             self.assumed_pods.end(pod.uid)
-            is_new = self.books.bind(pod.uid, pod.node, self.books.vector(pod.request))
+            is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
                 self.invalidation.lose_overcommitted(pod.node, now)
         claim = self._claim(pod)
+        if self._names_pods:
+            claim = self.claims.in_force(pod, claim)
         if claim is not None:
+            # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
+            self.assumed_pods.end(pod.uid)
             self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
+        if self._names_pods:
+            self.claims.put(pod)
 
     def _drop_pod(self, uid: str, now: float) -> None:
+        self.arrivals.drop(uid)
         self._unbook(uid)
         self.members.drop(uid, now)
+        if self._names_pods:
+            self.claims.drop(uid)
         self.filtering.forget_early(uid)
 
     def _unbook(self, uid: str) -> None:
@@ -296,31 +384,48 @@ class Engine:
 
     def _claim(self, pod: PodRecord) -> Claim | None:
         """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""
-        is_ours = self.settings.scheduler_name in ("", pod.scheduler) and not is_kueues(
+        is_kept = self._is_ours(pod) and not is_kueues(
             pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
         )
-        return self.dialects.claim(pod) if is_ours else None
+        if not is_kept:
+            return None
+        return self.dialects.claim(pod, self.named_pods.of(pod) if self._names_pods else ())
+
+    def _is_ours(self, pod: PodRecord) -> bool:
+        """Whether our scheduler is to bind a pod."""
+        return self.settings.scheduler_name in ("", pod.scheduler)
 
     # -- the verbs -----------------------------------------------------------------------------
 
     def filter(
         self, pod: PodRecord, candidates: Candidates, now: float
     ) -> tuple[FilterAnswer, list[Effect]]:
-        """Which of these nodes the pod may have."""
+        """Which of these nodes the pod may have.
+
+        A pod that the watch shows is what the watch shows, whatever the request says of it.
+        """
         claim = self._claim(pod)
-        if claim is None:
+        if claim is None and pod.uid not in self.gangs.key_of:
             return self._filter_ordinary(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
             return Failed("Corral is not ready: it has not read the whole cluster yet"), []
+        if self._names_pods and self.assumed_pods.end(pod.uid):
+            # An attempt to bind it has failed that began before an object named it.
+            self.claims.settle_bindings(now)
+            self.reservations.capacity_grew()
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
 
     def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
         """Pass every candidate but those where the pod would take capacity held for gangs."""
-        request = self.books.vector(pod.request)
-        if self.assumed_pods.passed(pod.uid, request):
+        known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
+        # At its next /filter an earlier attempt to bind it has failed.
+        if known is not None and self.assumed_pods.end(pod.uid):
             self.reservations.capacity_grew()
         self.books.refresh()
+        request = pod.request if known is None else known.request
         without = self.books.held_without_room(request) | self.starvation.closed_to(pod)
+        if known is None and pod.uid in self.arrivals.uids:
+            return Passed(without)  # another pod has this uid
         self.rejected_pods.forget(pod.uid)
         if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
@@ -348,24 +453,50 @@ class Engine:
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
         """Take a request to bind a pod: a member waits for its gang, other pods do not."""
-        gang = self.gangs.of_pod(uid)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
             self.outbox.add(RejectBind(uid, refused))
+        else:
+            self._bind(Arrival(namespace, name, uid, node), now)
+        return self._effects()
+
+    def _bind(self, arrival: Arrival, now: float, *, may_be_early: bool = True) -> None:
+        """Bind a pod that the watch shows waiting, hold it for its gang, or refuse."""
+        uid, node = arrival.uid, arrival.node
+        bound = self.books.bound.get(uid)
+        if bound is not None and bound.node == node:
+            # The answer to an earlier request was lost; the API server confirms it.
+            self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
+            return
+        if bound is not None:
+            self._refuse(arrival, f"the pod is already bound to node {bound.node}")
+            return
+        if self.arrivals.is_early(arrival):
+            if not (may_be_early and self.arrivals.hold(arrival, now)):
+                self._refuse_early(arrival)
+            return
+        pod = self.arrivals.known(arrival.namespace, arrival.name, uid)
+        gang = self.gangs.of_pod(uid)
+        if pod is None:
+            self._refuse(arrival, messages.another_pod(arrival.namespace, arrival.name))
         elif gang is None:
-            if self.assumed_pods.begin(uid, node, now):
-                self.outbox.add(Bind(namespace, name, uid, node))
+            if self.assumed_pods.begin(uid, node, pod.request, now):
+                self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
             else:
-                self.outbox.add(RejectBind(uid, f"node {node} is held for a gang"))
+                self._refuse(arrival, f"node {node} is held for a gang")
         else:
             self.roll_calls.review_now(gang, now)
             if gang.plan.nodes.get(uid) == node:
                 self.permit.arrive(gang, uid, now)
-            elif gang.members[uid].pod.node == node:
-                self.outbox.add(Bind(namespace, name, uid, node))  # bound there already
             else:
-                self.outbox.add(RejectBind(uid, messages.planned_elsewhere(gang.key)))
-        return self._effects()
+                self._refuse(arrival, messages.planned_elsewhere(gang.key))
+
+    def _refuse(self, arrival: Arrival, sentence: str) -> None:
+        self.outbox.add(RejectBind(arrival.uid, sentence))
+
+    def _refuse_early(self, arrival: Arrival) -> None:
+        scheduler = self.settings.scheduler_name
+        self._refuse(arrival, messages.not_waiting(arrival.namespace, arrival.name, scheduler))
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
@@ -384,16 +515,29 @@ class Engine:
             self.permit.ungate_failed(gang, uid, outcome, now)
         return self._effects()
 
+    def write_lost(self, gang: GangKey, what: str, uid: str, now: float) -> list[Effect]:
+        """Note that an event about a gang, its status or a deletion was not written.
+
+        `what`: the event's reason, STATUS or DELETE; `uid`: of the object that it is about.
+        """
+        if known := self.gangs.by_key.get(gang):
+            self.reports.note_lost(known, what, uid)
+        return self._effects()
+
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
         """Do what is due by now."""
         self.books.refresh()
+        self.budget.begin()
         for step in (
             self.roll_calls.review_all,
             self.permit.expire,
             self.passes.expire,
             self._expire,
+            self._settle_bindings,
+            self._tell_of_room,
+            self._read_pods_again,
             self._review_earmarks,
             self._begin,
         ):
@@ -407,7 +551,26 @@ class Engine:
         """End refusals and assumed pods whose time is up; repair where nodes were down for long."""
         if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
+        for arrival in self.arrivals.expired(now):
+            self._refuse_early(arrival)
         self.nodes.expire(now)
+
+    def _settle_bindings(self, now: float) -> None:
+        """Claim pods anew that objects named while their binding was under way."""
+        if self._names_pods:
+            self.claims.settle_bindings(now)
+
+    def _tell_of_room(self, now: float) -> None:
+        """Have gangs tried where the books gave something back, whether or not that was told."""
+        freed, self.books.freed = self.books.freed, {}
+        if freed:
+            self.planner.capacity_grew(freed.keys())
+            self.queue.want_pass()
+
+    def _read_pods_again(self, now: float) -> None:
+        """Have the pods listed once more if objects name labels that were not kept before."""
+        if self.kept_keys.is_list_due(now):
+            self.outbox.add(ReadAgain("Pod"))
 
     def _begin(self, now: float) -> None:
         """Plan gangs that may fit now, and requeue pods that may be scheduled now."""
@@ -416,24 +579,38 @@ class Engine:
         self.passes.plan_waiting(now)
         self.outbox.extend(self.notes.written(self.gangs.by_key, now))
         self.requeues.requeue_outdated(self.gangs.by_key)
-        self.outbox.extend(self.rejected_pods.woken(self.reservations.taken_freed_nodes()))
+        woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes())
+        # Only the request may have told of such a pod, and it may have lied.
+        waiting = (
+            each for each in woken if self.arrivals.known(each.namespace, each.name, each.uid)
+        )
+        self.outbox.extend(waiting)
 
     def _review_earmarks(self, now: float) -> None:
         """Earmark domains for gangs that starve, and free those that are not needed any more."""
         if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
-        waiting = [self.gangs.by_key[key] for key in self.gangs.plannable]
-        ended = self.starvation.review((each for each in waiting if not each.has_started), now)
+        waiting = (self.gangs.by_key[key] for key in self.gangs.plannable)
+        starting = (
+            gang
+            for gang in waiting
+            if not (gang.has_started or self.plans.is_waiting_for_members(gang, now))
+        )
+        ended = self.starvation.review(starting, now)
         if ended:
             self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:
         """Where the books differ from the records; empty unless Corral has a bug."""
-        return differences(self.books, self.gangs, self.assumed_pods.uids)
+        found = differences(self.books, self.gangs, self.assumed_pods.uids)
+        found.extend(self.absent_pods.differences(self.gangs.by_key.values()))
+        return [*found, *self.claims.differences()] if self._names_pods else found
 
     def heal(self, now: float) -> list[Effect]:
         """Correct the books by the records; what was planned on wrong books is planned again."""
+        if self._names_pods:
+            self.claims.heal(now)
         self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 
@@ -441,6 +618,8 @@ class Engine:
         """Prepare to stop: refuse held /bind requests, and begin nothing new."""
         self.is_draining = True
         self.permit.refuse_arrived("Corral is stopping; kube-scheduler tries again")
+        for arrival in self.arrivals.expired(math.inf):
+            self._refuse_early(arrival)
         return self._effects()
 
     def _effects(self) -> list[Effect]:

@@ -46,16 +46,19 @@ class Filtering:
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
-        self, pod: PodRecord, claim: Claim, candidates: Candidates, now: float
+        self, pod: PodRecord, claim: Claim | None, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
-        """Which of these nodes a pod of a gang may have."""
+        """Which of these nodes a pod of a gang may have. `claim` is what the request says."""
         uid = pod.uid
-        gang = self.gangs.by_key.get(self.gangs.key_of.get(uid, claim.gang))
-        if gang is None or uid not in gang.members:
+        gang = self.gangs.of_pod(uid)
+        if gang is None:
+            assert claim is not None
             return self._reject_early(uid, claim)
         member = gang.members[uid]
+        if (member.pod.namespace, member.pod.name) != (pod.namespace, pod.name):
+            return Rejected(messages.another_pod(pod.namespace, pod.name))
         _, allowed = corral.own_shape(pod)
-        if allowed is not None and member.allowed != allowed:
+        if allowed is not None and member.allowed != allowed and member.pod.gates:
             ungating.narrow(gang, member, allowed)  # it saw our patch before our watch
         self.plans.stop_waiting_for(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
@@ -87,8 +90,10 @@ class Filtering:
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.plans.replan(gang, member, offer, now) and gang.plan.nodes[uid] in candidates:
-            return Pinned(gang.plan.nodes[uid])
+        if self.plans.replan(gang, member, offer, now):
+            again = gang.plan.nodes.get(uid)  # None: the gang does without this pod
+            if again is not None and again in candidates:
+                return Pinned(again)
         return Rejected(_why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
@@ -130,6 +135,12 @@ def _why_not(gang: Gang, member: Member) -> str:
     for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
         if any(each.pod.uid == uid for each in outside):
             return not_joining(gang, member, is_excess=is_excess)
+    has_begun = membership.is_complete or membership.bound
+    if has_begun and any(each.pod.uid == uid for each in membership.apart):
+        return messages.part_gathering(gang.key, member.leaf)
+    is_spared = gang.plan.nodes and not gang.is_short
+    if is_spared and any(each.pod.uid == uid for each in gang.unplanned()):
+        return messages.not_needed(gang.key)
     return gang.reporting.sentence or messages.gathering(gang.key, member.said.pods)
 
 

@@ -1,4 +1,4 @@
-"""The nine inputs of an engine: the only calls that may change it.
+"""The ten inputs of an engine: the only calls that may change it.
 
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import BindOutcome, Effect, UngateOutcome
@@ -34,6 +35,8 @@ class Inputs(Protocol):
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]: ...
 
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]: ...
+
+    def write_lost(self, gang: GangKey, what: str, uid: str, now: float) -> list[Effect]: ...
 
     def tick(self, now: float) -> list[Effect]: ...
 

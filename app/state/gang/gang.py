@@ -10,21 +10,24 @@ pods give the same phase. The picture shows the usual order. The phase is derive
 several events may have come, so any phase may follow any other.
 
 Members are known from the watch and keyed by pod UID. A gang is complete when as many live,
-ungated members exist as its dialect declares. Until the first member is bound, the gang starts
-whole or not at all. Once one is bound, the others follow one by one, inside the domain of those
-that run.
+ungated members exist as its dialect declares that it needs (`minimum.py`). Until the first member
+is bound, the gang starts with all of these or not at all. Once one is bound, the others follow one
+by one, inside the domain of those that run.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from app.dialects.spec import GangKey
+from app.dialects.spec import GangKey, GangSpec
+from app.state.gang import minimum
 from app.state.gang.membership import Member, MembershipStatus
 from app.state.gang.parts import (
+    Absent,
     BackOff,
     Binding,
     HeldPlan,
@@ -43,7 +46,7 @@ class Phase(enum.Enum):
 
     GATHERING = "gathering"  # members are missing, gated, or contradict each other
     WAITING = "waiting"  # complete, but no plan
-    PLACED = "placed"  # every member has a node and holds its capacity; nothing is bound
+    PLACED = "placed"  # every needed member has a node and holds its capacity; nothing is bound
     BINDING = "binding"  # every member arrived at /bind once: bindings are under way
     RUNNING = "running"  # every live member is bound
     REPAIRING = "repairing"  # some members are bound, some live one has no plan
@@ -76,6 +79,7 @@ class Gang:
     reviewed_at: float = -math.inf  # when they last were
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
+    absent: Absent = field(default_factory=Absent)
     last_search: Searched | None = None
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)
@@ -173,11 +177,36 @@ class Gang:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether every planned pod came to /bind once, and no other could be planned."""
+        """Whether every planned pod came to /bind once, and no other is needed."""
         arrived, planned = self.binding.arrived, self.plan.nodes
         if len(arrived) < len(planned) - len(self.placeholders):
             return False  # a look at all of them at each arrival would take too long
-        return arrived >= planned.keys() - self.placeholders.keys() and not self.unplanned()
+        return arrived >= planned.keys() - self.placeholders.keys() and not self.is_short
+
+    @property
+    def elastic_spec(self) -> GangSpec | None:
+        """What the gang is if it may start without some of its pods; None: it needs them all."""
+        spec = self.membership.spec
+        return spec if spec is not None and spec.is_elastic else None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether members that the gang needs have no node and could get one now."""
+        if not self.unplanned():
+            return False
+        spec = self.elastic_spec
+        has_begun = bool(self.plan.nodes or self.membership.bound)
+        if spec is None or not has_begun:
+            return True
+        return not minimum.has_enough(spec, self.settled_by_leaf())
+
+    def settled_by_leaf(self) -> minimum.Pods:
+        """How many pods of each leaf have a node, or have ended and count; see `minimum`."""
+        spec = self.membership.spec
+        if spec is None:
+            return {}
+        planned = minimum.by_leaf(spec, (member.leaf for member in self.planned()))
+        return planned + Counter(self.membership.settled)
 
 
 def phase_of(gang: Gang) -> Phase:
@@ -185,9 +214,9 @@ def phase_of(gang: Gang) -> Phase:
     membership = gang.membership
     if not membership.members_live:
         return Phase.DONE
-    if gang.unplanned():
-        if gang.has_started:
-            return Phase.REPAIRING
+    if gang.has_started and gang.unplanned():
+        return Phase.REPAIRING
+    if not gang.has_started and gang.is_short:
         return Phase.WAITING if membership.is_complete else Phase.GATHERING
     if not membership.unbound and membership.bound:
         return Phase.RUNNING

@@ -19,12 +19,14 @@ class Gangs:
     """All gangs, and indexes over them; dicts to None are sets that keep their order.
 
     Invariants: `key_of[uid]` is the gang that has this uid among its members; every key in
-    `plannable`, `planned` and `with_placeholders` is in `by_key`.
+    `plannable`, `planned` and `with_placeholders` is in `by_key`; `plannable_in` is `plannable` by
+    namespace, and none of its dicts is empty.
     """
 
     by_key: dict[GangKey, Gang] = field(default_factory=dict)
     key_of: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
     plannable: dict[GangKey, None] = field(default_factory=dict)  # some member needs a node
+    plannable_in: dict[str, dict[GangKey, None]] = field(default_factory=dict)  # by namespace
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
@@ -101,10 +103,17 @@ class Gangs:
         gang.phase = phase
         if was is Phase.GATHERING:
             gang.complete_at = now
-        _keep(self.plannable, gang.key, phase in PLANNABLE)
+        self._keep_plannable(gang.key, phase in PLANNABLE)
         is_planned = phase in (Phase.PLACED, Phase.BINDING)
         _keep(self.planned, gang.key, is_planned or bool(gang.binding.at_bind))
         return was
+
+    def _keep_plannable(self, key: GangKey, wanted: bool) -> None:
+        _keep(self.plannable, key, wanted)
+        of_namespace = self.plannable_in.setdefault(key.namespace, {})
+        _keep(of_namespace, key, wanted)
+        if not of_namespace:
+            del self.plannable_in[key.namespace]
 
 
 def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:

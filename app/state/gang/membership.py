@@ -10,9 +10,8 @@ concern.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 
 from app.dialects import corral
@@ -26,8 +25,11 @@ from app.dialects.spec import (
     LeafSpec,
     Said,
 )
+from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Amounts, PodRecord, Shape
+from app.state.gang import minimum
 from topology.model.request import Constraint, Slice
+from topology.nested.parts import DEPTH_MAX
 
 ANY_SHAPE = Shape()
 NONE_GONE: Mapping[str, int] = {}
@@ -53,6 +55,7 @@ class Member:
     started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
     seniority: Seniority = field(init=False, repr=False, compare=False)
     """Order in which members join and get their nodes: as numbered, else by age."""
+    _digest: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         part, index = (self.index.part, self.index.index) if self.index else (0, 0)
@@ -91,7 +94,9 @@ class Member:
     @property
     def pod_set(self) -> str:
         """A name for its leaf, or for its request and shape where no leaf has a name."""
-        return self.leaf or _digest(self.pod.request, self.shape)
+        if not self.leaf and not self._digest:
+            self._digest = _digest(self.pod.request, self.shape)
+        return self.leaf or self._digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +105,22 @@ class MembershipStatus:
 
     bound: tuple[Member, ...] = ()
     joining: tuple[Member, ...] = ()  # live, unbound, part of the gang
-    unbound: tuple[Member, ...] = ()  # of those, the ones behind no foreign gate
+    unbound: tuple[Member, ...] = ()  # of those, the ones that could get a node now
+    apart: tuple[Member, ...] = ()  # the others but for those behind foreign gates: see `minimum`
     excess: tuple[Member, ...] = ()  # live beyond what is declared: never part of the gang
     mismatched: tuple[Member, ...] = ()  # live, but they declare another size than what runs
     members_live: int = 0  # bound, unbound and behind foreign gates
     vacant: int = 0  # members declared that no pod stands for
+    lacking: Mapping[str, int] | None = None  # of these, by pod set; None: kinds are not counted
     gone: Mapping[str, int] = field(default_factory=dict)  # succeeded and deleted, by pod set
     spec: GangSpec | None = None
     to_come: tuple[LeafSpec, ...] = ()  # leaves whose pods places are reserved for beforehand
     is_over: bool = False  # no pod joins any more: a member that may not be retried has ended
     is_complete: bool = False
+    settled: Mapping[str, int] = field(default_factory=dict)  # bound or done, by leaf
     priority: int = 0  # the highest among those that wait
     problem: str = ""  # why the gang as a whole is invalid
+    is_unread: bool = False  # a label that tells its pods apart has not been read yet
 
     @property
     def pods(self) -> int | None:
@@ -144,7 +153,7 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
     )
 
 
-@lru_cache(maxsize=4_096)
+@cached(512, 4 * KIB)
 def _digest(request: Amounts, shape: Shape) -> str:
     """Short, and the same in every process: it is written on pods and read back."""
     return blake2b(repr((request, shape)).encode(), digest_size=4).hexdigest()
@@ -202,24 +211,32 @@ def membership_status(
     )
     places = 0 if is_over else _places(everyone, bound, spec, gone)
     fit_to_join = _without(candidates, mismatched)
-    outside = _outside(fit_to_join, places, _places_left(spec, everyone, gone))
+    places_left = _places_left(spec, everyone, gone)
+    outside = _outside(fit_to_join, places, places_left)
     joining = tuple(_without(fit_to_join, outside))
-    unbound = tuple(member for member in joining if member.is_ready)
-    problem = problem or ("" if bound else _too_many(spec) or _too_many_roles(spec, joining))
+    ready = tuple(member for member in joining if member.is_ready)
+    settled = minimum.by_leaf(spec, _settled(everyone, bound, spec, gone))
+    there = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
+    apart = _apart(spec, ready, there, settled)
+    unbound = tuple(_without(ready, apart)) if apart else ready
+    problem = problem or ("" if bound else _too_large(spec) or _too_many_roles(spec, joining))
     return MembershipStatus(
         bound,
         joining,
         unbound if not problem else (),
+        apart if not problem else (),
         # No pod is one too many of a gang that is invalid.
         outside if not problem else (),
         mismatched,
         members_live=len(live),
         vacant=places - len(joining),
+        lacking=_lacking(spec, places_left),
         gone=gone,
         spec=spec,
         to_come=_to_come(spec, live, failed if bound else ()),
         is_over=is_over,
-        is_complete=not problem and len(unbound) >= _needed(spec, places, len(joining)) > 0,
+        is_complete=not problem and _is_complete(spec, unbound, places, len(joining), there),
+        settled=settled,
         priority=max((member.pod.priority for member in unbound), default=0),
         problem=problem,
     )
@@ -283,7 +300,7 @@ def _places_left(
 def _outside(
     candidates: Sequence[Member], places: int, places_left: Counter[str]
 ) -> tuple[Member, ...]:
-    """The candidates that are one too many, of all or of their pod set.
+    """The candidates that are one too many, of all or of their pod set; the others take a place.
 
     The ungated stay, then the older: KEP-976 "Retrying Failed Pods", highest creationTimestamp.
     """
@@ -300,10 +317,45 @@ def _outside(
     return tuple(outside)
 
 
-def _needed(spec: GangSpec, places: int, joining: int) -> int:
-    """How many unbound members there must be before the first may start."""
+def _lacking(spec: GangSpec, places_left: Counter[str]) -> Mapping[str, int] | None:
+    """How many pods of each set are missing in a gang that remembers what it started with."""
+    if not places_left or any(leaf.name for leaf in spec.leaves()):
+        return None
+    return {pod_set: max(pods, 0) for pod_set, pods in places_left.items()}
+
+
+def _settled(
+    everyone: Iterable[Member],
+    bound: Iterable[Member],
+    spec: GangSpec,
+    gone: Mapping[str, int],
+) -> Iterator[str]:
+    """The leaf of each pod that runs, or has succeeded and still counts."""
+    yield from (member.leaf for member in bound)
+    if spec.lifecycle.counts_succeeded:
+        yield from (member.leaf for member in everyone if member.is_done)
+        yield from (name for name, pods in gone.items() for _ in range(pods))
+
+
+def _apart(
+    spec: GangSpec, ready: Sequence[Member], there: minimum.Pods, settled: minimum.Pods
+) -> tuple[Member, ...]:
+    """The members whose part of the gang is not needed, and not whole yet."""
+    left_out = minimum.left_out(spec, there, settled) if spec.is_elastic else ()
+    if not left_out:
+        return ()
+    names = minimum.names_of(spec)
+    return tuple(each for each in ready if minimum.leaf_of(names, each.leaf) in left_out)
+
+
+def _is_complete(
+    spec: GangSpec, unbound: Sequence[Member], places: int, joining: int, there: minimum.Pods
+) -> bool:
+    """Whether there are as many unbound members as it takes to start."""
+    if spec.starts_with is None and not spec.reserves_all and spec.is_elastic:
+        return bool(unbound) and minimum.has_enough(spec, there)
     needed = joining if spec.reserves_all or spec.starts_with == 0 else places
-    return min(needed, spec.starts_with) if spec.starts_with else needed
+    return len(unbound) >= (min(needed, spec.starts_with) if spec.starts_with else needed) > 0
 
 
 def _to_come(
@@ -337,8 +389,10 @@ def _problem(live: list[Member]) -> str:
     return ""
 
 
-def _too_many(spec: GangSpec) -> str:
-    """Why a gang is too large, as a sentence; "" if it is not."""
+def _too_large(spec: GangSpec) -> str:
+    """Why a gang is too large or too deep, as a sentence; "" if it is neither."""
+    if spec.depth > DEPTH_MAX:
+        return f"{spec.where} declares groups in groups {spec.depth} deep, and {DEPTH_MAX} are read"
     if spec.pods <= MOST_PODS:
         return ""
     return f"{spec.where} declares {spec.pods} pods, and a gang may have {MOST_PODS}"

@@ -29,10 +29,25 @@ class Placeholder:
     """Reserved capacity for a pod that does not exist. Written by `lifecycle/placeholders.py`."""
 
     member: Member  # what that pod will be like; its uid is ours
-    until: float  # infinite: as long as the gang wants it
+    until: float  # infinite: as long as the gang wants it; see `Absent` for pods to come
     instead_of: str = ""  # uid of the member that was lost
     is_spare: bool = False  # beside those of the members
     is_declared: bool = False  # for a pod of a template that makes its pods later
+
+    @property
+    def is_to_come(self) -> bool:
+        """Whether it stands for a pod that has not existed yet, or may not start yet."""
+        return not self.instead_of and not self.is_spare
+
+
+@dataclass(slots=True)
+class Absent:
+    """How long places are held for pods to come. Written by `lifecycle/placeholders.py`."""
+
+    until: float = math.inf  # infinite while the gang has not started: then its plan ends
+    most_present: int = 0  # how many of the declared pods had come at the same time
+    due_at: float = math.inf  # no placeholder's time is up before
+    too_many: int = 0  # pods to come that have no placeholders: more than the namespace may hold
 
 
 @dataclass(slots=True)
@@ -54,13 +69,14 @@ class Binding:
     """How far kube-scheduler has brought each planned member. Written by `lifecycle/binding.py`.
 
     Invariants: `arrived` and `posted` are parts of the plan; `at_bind` is a part of `arrived` and
-    does not overlap with `posted`.
+    does not overlap with `posted`; `outdated` is a part of `posted`.
     """
 
     answered: set[str] = field(default_factory=set)  # /filter answered with the planned node
     arrived: set[str] = field(default_factory=set)  # came to /bind once with this plan
     at_bind: dict[str, float] = field(default_factory=dict)  # held there now, longest first: since
     posted: set[str] = field(default_factory=set)  # their Bind is under way or confirmed
+    outdated: set[str] = field(default_factory=set)  # posted, and the plan was given up since
     awaited: set[str] = field(default_factory=set)  # no plan before these have come to /filter
     moved_at: float = 0.0  # when the plan was made or last made progress
     again_at: float = 0.0  # when a member last came to /bind that had arrived before
@@ -100,8 +116,12 @@ class Reporting:
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
-    reasons: set[str] = field(default_factory=set)  # of events that are emitted once only
+    problem_reason: str = ""  # of the same event
+    once: dict[str, str] = field(default_factory=dict)
+    """Sentences by reason: events that are emitted once only, or are not the last problem."""
     pods: set[str] = field(default_factory=set)  # that an event was emitted about
+    outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """Pods that are not part of the gang as last sorted out: why, and whether one too many."""
     evicted_at: float = -math.inf  # when its running pods were last sent for eviction
 
 

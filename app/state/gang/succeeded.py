@@ -6,17 +6,18 @@
 A succeeded pod is not replaced (KEP-976 "Retrying Failed Pods"), so its gang has one pod fewer for
 good. The pod itself says so for as long as it exists. What is said of it after that stands on live
 members of its gang: how many are gone, and which of those present are counted, so that none counts
-twice whatever was deleted while Corral did not run.
+twice whatever was deleted while Corral did not run. Another Corral, that of the replica or the one
+before, may have seen what this one has not: its notes are read whenever the watch shows them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 
 from app.dialects import corral
+from app.kube.core.cached import cached
 
 
 @dataclass(slots=True)
@@ -25,8 +26,7 @@ class SucceededPods:
 
     gone: Counter[str] = field(default_factory=Counter)  # pod set -> pods that were deleted
     present: dict[str, str] = field(default_factory=dict)  # uid -> pod set
-    _listed: dict[str, str] = field(default_factory=dict)  # digest -> pod set, as a text has it
-    _weight: tuple[int, int] = (0, 0)  # of that text: its pods, those of them that are gone
+    _unsettled: dict[str, None] = field(default_factory=dict)  # notes that were read
 
     def note(self, uid: str, pod_set: str) -> None:
         """A pod has succeeded."""
@@ -40,18 +40,26 @@ class SucceededPods:
         return pod_set is not None
 
     def learn(self, text: str) -> None:
-        """Read what a member remembers, before `settle`; of several texts the largest is latest."""
-        gone, listed = corral.succeeded_from_text(text)
-        weight = (sum(gone.values()) + len(listed), sum(gone.values()))
-        if weight > self._weight:
-            self._weight, self.gone, self._listed = weight, Counter(gone), dict(listed)
+        """Read what a member remembers; `settle` compares it with the pods that exist."""
+        self._unsettled[text] = None
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether notes were read that have not been compared with the pods that exist."""
+        return bool(self._unsettled)
 
     def settle(self) -> None:
-        """All pods that exist have been noted: those listed besides are gone."""
-        if self._listed:
-            present = {_digest(uid) for uid in self.present}
-            self.gone.update(set_ for digest, set_ in self._listed.items() if digest not in present)
-            self._listed.clear()
+        """All pods that exist have been noted: those that a note lists besides are gone.
+
+        No note and no Corral can tell of more pods than have gone: the largest number is latest.
+        """
+        present = {_digest(uid) for uid in self.present} if self._unsettled else set()
+        for text in self._unsettled:
+            gone, listed = corral.succeeded_from_text(text)
+            said = Counter(gone)
+            said.update(pod_set for digest, pod_set in listed.items() if digest not in present)
+            self.gone |= said
+        self._unsettled.clear()
 
     @property
     def text(self) -> str:
@@ -60,6 +68,6 @@ class SucceededPods:
         return corral.succeeded_text(self.gone, present)
 
 
-@lru_cache(maxsize=65_536)
+@cached(8_192, 512)
 def _digest(uid: str) -> str:
     return blake2b(uid.encode(), digest_size=4).hexdigest()

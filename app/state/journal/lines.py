@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import ValidationError
 
-from app.dialects.registry import DIALECTS
+from app.dialects.registry import Dialects
+from app.dialects.spec import GangKey
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
@@ -44,6 +45,7 @@ class _Deleted(msgspec.Struct, frozen=True, tag="deleted", array_like=True):
 class _Listed(msgspec.Struct, frozen=True, tag="listed", array_like=True):
     kind: Kind
     records: tuple[msgspec.Raw, ...]
+    edition: int = 0
 
 
 Heard = _Applied | _Deleted | _Listed
@@ -56,6 +58,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "bind_arrived": tuple[str, str, str, str],
     "bind_finished": tuple[str, BindFailed | None],  # None: it is bound
     "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated
+    "write_lost": tuple[GangKey, str, str],
     "tick": tuple[()],
     "heal": tuple[()],
     "drain": tuple[()],
@@ -87,15 +90,18 @@ _FIRST: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, An
 LINE: msgspec.json.Decoder[In | Out] = msgspec.json.Decoder(In | Out)
 ARGS = {call: msgspec.json.Decoder(type_) for call, type_ in _ARGUMENTS.items()}
 
-_RECORDS: dict[Kind, msgspec.json.Decoder[Record]] = {
-    resource.kind: msgspec.json.Decoder(resource.record) for resource in DIALECTS.resources()
-}
+Decoders = dict[Kind, msgspec.json.Decoder[Record]]
+
+
+def decoders_of(dialects: Dialects) -> Decoders:
+    """What reads the records of every kind that these vocabularies watch."""
+    return {each.kind: msgspec.json.Decoder(each.record) for each in dialects.resources()}
 
 
 def heard(event: Event) -> Heard:
     """An event as it is written in a line."""
     if isinstance(event, Listed):
-        return _Listed(event.kind, tuple(_raw(record) for record in event.records))
+        return _Listed(event.kind, tuple(_raw(record) for record in event.records), event.edition)
     line = _Applied if isinstance(event, Applied) else _Deleted
     return line(_kind_of(event.record), _raw(event.record))
 
@@ -110,16 +116,17 @@ def _kind_of(record: Record) -> Kind:
     return "Pod" if isinstance(record, PodRecord) else "Node"
 
 
-def event_of(said: Heard) -> Event:
+def event_of(said: Heard, decoders: Decoders) -> Event:
     """The event that is written in a line.
 
     Raises: msgspec.ValidationError for a kind that no vocabulary has, or a record not of its kind.
     """
-    decoder = _RECORDS.get(said.kind)
+    decoder = decoders.get(said.kind)
     if decoder is None:
         raise msgspec.ValidationError(f"kind {said.kind!r} is not known")
     if isinstance(said, _Listed):
-        return Listed(said.kind, tuple(decoder.decode(each) for each in said.records))
+        records = tuple(decoder.decode(each) for each in said.records)
+        return Listed(said.kind, records, said.edition)
     record = decoder.decode(said.record)
     if _kind_of(record) != said.kind:
         raise msgspec.ValidationError(f"a {_kind_of(record)} where a {said.kind} is said to be")

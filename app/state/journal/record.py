@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
@@ -98,6 +99,10 @@ class Recorder:
         args = (uid, outcome if isinstance(outcome, UngateFailed) else None)
         give = self._inner.ungate_finished
         return self._recorded(now, "ungate_finished", args, lambda: give(uid, outcome, now))
+
+    def write_lost(self, gang: GangKey, what: str, uid: str, now: float) -> list[Effect]:
+        args = (gang, what, uid)
+        return self._recorded(now, "write_lost", args, lambda: self._inner.write_lost(*args, now))
 
     def tick(self, now: float) -> list[Effect]:
         return self._recorded(now, "tick", (), lambda: self._inner.tick(now))

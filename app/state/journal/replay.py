@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.dialects.registry import DIALECTS, Dialects
 from app.errors import DecodeError
 from app.kube.watch.events import Event
 from app.state.effects import Bound, Ungated
@@ -21,11 +22,13 @@ from app.state.inputs import Inputs
 from app.state.journal.lines import (
     ARGS,
     LINE,
+    Decoders,
     Heard,
     In,
     Names,
     Out,
     decoded,
+    decoders_of,
     event_of,
     out_of,
     settings_of,
@@ -61,22 +64,24 @@ def replay(
     *,
     note: Callable[[str], None] | None = None,
     build: Callable[[EngineSettings], Inputs] | None = None,
+    dialects: Dialects = DIALECTS,
 ) -> Iterator[Difference]:
     """Play a journal on a fresh engine: every input with another outcome, none if all are equal.
 
     `note` gets a sentence for what could not be compared: an input without an answer (after a
     crash), a last line that is torn; and for each fault that the engine isolated. `build` makes the
-    engine, where it is to be a changed or watched one.
+    engine, where it is to be a changed or watched one; `dialects` are those of the recorded engine.
 
     Raises: DecodeError naming the invalid line.
     """
     say = note or (lambda sentence: None)
 
     def fresh(settings: EngineSettings) -> Engine:
-        return Engine(settings, lambda what, error: say(f"{what}: {error!r}"))
+        return Engine(settings, lambda what, error: say(f"{what}: {error!r}"), dialects)
 
     numbered = enumerate(lines, start=1)
-    player = _Player((build or fresh)(settings_of(next(numbered, (1, b""))[1])))
+    inputs = (build or fresh)(settings_of(next(numbered, (1, b""))[1]))
+    player = _Player(inputs, decoders_of(dialects))
     asked: tuple[int, In, Out, str] | None = None
     for number, line in _lines(numbered, say):
         if isinstance(line, In):
@@ -98,8 +103,9 @@ def replay(
 class _Player:
     """A fresh engine, and the candidates that later lines may refer to."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: Inputs, decoders: Decoders) -> None:
         self._inputs = inputs
+        self._decoders = decoders
         self._offered = _Offered(())
         self._offered_line = 0
 
@@ -118,7 +124,7 @@ class _Player:
         args = decoded(ARGS[step.call], number, step.args)
         match step.call:
             case "apply":
-                return (_event(number, args[0]),)
+                return (_event(number, args[0], self._decoders),)
             case "filter" | "prioritize":
                 return (args[0], self._candidates(number, args[1]))
             case "bind_finished":
@@ -135,9 +141,9 @@ class _Player:
         return self._offered
 
 
-def _event(number: int, said: Heard) -> Event:
+def _event(number: int, said: Heard, decoders: Decoders) -> Event:
     try:
-        return event_of(said)
+        return event_of(said, decoders)
     except (msgspec.ValidationError, RecursionError) as error:
         raise DecodeError(f"journal line {number}: {error}") from error
 

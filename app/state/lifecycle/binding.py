@@ -58,17 +58,28 @@ def start_with(gang: Gang, pod_sets: str) -> None:
     gang.binding.started_with = pod_sets
 
 
-def fail(gang: Gang, uid: str) -> None:
-    """Note that a member's binding did not happen: kube-scheduler has to bring it again."""
+def outdate(gang: Gang) -> None:
+    """Note that the plan is given up, also for members that are being bound by it."""
+    gang.binding.outdated |= gang.binding.posted
+
+
+def fail(gang: Gang, uid: str) -> bool:
+    """Note that a member's binding did not happen: kube-scheduler has to bring it again.
+
+    True if its plan was given up while it was being bound.
+    """
+    is_outdated = uid in gang.binding.outdated
+    gang.binding.outdated.discard(uid)
     gang.binding.posted.discard(uid)
     gang.binding.answered.discard(uid)
+    return is_outdated
 
 
 def forget(gang: Gang, uid: str) -> None:
     """Drop what is known of a member whose reservation has ended."""
     binding = gang.binding
     binding.at_bind.pop(uid, None)
-    for some in (binding.answered, binding.arrived, binding.posted):
+    for some in (binding.answered, binding.arrived, binding.posted, binding.outdated):
         some.discard(uid)
 
 
@@ -77,9 +88,9 @@ def wait_for(gang: Gang, uids: set[str]) -> None:
     gang.binding.awaited = uids
 
 
-def stop_waiting_for(gang: Gang, uid: str) -> bool:
-    """Note that a member has come to /filter, or is gone; True if it was the last one awaited."""
-    if uid not in gang.binding.awaited:
+def stop_waiting_for(gang: Gang, uids: Iterable[str]) -> bool:
+    """Note that these members have come to /filter, or need not; True if no other is awaited."""
+    if gang.binding.awaited.isdisjoint(uids):
         return False
-    gang.binding.awaited.discard(uid)
+    gang.binding.awaited.difference_update(uids)
     return not gang.binding.awaited

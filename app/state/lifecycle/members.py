@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.dialects import corral
-from app.dialects.spec import Claim
+from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
@@ -20,7 +20,7 @@ from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
-from app.state.report import requeue, ungating
+from app.state.report import messages, requeue, ungating
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 
@@ -40,11 +40,19 @@ class Members:
 
     # -- pods ----------------------------------------------------------------------------------
 
-    def put(self, pod: PodRecord, claim: Claim, now: float, *, rejected_with: str = "") -> None:
+    def put(
+        self,
+        pod: PodRecord,
+        claim: Claim,
+        now: float,
+        *,
+        rejected_with: str = "",
+        was_tried: bool = False,
+    ) -> None:
         """Add a member or replace what is known of it.
 
         `rejected_with`: the sentence of /filter, where it was called before the watch showed the
-        pod.
+        pod. `was_tried`: kube-scheduler may have tried the pod before it was a member.
         """
         if self.gangs.key_of.get(pod.uid, claim.gang) != claim.gang:
             self.drop(pod.uid, now)
@@ -54,11 +62,15 @@ class Members:
             self.reports.note_new(claim.gang, now)
         member = member_of(pod, claim)
         before = self.gangs.put(gang, member)
-        self._note_success(gang, member)
+        self._note_success(gang, before, member)
         self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
         if before is None:
-            self._welcome(gang, member, claim, now, rejected_with)
+            # Before the first lists are in, the Corral before this one may have rejected the pod.
+            was_tried = was_tried or not (self.planner.is_ready or pod.node or pod.gates)
+            if rejected_with or was_tried:
+                requeue.reject(gang, pod.uid, rejected_with)
+            self._welcome(gang, member, claim, now)
 
     def _owe_review(self, gang: Gang, before: Member | None, member: Member) -> None:
         """Have a roll call taken if the change matters to the gang."""
@@ -71,16 +83,19 @@ class Members:
         elif before.pod.gates != pod.gates:  # ungated pods come first where there are too many
             self.gangs.owe_review(gang, is_pressing=False)
 
-    def _note_success(self, gang: Gang, member: Member) -> None:
-        """Remember that a pod has succeeded, and before the first plan what others know of that.
+    def _note_success(self, gang: Gang, before: Member | None, member: Member) -> None:
+        """Remember that a pod has succeeded, and what other Corrals have noted of that.
 
         A pod that first ends while it is being deleted was stopped, and may be replaced.
         """
         pod, is_starting = member.pod, not self.planner.is_ready
         if member.is_done and (is_starting or not pod.is_terminating):
             gang.succeeded.note(pod.uid, member.pod_set)
-        if is_starting and corral.SUCCEEDED in pod.annotations:
-            gang.succeeded.learn(pod.annotations[corral.SUCCEEDED])
+        text = pod.annotations.get(corral.SUCCEEDED, "")
+        is_new = before is None or before.pod.annotations.get(corral.SUCCEEDED, "") != text
+        if text and is_new:
+            gang.succeeded.learn(text)
+            self.gangs.owe_review(gang)
 
     def _follow(self, gang: Gang, before: Member | None, member: Member, now: float) -> None:
         """Change the gang's plan as a member's new record requires."""
@@ -95,7 +110,7 @@ class Members:
         if member.is_done:
             self.replacements.end(gang, member)
         if pod.uid in gang.plan.nodes and not member.is_live:
-            self.roll_calls.review(gang, now)
+            self._give_up_place(gang, member, now)
         elif self._is_elsewhere(gang, before, member):
             # Bound by a plan that is not ours: the other members have to follow it.
             self.roll_calls.review(gang, now)
@@ -112,14 +127,8 @@ class Members:
             for uid, node in gang.plan.nodes.items()
         )
 
-    def _welcome(
-        self, gang: Gang, member: Member, claim: Claim, now: float, rejected_with: str
-    ) -> None:
+    def _welcome(self, gang: Gang, member: Member, claim: Claim, now: float) -> None:
         """Take the roll call at once if this member may complete the gang, or makes it invalid."""
-        pod = member.pod
-        # Before the first lists are in, the Corral before this one may have rejected the pod.
-        if rejected_with or not (self.planner.is_ready or pod.node or pod.gates):
-            requeue.reject(gang, pod.uid, rejected_with)
         pods = claim.said.pods
         if pods is None:
             spec = self.objects.spec(gang.key, (), ())
@@ -140,9 +149,23 @@ class Members:
             self.replacements.keep(gang, member, now)
         ungating.forget(gang, uid)
         requeue.forget(gang, uid)
-        self.plans.stop_waiting_for(gang, uid, now)
         self.gangs.owe_review(gang)
-        if uid in gang.plan.nodes or not gang.members:
+        if uid in gang.plan.nodes:
+            self._give_up_place(gang, member, now)
+        elif not gang.members:
+            self.roll_calls.review(gang, now)
+
+    def _give_up_place(self, gang: Gang, member: Member, now: float) -> None:
+        """End the reservation of a planned member that is gone, or will be.
+
+        A gang that has not started may lose its whole plan with it. One that has keeps the rest, so
+        that its roll call can wait: a thousand members deleted together would cost as many.
+        """
+        if gang.has_started and gang.members and not member.pod.node:
+            sentence = messages.plan_lost(gang.key, "the pod has gone")
+            self.plans.reservations.end(gang, member.pod.uid, sentence)
+            self.gangs.owe_review(gang)
+        else:
             self.roll_calls.review(gang, now)
 
     # -- objects of the vocabularies -----------------------------------------------------------
@@ -151,8 +174,12 @@ class Members:
         """Learn what an object of a vocabulary declares now."""
         for key in self.objects.put(record):
             if key in self.gangs.by_key:
-                self.roll_calls.review(self.gangs.by_key[key], now)
-                self.reports.note_object(key)
+                self.review(key, now)
+
+    def review(self, key: GangKey, now: float) -> None:
+        """Take a gang's roll call, since its objects declare something else now."""
+        self.roll_calls.review(self.gangs.by_key[key], now)
+        self.reports.note_object(key)
 
     def drop_object(self, uid: str) -> None:
         """Forget an object that is gone; from now on the pods alone say what their gang is."""

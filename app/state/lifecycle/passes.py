@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.state.gang.gangs import Gangs
+from app.state.lifecycle import placeholders
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
 from app.state.report.reports import Reports
-
-MOST_PLANS_PER_TICK = 200  # searches before the verbs are answered again
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +25,16 @@ class Passes:
     reports: Reports
 
     def plan_waiting(self, now: float) -> None:
-        """Try waiting gangs, in order; a long queue is continued on the next tick."""
+        """Try waiting gangs, until the tick's budget is spent; the rest follow on the next one."""
         if not self.planner.is_ready:
             return
         gangs = self.gangs
         self.queue.begin_pass(
-            (gangs.by_key[key] for key in gangs.plannable),
+            gangs.plannable_in,
+            gangs.by_key,
             (key for key in gangs.with_placeholders if key not in gangs.plannable),
         )
-        for key in self.queue.turns(MOST_PLANS_PER_TICK):
+        for key in self.queue.turns():
             gang = gangs.by_key.get(key)
             if gang is None:
                 continue
@@ -52,7 +52,10 @@ class Passes:
         gangs = self.gangs
         for key in [key for key in gangs.with_placeholders if key in gangs.by_key]:
             gang = gangs.by_key[key]
-            if any(place.until <= now for place in gang.placeholders.values()):
-                self.roll_calls.review(gang, now)
+            if placeholders.is_due(gang, now):
+                try:
+                    self.roll_calls.review(gang, now)
+                except Exception as error:
+                    self.planner.on_fault(f"roll call of gang {key}", error)
         self.reports.report_due(gangs.by_key, now)
         self.queue.retry((gangs.by_key[key] for key in gangs.plannable), now)

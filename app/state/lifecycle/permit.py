@@ -85,13 +85,16 @@ class Permit:
         )
 
     def bind_failed(self, gang: Gang, uid: str, *, is_gone: bool, now: float) -> None:
-        """Take a failed binding: the reservation stays, unless the pod is gone or the node is."""
-        binding.fail(gang, uid)
-        if uid in gang.plan.nodes and (is_gone or self.reservations.is_void(gang.plan.nodes[uid])):
+        """Take a failed binding: the reservation stays where the pod may still be bound."""
+        is_outdated = binding.fail(gang, uid)
+        if uid in gang.plan.nodes and (is_gone or is_outdated or self._is_void(gang, uid)):
             self.reservations.end(gang, uid, "")
         self.gangs.owe_review(gang)
         if not gang.has_started:  # only then: many bindings of a large gang may fail
             self.roll_calls.review(gang, now)
+
+    def _is_void(self, gang: Gang, uid: str) -> bool:
+        return self.reservations.is_void(gang.plan.nodes[uid], gang.members[uid].shape)
 
     def ungate_failed(self, gang: Gang, uid: str, failure: UngateFailed, now: float) -> None:
         """Take a failed ungating: it is tried again, without narrowing if that is forbidden."""
@@ -190,6 +193,10 @@ def started_with(gang: Gang) -> str:
 
 
 def _never_filtered(gang: Gang) -> set[str]:
-    """Planned members without gates that have not come to /filter."""
-    waiting = gang.plan.nodes.keys() & gang.members.keys() - gang.binding.answered
+    """Planned members without gates that have not come to /filter.
+
+    One whose binding failed has come, though /filter may answer it anew.
+    """
+    came = gang.binding.answered | gang.binding.arrived
+    waiting = gang.plan.nodes.keys() & gang.members.keys() - came
     return {uid for uid in waiting if not gang.members[uid].pod.gates}

@@ -7,13 +7,18 @@
     spares                        capacity beside that of the members, for the next loss
 
 Each is a member of the plan without being a pod: it has a uid of ours and stands for one pod of
-its role. The first pod of that role to join takes it over, together with the node.
+its role. The first pod of that role to join takes it over, together with the node. A pod that
+exists comes before those that do not: where it has no other place, theirs are searched too.
+
+No capacity is kept from others for pods that never come: once the gang has started, the places
+of pods to come end `absent_seconds` after the last of them came, until another one comes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 
@@ -23,8 +28,6 @@ from app.dialects.spec import Index, LeafSpec
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.gang.parts import Placeholder
-
-MOST_PLACEHOLDERS = 100_000  # per gang; more than that is a typing error, and the dialects say so
 
 
 def keep_place(gang: Gang, lost: Member, until: float) -> str:
@@ -46,15 +49,58 @@ def forget(gang: Gang, uid: str) -> None:
     del gang.placeholders[uid]
 
 
-def review(gang: Gang, now: float) -> None:
-    """Make the placeholders fit the last roll call, and end those whose time is up."""
+def review(gang: Gang, now: float, seconds: float, most: int) -> int:
+    """Make the placeholders fit the last roll call, and end those whose time is up.
+
+    `seconds`: how long a place is held for a pod to come, where the gang does not say; `most`: for
+    how many at most. Returns the number of pods to come whose places were held until now, and are
+    not any more.
+    """
     is_over = not gang.membership.members_live or bool(gang.membership.problem)
-    for uid in [uid for uid, each in gang.placeholders.items() if is_over or each.until <= now]:
+    _renew(gang, now, seconds)
+    over = [uid for uid, each in gang.placeholders.items() if is_over or _is_late(gang, each, now)]
+    given_up = [uid for uid in over if gang.placeholders[uid].is_to_come and uid in gang.plan.nodes]
+    for uid in over:
         del gang.placeholders[uid]
-    if not is_over:
-        _drop_spares(gang)
-        _expect_declared(gang)
-        _drop_surplus(gang)
+    if is_over:
+        return 0
+    _drop_spares(gang, most)
+    gang.absent.too_many = 0
+    if now < gang.absent.until:
+        _expect_declared(gang, most)
+    _expect_spares(gang, most)
+    _drop_surplus(gang)
+    ends = (_end_of(gang, each) for each in gang.placeholders.values())
+    gang.absent.due_at = min(ends, default=math.inf)
+    return len(given_up)
+
+
+def is_due(gang: Gang, now: float) -> bool:
+    """Whether the time of some placeholder may be up; `review` tells."""
+    return gang.absent.due_at <= now
+
+
+def _is_late(gang: Gang, place: Placeholder, now: float) -> bool:
+    return _end_of(gang, place) <= now
+
+
+def _end_of(gang: Gang, place: Placeholder) -> float:
+    """When its time is up."""
+    return min(place.until, gang.absent.until) if place.is_to_come else place.until
+
+
+def _renew(gang: Gang, now: float, seconds: float) -> None:
+    """Let the time of places for pods to come begin when the gang starts or one of them comes."""
+    spec, absent = gang.membership.spec, gang.absent
+    present = 0 if spec is None else spec.pods - gang.membership.vacant
+    if not gang.has_started:
+        absent.until, absent.most_present = math.inf, present
+    elif absent.until == math.inf or present > absent.most_present:
+        said = None if spec is None else spec.lifecycle.absent_seconds
+        absent.until = now + (seconds if said is None else said)
+        absent.most_present = present
+    elif spec is not None:
+        absent.most_present = min(absent.most_present, spec.pods)
 
 
 def use_spare(gang: Gang, uid: str) -> None:
@@ -86,17 +132,19 @@ def forget_lost(gang: Gang) -> None:
 def place_for(gang: Gang, newcomer: Member) -> str:
     """The placeholder that this pod takes over, "" if there is none.
 
-    One with its number comes first, then one with a node, then the oldest.
+    One with its number comes first, then one with a node, then that of a lost member, whose time
+    would begin anew with each loss otherwise, then the oldest.
 
     Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
     """
-    best: tuple[tuple[bool, bool, bool], str] = ((True, True, True), "")
+    best: tuple[tuple[bool, ...], str] = ((), "")
     for uid, each in gang.placeholders.items():  # in the order of their age
         if each.member.role == newcomer.role or _is_declared_as(each, newcomer):
             unlike = (
                 each.member.index != newcomer.index,
                 uid not in gang.plan.nodes,
                 each.is_spare,
+                each.is_to_come,
             )
             if not any(unlike):
                 return uid
@@ -118,6 +166,16 @@ def is_spare(gang: Gang, uid: str) -> bool:
     return place is not None and place.is_spare
 
 
+def planned(gang: Gang) -> list[str]:
+    """The uids of those that have a node; the last of them is the first to be given up."""
+    uids = [uid for uid in gang.placeholders if uid in gang.plan.nodes]
+
+    def order(uid: str) -> tuple[bool, bool]:
+        return (gang.placeholders[uid].is_spare, gang.placeholders[uid].is_to_come)
+
+    return sorted(uids, key=order)
+
+
 def spares(gang: Gang) -> tuple[Member, ...]:
     """The spares that have no node yet."""
     return tuple(
@@ -127,36 +185,55 @@ def spares(gang: Gang) -> tuple[Member, ...]:
     )
 
 
-def _expect_declared(gang: Gang) -> None:
-    """Add placeholders for declared pods that do not exist, if the gang may start without them."""
+def to_come(gang: Gang) -> list[str]:
+    """The placeholders of pods to come that have no node yet."""
+    return [
+        uid
+        for uid, each in gang.placeholders.items()
+        if each.is_to_come and uid not in gang.plan.nodes
+    ]
+
+
+def _expect_declared(gang: Gang, most: int) -> None:
+    """Add placeholders for declared pods that do not exist, if the gang may start without them.
+
+    Where these are too many, there are none more: the gang is refused whatever they request.
+    """
     membership = gang.membership
     present = [*membership.bound, *membership.joining]
     if membership.to_come:
-        _expect_leaves(gang, membership.to_come, present)
+        _expect_leaves(gang, membership.to_come, present, most)
     elif membership.spec is not None and membership.spec.reserves_all and present:
         expected = sum(
             not each.is_spare and not each.instead_of for each in gang.placeholders.values()
         )
         wanted = membership.vacant + _not_ready(gang) - _owed(gang)
-        missing = min(wanted, MOST_PLACEHOLDERS) - expected
-        for like in islice(_to_come(gang, present), max(missing, 0)):
+        if wanted > most:
+            gang.absent.too_many = wanted
+            return
+        for like in islice(_to_come(gang, present), max(wanted - expected, 0)):
             _add(gang, like, math.inf)
+
+
+def _expect_spares(gang: Gang, most: int) -> None:
+    """Add the spares that the gang declares."""
     known = sum(each.is_spare for each in gang.placeholders.values())
-    for _ in range(_spares_wanted(gang) - known):
-        _add(gang, present[0], math.inf, is_spare=True)
+    for _ in range(_spares_wanted(gang, most) - known):
+        first = next(iter((*gang.membership.bound, *gang.membership.joining)))
+        _add(gang, first, math.inf, is_spare=True)
 
 
-def _spares_wanted(gang: Gang) -> int:
+def _spares_wanted(gang: Gang, most: int) -> int:
     membership = gang.membership
     if membership.spec is None or not (membership.is_complete or membership.bound):
         return 0
-    return min(membership.spec.lifecycle.spares, MOST_PLACEHOLDERS)
+    return min(membership.spec.lifecycle.spares, most)
 
 
-def _drop_spares(gang: Gang) -> None:
+def _drop_spares(gang: Gang, most: int) -> None:
     """Drop spares beyond what the gang declares."""
     spares = [uid for uid, each in gang.placeholders.items() if each.is_spare]
-    _drop_least(gang, spares, len(spares) - _spares_wanted(gang))
+    _drop_least(gang, spares, len(spares) - _spares_wanted(gang, most))
 
 
 def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
@@ -169,11 +246,34 @@ def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
 def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
     """What the placeholders stand for: members with foreign gates, then pods to come."""
     kept = {each.member.index for each in gang.placeholders.values()}
+    kept_of = Counter(
+        each.member.pod_set for each in gang.placeholders.values() if not each.is_spare
+    )
     for member in gang.membership.joining:
-        if not member.is_ready and member.index is not None and member.index not in kept:
+        if member.is_ready:
+            continue
+        if kept_of[member.pod_set] > 0 if member.index is None else member.index in kept:
+            kept_of[member.pod_set] -= 1
+        else:
             yield member
-    for number in _numbers_left(gang, present):
-        yield replace(present[0], index=number)
+    for like, number in zip(
+        _likes(gang, present, kept_of), _numbers_left(gang, present), strict=False
+    ):
+        yield replace(like, index=number)
+
+
+def _likes(gang: Gang, present: list[Member], kept_of: Counter[str]) -> Iterator[Member]:
+    """What each pod to come is like: the first one, or one of the pod set that lacks it.
+
+    Nothing is known of a pod set that has no pod at all: no place is held for its pods.
+    """
+    if gang.membership.lacking is None:
+        yield from repeat(present[0])
+        return
+    for pod_set, pods in gang.membership.lacking.items():
+        like = next((each for each in gang.members.values() if each.pod_set == pod_set), None)
+        if like is not None:
+            yield from repeat(like, max(pods - kept_of[pod_set], 0))
 
 
 def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
@@ -190,12 +290,18 @@ def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
             yield number
 
 
-def _expect_leaves(gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Member]) -> None:
+def _expect_leaves(
+    gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Member], most: int
+) -> None:
     there = [
         *present,
         *(each.member for each in gang.placeholders.values() if not each.is_spare),
         *(member for member in gang.members.values() if member.is_done),
     ]
+    wanted = sum(leaf.pods for leaf in leaves) - len(present)
+    if wanted > most:
+        gang.absent.too_many = wanted
+        return
     for leaf in leaves if present else ():
         of_leaf = [member for member in there if member.leaf == leaf.name]
         for index in _absent(leaf, of_leaf, gang.membership.gone.get(leaf.name, 0)):
@@ -240,13 +346,31 @@ def _drop_surplus(gang: Gang) -> None:
         for uid in [uid for uid in expected if not gang.placeholders[uid].instead_of]:
             del gang.placeholders[uid]
         return
-    instead = sum(
-        lost is not None and lost.is_live
-        for uid in expected
-        if (lost := gang.members.get(gang.placeholders[uid].instead_of)) is not None
-    )
-    surplus = len(expected) - gang.membership.vacant - instead - _not_ready(gang)
+    if gang.membership.lacking is not None:
+        _drop_surplus_of_sets(gang, expected, gang.membership.lacking)
+    expected = [uid for uid in expected if uid in gang.placeholders]
+    surplus = len(expected) - gang.membership.vacant - _instead(gang, expected) - _not_ready(gang)
     _drop_least(gang, expected, surplus)
+
+
+def _drop_surplus_of_sets(gang: Gang, expected: list[str], lacking: Mapping[str, int]) -> None:
+    """Drop placeholders of pod sets that lack fewer pods."""
+    unbound = {member.pod.uid for member in gang.membership.unbound}
+    joining = gang.membership.joining
+    waiting = Counter(each.pod_set for each in joining if each.pod.uid not in unbound)
+    by_set: dict[str, list[str]] = {}
+    for uid in expected:
+        by_set.setdefault(gang.placeholders[uid].member.pod_set, []).append(uid)
+    for pod_set, pods in lacking.items():
+        places = by_set.get(pod_set, [])
+        missing = pods + waiting[pod_set] + _instead(gang, places)
+        _drop_least(gang, places, len(places) - missing)
+
+
+def _instead(gang: Gang, places: Iterable[str]) -> int:
+    """How many of these placeholders stand for members that still run, on nodes that failed."""
+    lost = (gang.members.get(gang.placeholders[uid].instead_of) for uid in places)
+    return sum(each is not None and each.is_live for each in lost)
 
 
 def _not_ready(gang: Gang) -> int:
@@ -274,4 +398,5 @@ def _add(
     )
     member = replace(like, pod=pod, allowed=None)
     gang.placeholders[uid] = Placeholder(member, until, instead_of, is_spare, is_declared)
+    gang.absent.due_at = min(gang.absent.due_at, until)
     return uid

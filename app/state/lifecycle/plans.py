@@ -9,7 +9,7 @@ Nothing here decides when to search: that is `roll_call.py`, `passes.py` and `fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.state.cache.node_refusals import Offer
 from app.state.gang.gang import Gang, Phase
@@ -17,12 +17,17 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.lifecycle import binding, placeholders
 from app.state.lifecycle.reservations import Reservations
+from app.state.plan.absent_pods import AbsentPods
+from app.state.plan.budget import POD
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
+from app.state.plan.starvation import Starvation
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
+
+MOST_YIELDING = 32  # places of pods that do not exist, per search: each takes up to 0.15 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Plans:
     planner: Planner
     queue: Queue
     reservations: Reservations
+    absent_pods: AbsentPods
+    starvation: Starvation
     requeues: Requeues
     reports: Reports
 
@@ -48,33 +55,81 @@ class Plans:
     # -- made ----------------------------------------------------------------------------------
 
     def make(self, gang: Gang, now: float, offer: Offer | None = None) -> bool:
-        """Search nodes for the unplanned members and reserve them; False if there are none."""
+        """Search nodes for the unplanned members and reserve them; False if there are none.
+
+        Nor is there any before it is known which bindings by a plan that was given up succeed: the
+        others belong beside those, and not beside those that fail.
+        """
+        if gang.binding.outdated:
+            return False
         self.planner.refresh()
-        found = self.planner.plan(gang, offer)
-        if isinstance(found, NoPlan) and found.is_fault:
+        if 0 < gang.absent.too_many <= self.absent_pods.most_pods(gang.key.namespace):
+            self.gangs.owe_review(gang)  # the cluster has grown: now there may be placeholders
+        absent = placeholders.to_come(gang)
+        self.queue.budget.spend(gang.key.namespace, POD * len(absent))
+        refusal = self.absent_pods.refusal(gang, absent)
+        found = self.planner.plan(gang, offer) if refusal is None else NoPlan(refusal)
+        if isinstance(found, Plan):
+            self._use(gang, found, now)
+        elif found.is_fault:
             self.queue.back_off(gang, now)
-        elif isinstance(found, NoPlan) and gang.has_started:
+        elif gang.has_started:
             found = self._make_without_absent(gang, now, offer, found)
         if isinstance(found, NoPlan):
-            self.reports.no_place(gang, found, now)
+            self.reports.no_place(gang, self._with_holder(gang, found), now)
             return False
-        self._use(gang, found, now)
         self.hold_spares(gang, now)
         return True
 
     def _make_without_absent(
         self, gang: Gang, now: float, offer: Offer | None, found: Plan | NoPlan
     ) -> Plan | NoPlan:
-        """Search again without placeholders, then for each pod alone if the gang has no parts."""
-        present = tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
-        if 0 < len(present) < len(gang.unplanned()):
+        """Search again for the pods that exist, then with the places of the others as well.
+
+        Pods in slices take no such place: it may be that of the rest of their slice.
+        """
+        present = _present(gang)
+        if present and (gang.absent.too_many or len(present) < len(gang.unplanned())):
             found = self.planner.plan(gang, offer, present)
-        if isinstance(found, NoPlan) and len(present) > 1 and not gang.has_parts:
-            for member in present:
-                single = self.planner.plan(gang, offer, (member,))
-                if isinstance(single, Plan):
-                    self._use(gang, single, now)
+        if isinstance(found, Plan):
+            self._use(gang, found, now)
+            return found
+        self._make_each(gang, now, offer)
+        absent = placeholders.planned(gang)[-MOST_YIELDING:]
+        present = _present(gang)
+        if not (absent and present) or any(member.slices for member in present):
+            return found
+        with self.reservations.yielding(gang, absent):
+            again = self.planner.plan(gang, offer, present, has_more_room=True)
+            if isinstance(again, Plan):
+                self._use(gang, again, now)
+                found = again
+            else:
+                self._make_each(gang, now, offer, has_more_room=True)
+        self.move(gang, now)
         return found
+
+    def _make_each(
+        self, gang: Gang, now: float, offer: Offer | None, *, has_more_room: bool = False
+    ) -> None:
+        """Search for each pod alone if the gang has no parts.
+
+        A gang that may run without some of its pods has been searched a place for any of them.
+        """
+        present = _present(gang)
+        if len(present) < 2 or gang.has_parts or gang.elastic_spec is not None:
+            return
+        for member in present:
+            single = self.planner.plan(gang, offer, (member,), has_more_room=has_more_room)
+            if isinstance(single, Plan):
+                self._use(gang, single, now)
+
+    def _with_holder(self, gang: Gang, found: NoPlan) -> NoPlan:
+        """The verdict, with notes on what is held for pods that do not exist, and kept for none."""
+        if not found.is_about_cluster:
+            return found
+        notes = (found.note, self.absent_pods.in_the_way(gang), self.starvation.why_none(gang.key))
+        return replace(found, note="; ".join(filter(None, notes)))
 
     def _use(self, gang: Gang, found: Plan, now: float) -> None:
         """Reserve a plan, report it, and have kube-scheduler look at its pods."""
@@ -87,9 +142,11 @@ class Plans:
         """Search for a waiting gang whose back-off is over, in the next pass if others wait."""
         if not self.planner.is_ready:
             return
-        if gang.key in self.gangs.plannable and self.queue.is_due(gang, now):
-            if self.queue.is_busy():
-                self.queue.want_pass()
+        if gang.key in self.gangs.plannable:
+            if not self.queue.is_due(gang, now):
+                self.queue.await_end(gang)
+            elif self.queue.is_busy():
+                self.queue.want_turn(gang)
             else:
                 self.make(gang, now)
         elif gang.phase is Phase.RUNNING:
@@ -97,8 +154,15 @@ class Plans:
 
     def hold_spares(self, gang: Gang, now: float) -> None:
         """Reserve a node for each spare placeholder that fits; those that do not are no problem."""
+        if gang.unplanned() or gang.binding.outdated:
+            return
         self.planner.refresh()
-        for member in placeholders.spares(gang) if not gang.unplanned() else ():
+        for member in placeholders.spares(gang):
+            if self.queue.budget.is_spent:
+                self.queue.want_turn(gang)
+                return
+            if self.absent_pods.refusal(gang, (member.pod.uid,)) is not None:
+                return
             found = self.planner.plan(gang, None, (member,))
             if isinstance(found, NoPlan):
                 return
@@ -109,8 +173,8 @@ class Plans:
     def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> bool:
         """Plan again, on the nodes offered, the members whose node /filter has not answered with.
 
-        Members that /filter answered with a node keep it. False: the others have no place, and
-        unless the gang has started the whole plan is lost.
+        Members that /filter answered with a node keep it. False: the others have no place, and if
+        the gang needs one of them and has not started, the whole plan is lost.
         """
         again = (
             gang.plan.nodes.keys()
@@ -121,18 +185,38 @@ class Plans:
             self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
         if self.make(gang, now, offer):
             return True
-        self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
+        if gang.has_started or gang.is_short:
+            self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
         return False
 
     def wait_for(self, gang: Gang, uids: set[str], until: float) -> None:
-        """Plan the gang again only when all these members have come to /filter, or after a time."""
+        """Plan the gang again only when all these members have come to /filter, or after a time.
+
+        The wait ends earlier if the gang starts, or needs none of those it still awaits.
+        """
         binding.wait_for(gang, uids)
         self.queue.put_off(gang, until)
 
+    def is_waiting_for_members(self, gang: Gang, now: float) -> bool:
+        """Whether the gang is not planned before some members have come to /filter."""
+        return bool(gang.binding.awaited) and not self.queue.is_due(gang, now)
+
     def stop_waiting_for(self, gang: Gang, uid: str, now: float) -> None:
-        """Note that a member has come to /filter, or is gone."""
-        if binding.stop_waiting_for(gang, uid):
+        """Note that a member has come to /filter."""
+        if binding.stop_waiting_for(gang, (uid,)):
             self.queue.resume(gang, now)
+
+    def review_wait(self, gang: Gang, now: float) -> None:
+        """Stop waiting for members that the gang does not need to start.
+
+        They are gone, bound or in excess, or the gang has started: kube-scheduler may have asked
+        another Corral about those that run, and each of the others is placed without the rest.
+        """
+        if gang.binding.awaited:
+            needed = () if gang.has_started else gang.membership.unbound
+            needless = gang.binding.awaited - {member.pod.uid for member in needed}
+            if binding.stop_waiting_for(gang, needless):
+                self.queue.resume(gang, now)
 
     # -- lost ----------------------------------------------------------------------------------
 
@@ -144,12 +228,15 @@ class Plans:
         `losses`: how many losses the back-off counts this one for. `on`: the only node whose
         reservations a gang that has started gives up; its other members need no new nodes. Its
         spares are given up as well: they are placed after the members that need a node now.
+        None: all are given up; that of a member that is being bound ends if its binding fails.
         """
         sentence = messages.plan_lost(gang.key, why)
         is_whole = on is None or not gang.has_started
         for uid in [uid for uid in gang.plan.nodes if uid not in gang.binding.posted]:
             if is_whole or gang.plan.nodes[uid] == on or placeholders.is_spare(gang, uid):
                 self.reservations.end(gang, uid, sentence)
+        if on is None:
+            binding.outdate(gang)
         self.reports.plan_lost(gang, sentence)
         self.queue.back_off(gang, now, losses)
         self.move(gang, now)
@@ -163,7 +250,12 @@ class Plans:
         if (
             gang.plan.nodes
             and not gang.has_started
-            and (not gang.membership.is_complete or gang.unplanned())
+            and (not gang.membership.is_complete or gang.is_short)
         ):
             self.lose(gang, "a member has gone", now)
         self.move(gang, now)
+
+
+def _present(gang: Gang) -> tuple[Member, ...]:
+    """The pods that exist and have no node, but could get one now."""
+    return tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)

@@ -55,6 +55,9 @@ class Replacements:
         def beside() -> Iterator[tuple[Member, str]]:
             for other in (gang.members[each] for each in gang.running if each != lost.pod.uid):
                 yield other, other.pod.node
+            for planned, on in gang.plan.nodes.items():
+                if planned != lost.pod.uid and gang.has(planned):
+                    yield gang.member(planned), on
 
         may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
             gang, member, node, beside
@@ -78,8 +81,11 @@ class Replacements:
         node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
-    def review(self, gang: Gang, now: float) -> None:
-        """Give placeholders' nodes to members that have joined, then follow the roll call."""
+    def review(self, gang: Gang, now: float) -> int:
+        """Give placeholders' nodes to members that have joined, then follow the roll call.
+
+        Returns the number of pods to come whose places are given up.
+        """
         if not gang.has_started:  # no member is left that a replacement would join
             placeholders.forget_lost(gang)
         taken = [
@@ -89,13 +95,15 @@ class Replacements:
             and member.pod.uid not in gang.plan.nodes
             and self._take(gang, member)
         ]
-        placeholders.review(gang, now)
+        most = self.reservations.absent_pods.most_pods(gang.key.namespace)
+        given_up = placeholders.review(gang, now, self.settings.absent_seconds, most)
         for uid in [uid for uid in gang.plan.nodes if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
         self.gangs.note_placeholders(gang)
         if taken:
             binding.progress(gang, now)
             self.requeues.call(gang, now)
+        return given_up
 
     def _take(self, gang: Gang, newcomer: Member) -> bool:
         """Replace a placeholder by a member that has joined; True if it had a node."""

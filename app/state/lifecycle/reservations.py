@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from app.kube.core.objects import Shape
 from app.state.cache.books import Books, is_open
+from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
 from app.state.gang.gang import Gang
 from app.state.lifecycle import binding
+from app.state.plan.absent_pods import AbsentPods
 from app.state.plan.planner import Planner
 from app.state.plan.queue import Queue
 from app.state.plan.verdict import Plan
@@ -25,17 +29,21 @@ class Reservations:
     books: Books
     planner: Planner
     queue: Queue
+    absent_pods: AbsentPods
     outbox: Outbox
     _freed_nodes: dict[str, None] = field(default_factory=dict)  # where ordinary pods may fit now
 
     def hold(self, gang: Gang, plan: Plan, now: float) -> None:
         """Book the plan and make it part of the gang's."""
         gang.plan.version += 1
-        for uid, node in plan.nodes.items():
-            self.books.hold(uid, node, self.books.vector(gang.member(uid).pod.request))
+        self.books.hold_all(
+            (uid, node, gang.member(uid).pod.request) for uid, node in plan.nodes.items()
+        )
         gang.plan.nodes.update(plan.nodes)
         gang.plan.domains.update(plan.domains)
         gang.plan.domain_nodes.update(plan.domain_nodes)
+        if gang.placeholders:
+            self.absent_pods.hold(gang, plan.nodes)
         binding.progress(gang, now)
 
     def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
@@ -46,13 +54,14 @@ class Reservations:
             {newcomer: gang.plan.domain_nodes[uid]},
         )
         self.books.release(uid)
-        _forget(gang, uid)
+        self._forget(gang, uid)
         self.hold(gang, plan, now=gang.binding.moved_at)
 
     def end(self, gang: Gang, uid: str, sentence: str) -> None:
         """End one member's part of the plan; a held /bind request is refused with the sentence."""
+        node = gang.plan.nodes.get(uid)
         if self.give_back(gang, uid, sentence):
-            self.capacity_grew()
+            self.capacity_grew([node] if node else ())
 
     def give_back(self, gang: Gang, uid: str, sentence: str) -> bool:
         """The same where the member is planned again at once; True if something was held."""
@@ -61,13 +70,35 @@ class Reservations:
         booking = self.books.release(uid)
         if booking is not None:
             self._freed_nodes[booking.node] = None
-        _forget(gang, uid)
+        self._forget(gang, uid)
         return booking is not None
 
-    def is_void(self, node: str) -> bool:
-        """Whether reservations on a node are worth nothing: it takes no pods, or is too small."""
+    @contextmanager
+    def yielding(self, gang: Gang, uids: Sequence[str]) -> Iterator[None]:
+        """Let others of the gang be planned before these parts of its plan.
+
+        These take nothing meanwhile. Then they are held again in their order, and those that do not
+        fit any more lose their nodes.
+        """
+        for uid in uids:
+            self.books.release(uid)
+        try:
+            yield
+        finally:
+            for uid in uids:
+                node = gang.plan.nodes[uid]
+                request = gang.member(uid).pod.request
+                if self.books.fits(node, request):
+                    self.books.hold(uid, node, request)
+                else:
+                    self._forget(gang, uid)
+                    self.capacity_grew([node])
+
+    def is_void(self, node: str, shape: Shape) -> bool:
+        """Whether a reservation is worth nothing: the node does not take the pod, or is full."""
         record = self.books.nodes.get(node)
-        return record is None or not is_open(record) or self.books.is_overcommitted(node)
+        is_closed = record is None or not is_open(record) or not may_host(record, shape)
+        return is_closed or self.books.is_overcommitted(node)
 
     def taken_freed_nodes(self) -> Collection[str]:
         """Remove and return the nodes where capacity was freed since the last call."""
@@ -75,16 +106,21 @@ class Reservations:
         return freed
 
     def capacity_grew(self, nodes: Iterable[str] = ()) -> None:
-        """Plan again what did not fit before; on `nodes` ordinary pods may fit now, too."""
-        self._freed_nodes.update(dict.fromkeys(nodes))
-        self.planner.begin_pass()
+        """Plan again what did not fit before, and have ordinary pods that may fit on `nodes` tried.
+
+        Without any, there may be more room anywhere.
+        """
+        freed = dict.fromkeys(nodes)
+        self._freed_nodes.update(freed)
+        self.planner.capacity_grew(freed.keys())
         self.queue.want_pass()
 
-
-def _forget(gang: Gang, uid: str) -> None:
-    """Drop one member's part of the plan."""
-    gang.plan.version += 1
-    gang.plan.nodes.pop(uid, None)
-    gang.plan.domains.pop(uid, None)
-    gang.plan.domain_nodes.pop(uid, None)
-    binding.forget(gang, uid)
+    def _forget(self, gang: Gang, uid: str) -> None:
+        """Drop one member's part of the plan."""
+        gang.plan.version += 1
+        gang.plan.nodes.pop(uid, None)
+        gang.plan.domains.pop(uid, None)
+        gang.plan.domain_nodes.pop(uid, None)
+        binding.forget(gang, uid)
+        if self.absent_pods.release(uid):
+            self.queue.want_pass()

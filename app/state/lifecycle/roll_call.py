@@ -11,7 +11,7 @@ the roll calls of ticks, which would take all of the engine's time otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangSpec, Said
 from app.state.cache.objects import Objects
@@ -20,7 +20,9 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import membership_status
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.replacements import Replacements
+from app.state.plan.budget import GANG, POD, Budget
 from app.state.plan.planner import Planner
+from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 
@@ -39,18 +41,27 @@ class RollCalls:
     plans: Plans
     reports: Reports
     notes: Notes
+    budget: Budget
 
     def review_all(self, now: float) -> None:
-        """Take the roll calls that are owed, but those of large gangs that had one just now."""
-        for key in list(self.gangs.unreviewed):
+        """Take the roll calls that are owed, but those of large gangs that had one just now.
+
+        Those beyond the tick's budget are taken on the next one, in turns between namespaces.
+        """
+        self.budget.begin()
+        for key in self.budget.in_turns(self.gangs.unreviewed):
+            if self.budget.is_spent:
+                return
             gang = self.gangs.by_key.get(key)
             if gang is None:
                 self.gangs.end_review(key)
             elif self._is_rested(gang, now):
                 try:
-                    self.review(gang, now)
+                    self._review_settled(gang, now)
                 except Exception as error:
                     self.planner.on_fault(f"roll call of gang {key}", error)
+                pods = len(gang.members) + len(gang.placeholders)
+                self.budget.spend(key.namespace, GANG + POD * pods)
 
     def _is_rested(self, gang: Gang, now: float) -> bool:
         if len(gang.running) == len(gang.members):
@@ -61,22 +72,34 @@ class RollCalls:
     def review_now(self, gang: Gang, now: float) -> None:
         """Take this gang's roll call if it is owed and pressing."""
         if self.gangs.unreviewed.get(gang.key):
-            self.review(gang, now)
+            self._review_settled(gang, now)
+
+    def _review_settled(self, gang: Gang, now: float) -> None:
+        """Take the roll call between two events, when all pods are as the watch has them."""
+        if self.planner.is_ready:  # else some lists are missing
+            gang.succeeded.settle()
+        self.review(gang, now)
 
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.gangs.end_review(gang.key)
-        if self.planner.is_ready:  # once it is, every gang has a roll call again
+        if self.planner.is_ready:
             gang.reviewed_at = now
-            gang.succeeded.settle()
+        if gang.succeeded.is_unsettled:  # in the middle of a list
+            self.gangs.owe_review(gang)
         gang.roll_calls += 1
 
         def spec_of(said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
             return self.objects.spec(gang.key, said, ended)
 
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
+        self.plans.review_wait(gang, now)
+        if self.objects.names_keys:
+            self._hold_back(gang, now)
         self.notes.look(gang, now)
-        self.replacements.review(gang, now)
+        given_up = self.replacements.review(gang, now)
+        if given_up:
+            self.reports.places_given_up(gang, given_up)
         self.plans.drop_outdated(gang, now)
         if not gang.members:
             self.gangs.remove(gang)
@@ -84,3 +107,15 @@ class RollCalls:
             return
         self.reports.roll_call(gang)
         self.plans.make_in_turn(gang, now)
+
+    def _hold_back(self, gang: Gang, now: float) -> None:
+        """Keep a gang from starting whose pods were read without labels that its objects name."""
+        lacking = self.objects.lacking(gang.key)
+        if lacking is None:
+            return
+        problem = gang.membership.problem
+        if lacking.refused:
+            problem = problem or messages.keys_refused(lacking.refused)
+        gang.membership = replace(gang.membership, problem=problem, is_unread=True)
+        if gang.plan.nodes.keys() - gang.binding.posted:
+            self.plans.lose(gang, "the labels of its pods are read again", now)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books, is_open
-from app.state.cache.eligibility import Eligibility
+from app.state.cache.node_table import NodeTable
 from app.state.lifecycle.reservations import Reservations
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
@@ -19,7 +19,7 @@ class NodeEvents:
 
     settings: EngineSettings
     books: Books
-    eligibility: Eligibility
+    node_table: NodeTable
     reservations: Reservations
     invalidation: Invalidation
     failures: Failures
@@ -31,7 +31,7 @@ class NodeEvents:
         if before is None or self.books.has_moved(before, node):
             self.invalidation.lose_plans_around(node.name, now)
         self.books.put_node(node)
-        self.eligibility.put_node(before, node)
+        self.node_table.put_node(node)
         if self.failures.put_node(node, now):
             self.repairs.return_node(node.name, now)
         if before is not None and _is_heartbeat(before, node):
@@ -51,7 +51,7 @@ class NodeEvents:
         if name not in self.books.nodes:
             return
         self.books.drop_node(name)
-        self.eligibility.drop_node(name)
+        self.node_table.drop_node(name)
         self.failures.drop_node(name)
         self.invalidation.lose_plans_on(name, f"node {name} has gone", now)
         if self.settings.replace_failed_nodes:

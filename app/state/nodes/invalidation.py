@@ -6,7 +6,8 @@
     it shrinks, or a foreign pod is bound     plans on it, the youngest first, until the rest fits
 
 A gang that has started loses only its reservations on that node, unless the node moves to another
-domain. Pods that run on the node are the matter of `repair.py`.
+domain. A member that is being bound keeps its reservation, as the binding may succeed; `permit.py`
+ends it when the binding fails. Pods that run on the node are the matter of `repair.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.lifecycle import binding
 from app.state.lifecycle.plans import Plans
 
 
@@ -39,8 +41,12 @@ class Invalidation:
         keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
         keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
         for gang in [self.gangs.by_key[key] for key in keys]:
-            if gang.names_levels and gang.plan.nodes.keys() - gang.binding.posted:
+            if not gang.names_levels:
+                continue
+            if gang.plan.nodes.keys() - gang.binding.posted:
                 self.plans.lose(gang, f"node {node} has moved to another domain", now)
+            else:
+                binding.outdate(gang)
 
     def lose_barred(self, node: NodeRecord, now: float) -> None:
         """Give up plans of members that a node's taints or labels do not allow there any more."""

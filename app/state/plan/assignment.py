@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes
-from app.state.plan.pod_sets import PodSetMembers, SetKey, kept_slots
+from app.state.plan.pod_sets import PodSetMembers, SetKey, in_turn, kept_slots
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.levels import NODE_LEVEL
@@ -32,7 +32,10 @@ PodsBySlot = Counter[int]
 def plan_of(
     gang: Gang, placement: Placement, pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks
 ) -> Plan:
-    """Assign every unplanned member to a node of the placement."""
+    """Assign the unplanned members to the nodes of the placement.
+
+    Where it has fewer places than there are members, those that come first in turn get them.
+    """
     plan, fallback = Plan(), dict[str, str]()
     levels: dict[int, int] = {}
     found: dict[int, PodsBySlot] = {}
@@ -42,6 +45,10 @@ def plan_of(
         found[index] = Counter(dict(placed.slots))
         if pod_sets[index].slices:
             found[index].subtract(dict(kept_slots(pod_sets[index], topology)))
+    pod_sets = tuple(
+        replace(each, unplanned=_seated(gang, each, found[index].total()))
+        for index, each in enumerate(pod_sets)
+    )
     for indices in _by_pod_set(pod_sets).values():
         assigner = _Assigner(gang, [(pod_sets[index], found[index]) for index in indices], topology)
         slots, why = assigner.slots()
@@ -52,10 +59,19 @@ def plan_of(
     return Plan(plan.nodes, plan.domains, plan.domain_nodes, tuple(fallback.items()))
 
 
+def _seated(gang: Gang, pod_set: PodSetMembers, places: int) -> tuple[Member, ...]:
+    """The members of a pod set that get a place."""
+    if places == len(pod_set.unplanned):
+        return pod_set.unplanned
+    return tuple(in_turn(gang, pod_set.unplanned)[:places])
+
+
 def _by_pod_set(pod_sets: tuple[PodSetMembers, ...]) -> Mapping[SetKey, list[int]]:
+    """The pod sets that have members to place, by their key."""
     found: dict[SetKey, list[int]] = {}
     for index, pod_set in enumerate(pod_sets):
-        found.setdefault(pod_set.key, []).append(index)
+        if pod_set.unplanned:
+            found.setdefault(pod_set.key, []).append(index)
     return found
 
 
@@ -153,7 +169,9 @@ class _Assigner:
 
         Placeholders take the ranks that are left.
         """
-        found = _dense(members) if _is_across(self.gang, members) else _numbered(members)
+        has_gaps = self.gang.elastic_spec is not None  # some of the numbers may have no place
+        is_dense = has_gaps or _is_across(self.gang, members)
+        found = _dense(members) if is_dense else _numbered(members)
         seen: dict[int, Member] = {}
         for member, rank in zip(members, found, strict=True):
             if member.pod.uid in self.gang.placeholders:

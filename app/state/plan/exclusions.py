@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
+
 from app.state.cache.books import TopologyBooks
-from app.state.cache.eligibility import why_not
 from app.state.plan.pod_sets import PodSetMembers
-from app.state.plan.request import Builder, Question, SearchRequest
+from app.state.plan.request import Builder, Question, SearchRequest, among
 from topology.fit.fit import NOT_ALLOWED, OUTSIDE
 from topology.model.answer import NoFit
 from topology.model.resources import Mask
@@ -61,16 +62,17 @@ def _reasons(
     mask: Mask,
 ) -> Counter[str]:
     """Open nodes that the mask closes, by the first reason that holds."""
-    tree, nodes = topology.tree, builder.books.nodes
-    is_refused, reasons = builder.refused(question, topology, pod_set), Counter[str]()
-    for slot in (topology.capacity.is_open & ~mask).nonzero()[0].tolist():
-        name = tree.nodes[slot]
-        why = why_not(nodes[name], pod_set.shaped[1])
-        if not why and pod_set.allowed is not None and name not in pod_set.allowed:
-            why = ELSEWHERE
-        elif not why and is_refused is not None and is_refused[slot]:
-            why = REFUSED
-        elif not why and name in question.closed:
-            why = EARMARKED
-        reasons[why or OUTSIDE] += 1
-    return reasons
+    tree = topology.tree
+    code, reasons = builder.node_table.why_not(pod_set.shaped[1], tree)
+    elsewhere = None if pod_set.allowed is None else ~among(pod_set.allowed, topology)
+    further = (
+        (ELSEWHERE, elsewhere),
+        (REFUSED, builder.refused(question, topology, pod_set)),
+        (EARMARKED, among(question.closed, topology)),
+    )
+    for index, (_, where) in enumerate(further, len(reasons)):
+        if where is not None:
+            code[(code == 0) & where] = index
+    names = (OUTSIDE, *reasons[1:], *(name for name, _ in further))
+    nodes = np.bincount(code[topology.capacity.is_open & ~mask], minlength=len(names)).tolist()
+    return Counter({name: number for name, number in zip(names, nodes, strict=True) if number})

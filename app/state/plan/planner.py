@@ -2,29 +2,31 @@
 
     members ──pod_sets──▶ question ──request──▶ placement ──assignment──▶ nodes
 
-Within one pass over the waiting gangs (`queue.py`) capacity only shrinks, so a request that found
-no place is not searched again for the next gang that requests the same.
+A request that found no place is searched again when something has changed for it (`unfit.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
-from app.state.cache.eligibility import Eligibility, may_stay
+from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.node_table import NodeTable
 from app.state.cache.nominations import Nomination, Nominations
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
+from app.state.plan.budget import POD, Budget
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
 from app.state.plan.queue import Rank, rank_in_queue
 from app.state.plan.request import Builder, Question, depends_on, search
+from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
     InvalidGang,
@@ -38,11 +40,9 @@ from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
 
-OPTIONS = Options(tries=32)
+MOST_TRIES = 32
 # ^ failed attempts per search for a gang of several pod sets; few, for the search runs in the loop
 # that answers kube-scheduler. Three pod sets that request more than 5,000 nodes have: 18 ms.
-
-Signature = tuple[object, ...]
 
 
 @dataclass(slots=True)
@@ -50,24 +50,29 @@ class Planner:
     """Places gangs on the books as they are; changes nothing but a gang's `last_search`."""
 
     books: Books
-    eligibility: Eligibility
+    node_table: NodeTable
     refusals: Refusals
-    nominations: Nominations = field(default_factory=Nominations)
+    nominations: Nominations
+    budget: Budget
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
-    _unfit: dict[Signature, NoPlan] = field(default_factory=dict)
+    _options: Options = field(default_factory=lambda: Options(tries=MOST_TRIES))
+    _unfit: Unfit = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unfit = Unfit(self.books, self.node_table)
 
     def refresh(self) -> None:
         """Bring the trees up to date before a search."""
         self.books.refresh()
 
-    def begin_pass(self) -> None:
-        """Forget which requests found no place: capacity may have grown."""
-        self._unfit.clear()
+    def capacity_grew(self, nodes: Collection[str]) -> None:
+        """Note that there may be places where none were: on these nodes; none: anywhere."""
+        self._unfit.grew(nodes)
 
     # -- which topology ------------------------------------------------------------------------
 
@@ -161,26 +166,45 @@ class Planner:
             and is_open(record)
             and may_stay(record, member.shape)
             and (member.allowed is None or node in member.allowed)
-            and self.books.fits(node, self.books.vector(member.pod.request))
+            and self.books.fits(node, member.pod.request)
         )
 
     # -- searches ------------------------------------------------------------------------------
 
     def plan(
-        self, gang: Gang, offer: Offer | None = None, members: tuple[Member, ...] | None = None
+        self,
+        gang: Gang,
+        offer: Offer | None = None,
+        members: tuple[Member, ...] | None = None,
+        *,
+        has_more_room: bool = False,
     ) -> Plan | NoPlan:
-        """A node for every member that is not planned yet, or for those named, or why not."""
+        """A node for every member that is not planned yet, or for those named, or why not.
+
+        `has_more_room`: the books show more room than other gangs find, for a part of this gang's
+        plan yields to the rest.
+        """
+        before = self._options.visits.total
         try:
-            found = self._searched(gang, offer, members)
+            found = self._searched(gang, offer, members, has_more_room=has_more_room)
         except Exception as error:
             self.on_fault(f"search for gang {gang.key}", error)
             return NoPlan(SearchFailed(type(error).__name__))
+        finally:
+            pods = len(gang.unplanned() if members is None else members)
+            visits = self._options.visits.total - before
+            self.budget.spend(gang.key.namespace, visits + POD * pods)
         if isinstance(found, NoPlan) and isinstance(found.why, NoFit) and gang.has_claims:
             return replace(found, note=CLAIMS_NOT_COUNTED)
         return found
 
     def _searched(
-        self, gang: Gang, offer: Offer | None, members: tuple[Member, ...] | None
+        self,
+        gang: Gang,
+        offer: Offer | None,
+        members: tuple[Member, ...] | None,
+        *,
+        has_more_room: bool,
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
@@ -197,10 +221,12 @@ class Planner:
             is_balanced=self.is_balanced,
         )
         signature = question.signature
+        if has_more_room:
+            signature = (*signature, gang.key)
         if offer is None and members is None:
             gang.last_search = Searched(signature, gang.version)
-        if offer is None and signature in self._unfit:
-            return self._unfit[signature]
+        if offer is None and (known := self._unfit.verdict(signature)):
+            return known
         verdict: NoPlan | None = None
         for topology in topologies:
             found = self._on(topology, question)
@@ -209,13 +235,15 @@ class Planner:
             verdict = verdict or found
         assert verdict is not None  # there is at least one topology
         if offer is None and isinstance(verdict.why, NoFit):
-            self._unfit[signature] = verdict
+            is_rest = next(gang.settled(), None) is not None
+            pods = (pod_set.shaped for pod_set in pod_sets)
+            self._unfit.note(signature, verdict, pods, is_rest=is_rest)
         return verdict
 
     def _on(self, topology: TopologyBooks, question: Question) -> Plan | NoPlan:
         """The answer on one topology."""
         builder = Builder(
-            self.books, self.eligibility, self.refusals, OPTIONS, self.honours_preferred
+            self.books, self.node_table, self.refusals, self._options, self.honours_preferred
         )
         try:
             request = builder.request(question, topology)
@@ -226,7 +254,9 @@ class Planner:
             return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
         if isinstance(answer, Placement):
             return plan_of(question.gang, answer, question.pod_sets, topology)
-        return NoPlan(explained(answer, builder, question, topology, request))
+        return NoPlan(
+            answer, explain=lambda: explained(answer, builder, question, topology, request)
+        )
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
         levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
@@ -236,13 +266,13 @@ class Planner:
     # -- requests that have no place -----------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
-        """Whether a search for this gang would be the last one again, and found no place."""
+        """Whether the last search for this gang found no place, and one would find none now."""
         last = gang.last_search
         return (
             last is not None
             and last.version == gang.version
             and depends_on(last.signature) == (self._closed_to(gang), self._nominated(gang))
-            and last.signature in self._unfit
+            and self._unfit.still_holds(last.signature)
         )
 
     def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:

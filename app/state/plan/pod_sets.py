@@ -22,6 +22,7 @@ import numpy as np
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
 from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
+from app.state.gang import minimum
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from topology.model.request import Constraint, Slice
@@ -56,6 +57,8 @@ class PodSetMembers:
     """Nodes these members were narrowed to; None: they were not."""
     is_split: bool = False
     """Another pod set has pods of the same leaf, request and shape, narrowed to other nodes."""
+    needed: int | None = None
+    """How many of the unplanned ones have to be placed; None: all of them."""
 
     @property
     def constraint(self) -> Constraint:
@@ -120,6 +123,7 @@ def pod_sets_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[PodSetMember
     pod_sets = [
         PodSetMembers(tuple(members), allowed=allowed) for (_, allowed), members in found.items()
     ]
+    needed = _needed(gang, unplanned)
     variants = Counter(pod_set.key for pod_set in pod_sets)
     context = _Context(gang.membership.spec, settled)
     free = {key: [node for _, node in members] for key, members in settled.items()}
@@ -133,8 +137,40 @@ def pod_sets_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[PodSetMember
             around=tuple(context.around(pod_set, groups)),
             groups=groups,
             is_split=is_split,
+            needed=None
+            if needed is None
+            else sum(each.pod.uid in needed for each in pod_set.unplanned),
         )
     return tuple(sorted(pod_sets, key=_demand, reverse=True))
+
+
+def _needed(gang: Gang, unplanned: Iterable[Member]) -> set[str] | None:
+    """The uids of those that the gang needs beside its settled members; None: all of them.
+
+    Of each leaf the first ones by seniority, pods that exist before placeholders. Nothing more is
+    needed of a leaf that runs.
+    """
+    spec = gang.elastic_spec
+    if spec is None:
+        return None
+    settled, names = gang.settled_by_leaf(), minimum.names_of(spec)
+    left = {
+        leaf.name: leaf.least - settled.get(leaf.name, 0)
+        for leaf in spec.leaves()
+        if not (gang.has_started and settled.get(leaf.name, 0))
+    }
+    needed: set[str] = set()
+    for member in in_turn(gang, unplanned):
+        leaf = minimum.leaf_of(names, member.leaf)
+        if left.get(leaf, 0) > 0:
+            left[leaf] -= 1
+            needed.add(member.pod.uid)
+    return needed
+
+
+def in_turn(gang: Gang, members: Iterable[Member]) -> list[Member]:
+    """The members in the order in which they get places where there are too few of them."""
+    return sorted(members, key=lambda each: (each.pod.uid in gang.placeholders, each.seniority))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +266,13 @@ def flaw_in_units(gang: Gang) -> str:
     Once members run or have succeeded, the pod sets are not complete and are not checked.
     Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
+    if gang.elastic_spec is not None:
+        group = next((m.pod_set_group for m in gang.members.values() if m.pod_set_group), "")
+        if group:
+            return (
+                f"pod set group {group}: a leader and its workers are not placed in a gang that"
+                " may start without some of its pods"
+            )
     has_ended = gang.membership.gone or any(member.is_done for member in gang.members.values())
     has_begun = gang.has_started or has_ended
     units: dict[str, dict[SetKey, list[Member]]] = {}

@@ -2,6 +2,11 @@
 
     capacity grew, a back-off is over ──▶ a pass is wanted ──tick──▶ every waiting gang, in order
 
+Each namespace has passes of its own, so that one with thousands of gangs does not make the others
+wait until all of these had their turn. Within a tick the gangs of all namespaces come in one order,
+as long as the tick's budget suffices for them; where it does not, every second turn is that of the
+namespace that has spent least.
+
 A gang that loses its plan is not planned again before its back-off is over; each further loss
 doubles it, until the gang runs.
 """
@@ -9,25 +14,37 @@ doubles it, until the gang runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
+from app.state.plan.budget import GANG, Budget
 from app.state.settings import EngineSettings
 
+MOST_TURNS = 64  # in a namespace's line beside twice its gangs that wait
 MOST_LOSSES = 16  # counted for the back-off, which has reached its limit long before
 
-Rank = tuple[bool, int, float, str]
+Rank = tuple[bool, float, float, str]
+_Turn = tuple[Rank, str, str, GangKey]  # two vocabularies may have gangs of one name
 
 
 @dataclass(slots=True)
 class Queue:
-    """The pass that is wanted or under way, and when the next back-off is over."""
+    """The passes that are wanted or under way, and when the next back-off is over.
+
+    Invariant: no line is empty.
+    """
 
     settings: EngineSettings
+    budget: Budget
     _is_pass_wanted: bool = False
-    _left: list[GangKey] = field(default_factory=list)  # of the pass under way, the next one last
+    _new: dict[GangKey, Gang] = field(default_factory=dict)  # in no pass yet
+    _lines: dict[str, list[_Turn]] = field(default_factory=dict)
+    """Of the passes under way: a heap for each namespace."""
+    _owed: set[str] = field(default_factory=set)  # another pass once the one under way is over
+    _is_short: bool = False  # the budget was spent before all had their turn
     _retry_at: float = math.inf  # when the first gang's back-off is over
 
     # -- passes --------------------------------------------------------------------------------
@@ -36,25 +53,79 @@ class Queue:
         """Have the waiting gangs tried again."""
         self._is_pass_wanted = True
 
+    def want_turn(self, gang: Gang) -> None:
+        """Have one gang tried in its turn."""
+        self._new[gang.key] = gang
+
     def is_busy(self) -> bool:
-        """Whether gangs are waiting for their turn: another one must not be planned before them."""
-        return self._is_pass_wanted or bool(self._left)
+        """Whether a gang has to wait for its turn: others are before it, or the tick is full."""
+        return self._is_pass_wanted or bool(self._lines) or bool(self._new) or self.budget.is_spent
 
-    def begin_pass(self, gangs: Iterable[Gang], others: Iterable[GangKey]) -> None:
-        """Begin the pass that is wanted, if none is under way: these gangs in order, then others.
+    @property
+    def turns_left(self) -> int:
+        """Of all passes under way."""
+        return sum(map(len, self._lines.values()))
 
-        Both are read only if a pass begins.
+    def begin_pass(
+        self,
+        waiting: Mapping[str, Collection[GangKey]],
+        gangs: Mapping[GangKey, Gang],
+        others: Iterable[GangKey],
+    ) -> None:
+        """Begin the passes that are wanted where none is under way.
+
+        `waiting`: by namespace the gangs that need a place; others come behind them.
         """
-        if self._left or not self._is_pass_wanted:
-            return
-        self._is_pass_wanted = False
-        self._left = [*(gang.key for gang in in_order(gangs)), *others]
-        self._left.reverse()
+        under_way = self._lines.keys()
+        if self._is_pass_wanted or self._owed - under_way:
+            begun = {
+                namespace: [_turn(gangs[key]) for key in keys]
+                for namespace, keys in waiting.items()
+                if self._may_begin(namespace)
+            }
+            for key in others:
+                if self._may_begin(key.namespace):
+                    last = (True, math.inf, 0.0, str(key)), key.source, key.epoch, key
+                    begun.setdefault(key.namespace, []).append(last)
+            self._owed = set(under_way if self._is_pass_wanted else self._owed & under_way)
+            self._is_pass_wanted = False
+            for namespace, line in begun.items():
+                heapify(line)
+                self._lines[namespace] = line
+            self._new = {key: new for key, new in self._new.items() if key.namespace not in begun}
+        for gang in self._new.values():
+            if gang.key.namespace not in self._owed:  # else the pass that is owed has it
+                heappush(self._lines.setdefault(gang.key.namespace, []), _turn(gang))
+        self._new.clear()
+        for namespace, line in list(self._lines.items()):
+            if len(line) > MOST_TURNS + 2 * len(waiting.get(namespace, ())):
+                del self._lines[namespace]  # most of them are of gangs that are gone
+                self._owed.add(namespace)
 
-    def turns(self, most: int) -> Iterable[GangKey]:
-        """The next gangs of the pass, at most so many; the others wait for the next tick."""
-        for _ in range(min(len(self._left), most)):
-            yield self._left.pop()
+    def _may_begin(self, namespace: str) -> bool:
+        return namespace not in self._lines and (self._is_pass_wanted or namespace in self._owed)
+
+    def turns(self) -> Iterator[GangKey]:
+        """The next gangs, until the tick's budget is spent; one at least.
+
+        What the receiver spends on each is counted before the next one is chosen.
+        """
+        is_fair = self._is_short  # as the last tick was
+        while self._lines:
+            by = self.budget.spent_by if is_fair else self._next_rank
+            namespace: str = min(self._lines, key=by)
+            *_, key = heappop(self._lines[namespace])
+            if not self._lines[namespace]:
+                del self._lines[namespace]
+            self.budget.spend(namespace, GANG)
+            yield key
+            if self.budget.is_spent:
+                break
+            is_fair = self._is_short and not is_fair
+        self._is_short = bool(self._lines)
+
+    def _next_rank(self, namespace: str) -> Rank:
+        return self._lines[namespace][0][0]
 
     # -- back-offs -----------------------------------------------------------------------------
 
@@ -67,11 +138,16 @@ class Queue:
         gang.back_off.plans_lost = min(gang.back_off.plans_lost + losses, MOST_LOSSES)
         backoff = self.settings.retry_seconds * 2.0 ** (gang.back_off.plans_lost - 1)
         gang.back_off.not_before = now + min(backoff, self.settings.retry_seconds_most)
-        self._retry_at = min(self._retry_at, gang.back_off.not_before)
+        self.await_end(gang)
 
     def put_off(self, gang: Gang, until: float) -> None:
         """Put the gang off until then, unless `resume` comes before."""
         gang.back_off.not_before = until
+        self.await_end(gang)
+
+    def await_end(self, gang: Gang) -> None:
+        """Have a pass when the gang's back-off is over."""
+        self._retry_at = min(self._retry_at, gang.back_off.not_before)
 
     def resume(self, gang: Gang, now: float) -> None:
         """End the gang's back-off."""
@@ -79,8 +155,9 @@ class Queue:
         self.want_pass()
 
     def reset(self, gang: Gang) -> None:
-        """Forget the plans that a gang has lost, as it runs now."""
+        """Forget the plans that a gang has lost and its back-off, as it runs now."""
         gang.back_off.plans_lost = 0
+        gang.back_off.not_before = 0.0
 
     def retry(self, waiting: Iterable[Gang], now: float) -> None:
         """Want a pass if some back-off has ended; `waiting`: every gang that may have one."""
@@ -88,6 +165,10 @@ class Queue:
             later = (gang.back_off.not_before for gang in waiting)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
             self.want_pass()
+
+
+def _turn(gang: Gang) -> _Turn:
+    return rank_in_queue(gang), gang.key.source, gang.key.epoch, gang.key
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

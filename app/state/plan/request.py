@@ -16,17 +16,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.dialects.spec import ANYWHERE, GroupSpec, SearchPolicy
+from app.dialects.spec import SearchPolicy
 from app.state.cache.books import Books, TopologyBooks
-from app.state.cache.eligibility import Eligibility
 from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.node_table import NodeTable
 from app.state.cache.nominations import Nomination
 from app.state.gang.gang import Gang as GangRecord
+from app.state.plan.group_tree import GroupTree
 from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.capacity import Capacity
-from topology.model.request import Constraint, Gang, Group, Leader, PodSet
+from topology.model.request import Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.complete import Kept, complete
@@ -99,12 +100,19 @@ class Question:
         topology = self.gang.membership.topology
         pod_sets = map(_signature, self.pod_sets)
         started, policy = self.gang.has_started, _policy(self.gang)
-        return (topology, self.closed, self.nominated, started, policy, self.units, *pod_sets)
+        settled = _settled(self.gang)
+        common = (topology, self.closed, self.nominated, started, policy, settled, self.units)
+        return (*common, *pod_sets)
 
 
 def _policy(gang: GangRecord) -> SearchPolicy:
     spec = gang.membership.spec
     return SearchPolicy() if spec is None else spec.policy
+
+
+def _settled(gang: GangRecord) -> tuple[object, ...]:
+    """What else decides of a gang that may start without some of its pods: no other is like it."""
+    return () if gang.elastic_spec is None else (gang.key, gang.version)
 
 
 def depends_on(signature: tuple[object, ...]) -> tuple[object, object]:
@@ -116,7 +124,7 @@ def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
     """What decides whether a pod set fits."""
     return (
         pod_set.shaped, pod_set.allowed, pod_set.constraint, pod_set.slices,
-        len(pod_set.unplanned), pod_set.kept, pod_set.around,
+        len(pod_set.unplanned), pod_set.needed, pod_set.kept, pod_set.around,
         tuple((group.name, group.constraint) for group in pod_set.groups),
     )  # fmt: skip
 
@@ -126,7 +134,7 @@ class Builder:
     """Builds requests on the books as they are; changes nothing."""
 
     books: Books
-    eligibility: Eligibility
+    node_table: NodeTable
     refusals: Refusals
     options: Options
     honours_preferred: bool
@@ -142,7 +150,15 @@ class Builder:
             for index, pod_set in enumerate(pod_sets)
             if pod_set.slices
         }
-        root = _Tree(self.books, question, topology, kept).root()
+        tree = GroupTree(
+            self.books,
+            topology,
+            question.gang,
+            pod_sets,
+            question.units,
+            kept,
+            question.is_balanced,
+        )
         policy = _policy(question.gang)
         attempts: tuple[Masks, ...] = tuple(
             {
@@ -154,7 +170,7 @@ class Builder:
         return SearchRequest(
             topology.tree,
             topology.capacity,
-            Gang(str(question.gang.key), root, question.gang.priority),
+            Gang(str(question.gang.key), tree.root(), question.gang.priority),
             attempts,
             kept,
             replace(
@@ -183,9 +199,8 @@ class Builder:
         """The scores of preferred node affinity, for pod sets that have any."""
         if not self.honours_preferred:
             return {}
-        nodes = self.books.nodes
         return {
-            str(index): self.eligibility.scores(pod_set.shaped[1], topology.tree, nodes)
+            str(index): self.node_table.scores(pod_set.shaped[1], topology.tree)
             for index, pod_set in enumerate(pod_sets)
             if pod_set.shaped[1].preferred
         }
@@ -197,11 +212,10 @@ class Builder:
         pod_set: PodSetMembers,
         pin: slice | None,
     ) -> Mask:
-        tree, nodes = topology.tree, self.books.nodes
         # A replacement does not go where the pod before it was evicted.
         is_running = question.gang.membership.bound
-        mask_of = self.eligibility.lasting if is_running else self.eligibility.mask
-        mask = mask_of(pod_set.shaped[1], tree, nodes)
+        mask_of = self.node_table.lasting if is_running else self.node_table.mask
+        mask = mask_of(pod_set.shaped[1], topology.tree)
         refused = self.refused(question, topology, pod_set)
         if pin is None and refused is None and pod_set.allowed is None and not question.closed:
             return mask
@@ -227,101 +241,6 @@ class Builder:
         if offer.narrowed_to is not None:
             left_out &= among(offer.narrowed_to, topology)
         return left_out if is_refused is None else left_out | is_refused
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """Joins the groups of the gang's spec and its units into one tree."""
-
-    books: Books
-    question: Question
-    topology: TopologyBooks
-    kept: Mapping[str, Kept]
-
-    def root(self) -> Group:
-        return Group("gang", tuple(self._members(self.question.units, 0)))
-
-    def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
-        """The units inside the groups from this depth on, in their order."""
-        members: list[Group | PodSet] = []
-        inside: dict[str, tuple[GroupSpec, list[Unit]]] = {}
-        for unit in units:
-            groups = self.question.pod_sets[unit.pod_sets[0]].groups
-            if depth >= len(groups):
-                members += self._unit(unit)
-            else:
-                group = groups[depth]
-                inside.setdefault(group.name, (group, []))[1].append(unit)
-        for group, of_group in inside.values():
-            below = self._members(of_group, depth + 1)
-            if self._is_pinned(of_group, group.constraint):
-                members += below  # the masks keep them together
-            else:
-                name = f"group {depth} {group.name}"
-                members.append(Group(name, tuple(below), group.constraint))
-        return members
-
-    def _unit(self, unit: Unit) -> list[Group | PodSet]:
-        constraint = self.question.pod_sets[unit.pod_sets[0]].constraint
-        pod_sets = [
-            self._pod_set(index, unit.leader if not place else None)
-            for place, index in enumerate(unit.pod_sets)
-        ]
-        if len(pod_sets) == 1 or constraint == ANYWHERE or self._is_settled(unit):
-            # Where members are settled already, the masks keep the rest together.
-            return [*pod_sets]
-        together = tuple(replace(each, constraint=ANYWHERE) for each in pod_sets)
-        return [Group(f"unit {unit.pod_sets[0]}", together, constraint)]
-
-    def _is_settled(self, unit: Unit) -> bool:
-        constraint = self.question.pod_sets[unit.pod_sets[0]].constraint
-        return self._is_pinned([unit], constraint)
-
-    def _is_pinned(self, units: Sequence[Unit], constraint: Constraint) -> bool:
-        """Whether settled members share this constraint with one of the units."""
-        slot_of = self.topology.tree.slot_of
-        return any(
-            # Members that run on a node that has gone pin nothing.
-            around.constraint == constraint and any(node in slot_of for node in around.nodes)
-            for unit in units
-            for index in unit.pod_sets
-            for around in self.question.pod_sets[index].around
-        )
-
-    def _pod_set(self, index: int, leader: int | None) -> PodSet:
-        """One pod set. Where it has slices, the settled members count too: they fill slices."""
-        pod_set = self.question.pod_sets[index]
-        pods = len(pod_set.unplanned) + sum(pods for _, pods in self.kept.get(str(index), ()))
-        return PodSet(
-            name=str(index),
-            pods=pods,
-            request=self._vector(pod_set),
-            shape=str(index),
-            constraint=self._constraint(pod_set, pods),
-            slices=pod_set.slices,
-            leader=None if leader is None else self._leader(leader),
-            # Of a gang that runs, members may have ended: its last slice is what is left. Of one
-            # narrowed to several domains it is not known which slices those were.
-            partial_last_slice=self.question.gang.has_started or pod_set.is_split,
-        )
-
-    def _constraint(self, pod_set: PodSetMembers, pods: int) -> Constraint:
-        """The pod set's own, balanced where that is set and has an effect.
-
-        It has with a preferred level alone, and not for pods that leave a smaller last slice.
-        Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go, TASBalancedPlacement.
-        """
-        levels = pod_set.constraint
-        is_whole = not pod_set.slices or pods % pod_set.slices[0].pods == 0
-        if self.question.is_balanced and levels.preferred and not levels.required and is_whole:
-            return replace(levels, balanced=True)
-        return levels
-
-    def _leader(self, index: int) -> Leader:
-        return Leader(str(index), self._vector(self.question.pod_sets[index]), shape=str(index))
-
-    def _vector(self, pod_set: PodSetMembers) -> tuple[int, ...]:
-        return self.books.vector(pod_set.unplanned[0].pod.request)
 
 
 def among(nodes: Collection[str], topology: TopologyBooks) -> Mask:

@@ -1,28 +1,37 @@
-"""Domains kept free for gangs that have waited too long.
+"""Nodes kept free for gangs that have waited too long.
 
 Smaller gangs can overtake a gang that needs a whole rack for ever. After `starvation_seconds` it
-earmarks the domain that is likely to be free first: of those that could take all of it, the one
-where most of it fits already. No gang behind it in the queue is placed there, and no ordinary pod
-that requests what the gang needs, but for pods of a higher priority and pods of DaemonSets, which
-belong to the node.
+earmarks nodes of the domain that is likely to be free first: of those that could take all of it,
+the one where most of it fits already. No gang behind it in the queue is placed there, and no
+ordinary pod that requests what the gang needs, but for pods of a higher priority.
+
+    a gang with a required level ─▶ a domain of it ─▶ as few of its nodes as could take the gang
+
+One pending pod must not close a cluster. So only pods that exist count, and only nodes that would
+have room if all pods that end had ended. Earmarks are few in a namespace, a share of all nodes, and
+have an end, after which the namespace has none for as long as it had one.
+
+A gang that is not planned before its own pods come to /filter is not among those that wait here: it
+had its domain, and could not use it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books, TopologyBooks
-from app.state.cache.eligibility import Eligibility
+from app.state.cache.node_table import NodeTable
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
 from app.state.plan.queue import in_order, rank_in_queue
+from app.state.plan.request import among
 from app.state.settings import EngineSettings
 from topology.fit import fit
 from topology.model.capacity import Capacity
@@ -30,58 +39,112 @@ from topology.model.resources import PODS, Counts, Mask
 from topology.model.tree import Tree
 
 NOTHING: frozenset[str] = frozenset()
+MOST_TRIED = 32  # gangs in one review; the others are tried in the next ones
+MOST_TRIED_IN_NAMESPACE = 4
+MOST_NODES_READ = 2_048  # in one review: what runs there is added up pod by pod, 5 us for 30 pods
+MOST_DOMAINS = 4  # tried for one gang
 
 
 @dataclass(frozen=True, slots=True)
 class Earmark:
-    """The nodes kept for one gang, and which pods they are closed to."""
+    """The nodes kept for one gang, which pods they are closed to, and for how long."""
 
     nodes: frozenset[str]
     priority: int
     scarce: frozenset[str]  # pods that request any of these are kept off
+    since: float
+    until: float
 
     def bars(self, pod: PodRecord) -> bool:
-        """Whether these nodes are closed to an ordinary pod."""
-        if pod.priority > self.priority or (pod.owner and pod.owner.kind == "DaemonSet"):
-            return False
-        return any(resource in self.scarce for resource, _ in pod.request)
+        """Whether these nodes are closed to an ordinary pod.
+
+        Pods of DaemonSets are ordinary: an owner is what the pod says, and those that a node needs
+        have a higher priority.
+        """
+        return pod.priority <= self.priority and any(
+            resource in self.scarce for resource, _ in pod.request
+        )
 
 
 @dataclass(slots=True)
 class Starvation:
-    """The earmarks by gang; at most `earmarks_per_namespace` in one namespace."""
+    """The earmarks by gang.
+
+    Invariant: a namespace has at most `earmarks_per_namespace` of them, rests included.
+    """
 
     settings: EngineSettings
     books: Books
-    eligibility: Eligibility
+    node_table: NodeTable
     planner: Planner
     of: dict[GangKey, Earmark] = field(default_factory=dict)
+    too_large: dict[GangKey, int] = field(default_factory=dict)
+    """The nodes that a gang would need: more than may be kept at all."""
+    _rests: dict[str, list[float]] = field(default_factory=dict)
+    """By namespace: for each earmark that has ended, until when no other takes its place."""
+    _tried: set[GangKey] = field(default_factory=set)  # since all others were
+
+    # -- giving and ending -----------------------------------------------------------------------
 
     def review(self, waiting: Iterable[Gang], now: float) -> frozenset[str]:
         """Give and end earmarks; returns the nodes whose earmark ended or changed."""
-        limit = now - self.settings.starvation_seconds
-        starving = in_order(gang for gang in waiting if gang.complete_at <= limit)
+        limit, floor = now - self.settings.starvation_seconds, self.settings.earmark_priority
+        starving = in_order(
+            gang for gang in waiting if gang.complete_at <= limit and gang.priority >= floor
+        )
         before = dict(self.of)
-        keys = {gang.key for gang in starving}
-        for key in [key for key in self.of if key not in keys]:
-            del self.of[key]
-        held = Counter(key.namespace for key in self.of)
-        for gang in starving:
-            if gang.key in self.of or held[gang.key.namespace] >= self._most:
-                continue
-            try:
-                earmark = self._chosen(gang)
-            except Exception as error:
-                self.planner.on_fault(f"earmark for gang {gang.key}", error)
-                continue
-            if earmark is not None:
-                self.of[gang.key] = earmark
-                held[gang.key.namespace] += 1
+        self._end({gang.key for gang in starving}, now)
+        self._give(starving, now)
         rank = {gang.key: rank_in_queue(gang) for gang in starving}
         self.planner.earmarked = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
         return NOTHING.union(
             *(each.nodes for key, each in before.items() if self.of.get(key) is not each)
         )
+
+    def _end(self, starving: set[GangKey], now: float) -> None:
+        for key, mark in list(self.of.items()):
+            if key not in starving or mark.until <= now:
+                del self.of[key]
+                self._rests.setdefault(key.namespace, []).append(2 * now - mark.since)
+        for namespace, ends in list(self._rests.items()):
+            self._rests[namespace] = [end for end in ends if end > now]
+            if not self._rests[namespace]:
+                del self._rests[namespace]
+        self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
+        self._tried &= starving
+
+    def _give(self, starving: Sequence[Gang], now: float) -> None:
+        kept = Counter(key.namespace for key in self.of)
+        kept.update({namespace: len(ends) for namespace, ends in self._rests.items()})
+        tried, lasting = Counter[str](), _Lasting(self.books, MOST_NODES_READ)
+        for gang in self._in_turn(starving):
+            namespace = gang.key.namespace
+            if (
+                gang.key in self.of
+                or kept[namespace] >= self.settings.earmarks_per_namespace
+                or tried[namespace] >= MOST_TRIED_IN_NAMESPACE
+            ):
+                continue
+            if tried.total() >= MOST_TRIED or lasting.is_spent:
+                break
+            tried[namespace] += 1
+            self._tried.add(gang.key)
+            try:
+                mark = self._chosen(gang, now, lasting)
+            except Exception as error:
+                self.planner.on_fault(f"earmark for gang {gang.key}", error)
+                continue
+            if mark is not None:
+                self.of[gang.key] = mark
+                kept[namespace] += 1
+
+    def _in_turn(self, starving: Sequence[Gang]) -> list[Gang]:
+        """The gangs in order, those first that were not tried since all others were."""
+        if all(gang.key in self._tried for gang in starving):
+            self._tried.clear()
+        return sorted(starving, key=lambda gang: gang.key in self._tried)
+
+    # -- questions -------------------------------------------------------------------------------
 
     def nodes(self) -> frozenset[str]:
         """Every earmarked node."""
@@ -93,84 +156,204 @@ class Starvation:
             return NOTHING
         return NOTHING.union(*(each.nodes for each in self.of.values() if each.bars(pod)))
 
-    @property
-    def _most(self) -> int:
-        return self.settings.earmarks_per_namespace
+    def rests_until(self, namespace: str) -> float:
+        """When a namespace may have all its earmarks again; 0 if it may."""
+        return max(self._rests.get(namespace, ()), default=0.0)
 
-    def _chosen(self, gang: Gang) -> Earmark | None:
-        """The nodes where most of the gang fits now, of those that could take all of it."""
+    def why_none(self, key: GangKey) -> str:
+        """Why a gang that starves can have no nodes kept, as a sentence; "" if it may."""
+        if key not in self.too_large:
+            return ""
+        return (
+            f"no nodes are kept free for it: it would need {self.too_large[key]}, and"
+            f" earmarked_nodes and earmarked_share allow {self._most_nodes()}"
+        )
+
+    def _most_nodes(self) -> int:
+        """How many nodes may be kept at one time, for all gangs."""
+        share = int(self.settings.earmarked_share * len(self.books.nodes))
+        return max(self.settings.earmarked_nodes, share)
+
+    # -- which nodes -----------------------------------------------------------------------------
+
+    def _chosen(self, gang: Gang, now: float, lasting: _Lasting) -> Earmark | None:
+        """Nodes of the domain where most of the gang fits now, of those that could take it all."""
+        self.too_large.pop(gang.key, None)
         viewed = self.planner.view(gang)
         if viewed is None:
             return None
-        pod_sets, topology = viewed
+        pod_sets = tuple(pod_set for pod_set in viewed[0] if any(_required(pod_set)))
+        topology = viewed[1]
         taken = self.nodes()
         is_left = np.array([name not in taken for name in topology.tree.nodes], dtype=np.bool_)
-        fits = [self._fit(pod_set, topology, is_left) for pod_set in pod_sets]
-        levels = [
-            topology.levels.index(pod_set.constraint.required)
+        fits = [
+            self._fit(pod_set, pods, topology, is_left)
             for pod_set in pod_sets
-            if pod_set.constraint.required
+            if (pods := _present(gang, pod_set))
         ]
-        slots = _domain(fits, topology.tree, min(levels)) if levels else _fewest(fits)
-        if slots is None:
+        if not fits or not topology.tree.nodes:
             return None
-        asked = {resource for pod_set in pod_sets for resource, _ in pod_set.shaped[0]}
+        levels = {level for pod_set in pod_sets for level in _required(pod_set)}
+        level = min(topology.levels.index(each) for each in levels)
+        is_whole = len(levels) > 1 or any(pod_set.slices for pod_set in pod_sets)
+        slots = self._slots(gang, fits, topology.tree, level, lasting, is_whole=is_whole)
+        if not slots:
+            return None
+        asked = {resource for each in fits for resource, _ in each.request}
         devices = {resource for resource in asked if "/" in resource}
         return Earmark(
             frozenset(topology.tree.nodes[slot] for slot in slots),
             gang.priority,
             frozenset(devices or asked - {PODS}),
+            since=now,
+            until=now + self.settings.earmark_seconds,
         )
 
-    def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, is_left: Mask) -> _Fit:
-        request = self.books.vector(pod_set.shaped[0])
-        rows = [row for row, amount in enumerate(request) if amount]
-        asked = [request[row] for row in rows]
+    def _slots(
+        self,
+        gang: Gang,
+        fits: Sequence[_Fit],
+        tree: Tree,
+        level: int,
+        lasting: _Lasting,
+        *,
+        is_whole: bool,
+    ) -> Sequence[int]:
+        """The slots to keep, none if there are none or too many; `is_whole`: all of a domain."""
+        starts, most = tree.starts[level], self._most_nodes()
+        fitting = np.zeros(len(starts), dtype=np.int64)
+        is_large_enough = np.ones(fitting.size, dtype=np.bool_)
+        for each in fits:
+            is_large_enough &= np.add.reduceat(each.empty, starts) >= each.pods
+            fitting += np.minimum(np.add.reduceat(each.now, starts), each.pods)
+        domains = np.argsort(np.where(is_large_enough, -fitting, 1), kind="stable")[:MOST_DOMAINS]
+        # Where all that exists fits, what lacks room are pods that do not exist.
+        is_for_absent = any(each.pod.uid in gang.placeholders for each in gang.unplanned())
+        pods, least = sum(each.pods for each in fits), len(tree.nodes) + 1
+        for domain in domains[is_large_enough[domains]].tolist():
+            if is_for_absent and fitting[domain] == pods:
+                return ()
+            within = tree.slots(level, domain)
+            slots = range(within.start, within.stop)
+            needed = len(slots) if is_whole else max(each.least_nodes(slots) for each in fits)
+            least = min(least, needed)
+            if needed > most:
+                continue
+            kept = () if is_whole else _fewest(fits, slots, lasting)
+            if not kept and all(each.fits_in(slots, lasting) for each in fits):
+                kept = slots
+            if kept and len(kept) <= most - len(self.nodes()) and not lasting.is_spent:
+                return kept
+        if most < least <= len(tree.nodes):
+            self.too_large[gang.key] = least
+        return ()
+
+    def _fit(
+        self, pod_set: PodSetMembers, pods: int, topology: TopologyBooks, is_left: Mask
+    ) -> _Fit:
+        vector = self.books.vector(pod_set.shaped[0])
+        rows = [row for row, amount in enumerate(vector) if amount]
+        asked = [vector[row] for row in rows]
         capacity = topology.capacity
-        allowed = self.eligibility.mask(pod_set.shaped[1], topology.tree, self.books.nodes)
+        allowed = self.node_table.mask(pod_set.shaped[1], topology.tree)
         may_host = allowed & is_left & capacity.is_open
+        if pod_set.allowed is not None:
+            may_host &= among(pod_set.allowed, topology)
         now = fit.pods_per_node(capacity.free(rows), asked)
         empty = fit.pods_per_node([_row(capacity, row) for row in rows], asked)
         return _Fit(
-            len(pod_set.unplanned), np.where(may_host, now, 0), np.where(may_host, empty, 0)
+            pods,
+            pod_set.shaped[0],
+            topology.tree,
+            np.where(may_host, now, 0),
+            np.where(may_host, empty, 0),
         )
+
+
+@dataclass(slots=True)
+class _Lasting:
+    """What nodes have left beside pods that do not end by themselves; reads only so many nodes."""
+
+    books: Books
+    most_nodes: int
+    _left: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def is_spent(self) -> bool:
+        return len(self._left) >= self.most_nodes
+
+    def left_on(self, node: str) -> Mapping[str, int]:
+        """Amounts by resource; nothing for a node that is one too many."""
+        if node in self._left or self.is_spent:
+            return self._left.get(node, {})
+        left = self._left[node] = dict(self.books.nodes[node].allocatable)
+        for uid, request in self.books.bound_on.get(node, {}).items():
+            if uid in self.books.lasting:
+                for resource, amount in request:
+                    left[resource] = left.get(resource, 0) - amount
+        return left
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Pods of one role: how many to place, fit on each node now, and would fit on it empty."""
+    """Pods of one pod set: how many to place, fit on each node now, and would fit on it empty."""
 
     pods: int
+    request: Amounts
+    tree: Tree
     now: Counts
     empty: Counts
 
+    def least_nodes(self, slots: range) -> int:
+        """How many of these nodes it needs at least; more than there are if all are too few."""
+        empty = np.sort(self.empty[slots.start : slots.stop])[::-1]
+        return int(np.searchsorted(np.cumsum(empty), self.pods)) + 1
 
-def _domain(fits: list[_Fit], tree: Tree, level: int) -> Iterable[int] | None:
-    """The slots of the domain that lacks the least, ties to the first; None if none could do."""
-    if not tree.nodes:
-        return None
-    fitting = np.zeros(len(tree.starts[level]), dtype=np.int64)
-    is_large_enough = np.ones(fitting.size, dtype=np.bool_)
-    for each in fits:
-        is_large_enough &= np.add.reduceat(each.empty, tree.starts[level]) >= each.pods
-        fitting += np.minimum(np.add.reduceat(each.now, tree.starts[level]), each.pods)
-    if not is_large_enough.any():
-        return None
-    chosen = int(np.where(is_large_enough, fitting, -1).argmax())
-    slots = tree.slots(level, chosen)
-    return range(slots.start, slots.stop)
+    def fits_in(self, slots: range, lasting: _Lasting) -> bool:
+        """Whether these nodes could take it once what ends there has ended."""
+        return sum(self.once_free(slot, lasting) for slot in slots) >= self.pods
+
+    def once_free(self, slot: int, lasting: _Lasting) -> int:
+        """How many pods the node could take then."""
+        if not self.empty[slot]:
+            return 0
+        left = lasting.left_on(self.tree.nodes[slot])
+        return min(max(left.get(each, 0), 0) // amount for each, amount in self.request if amount)
 
 
-def _fewest(fits: list[_Fit]) -> Iterable[int] | None:
-    """The slots with most room now, as few as could take everything; None if all cannot."""
+def _fewest(fits: Sequence[_Fit], slots: range, lasting: _Lasting) -> Sequence[int]:
+    """Nodes of a domain, those with most room now first, as few as could take all; none if none.
+
+    No two pod sets share a node: what one leaves of it may be too little for the other.
+    """
     chosen: set[int] = set()
     for each in fits:
-        order = np.lexsort((-each.empty, -each.now))
-        enough = np.searchsorted(np.cumsum(each.empty[order]), each.pods) + 1
-        if enough > order.size:
-            return None
-        chosen.update(order[:enough].tolist())
+        left = each.pods
+        by_room = np.lexsort(
+            (-each.empty[slots.start : slots.stop], -each.now[slots.start : slots.stop])
+        )
+        for slot in (by_room + slots.start).tolist():
+            if slot not in chosen and (pods := each.once_free(slot, lasting)):
+                chosen.add(slot)
+                left -= pods
+                if left <= 0:
+                    break
+        if left > 0:
+            return ()
     return sorted(chosen)
+
+
+def _required(pod_set: PodSetMembers) -> Iterator[str]:
+    """The level keys that the pod set must have in common, its groups' included."""
+    for constraint in (pod_set.constraint, *(group.constraint for group in pod_set.groups)):
+        if constraint.required:
+            yield constraint.required
+
+
+def _present(gang: Gang, pod_set: PodSetMembers) -> int:
+    """How many pods of the pod set exist and have to be placed."""
+    exist = sum(each.pod.uid not in gang.placeholders for each in pod_set.unplanned)
+    return exist if pod_set.needed is None else min(exist, pod_set.needed)
 
 
 def _row(capacity: Capacity, row: int) -> Counts:

@@ -5,12 +5,22 @@ It becomes text only where it is shown (`str`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.state.gang.parts import DomainNodes
 from topology.model.answer import NoFit
 
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
+
+
+def absent(pods: int, of: str = "") -> str:
+    """So many pods that do not exist yet, in words; `of`: whose they are."""
+    return (
+        f"a pod{of} that does not exist yet"
+        if pods == 1
+        else f"{pods} pods{of} that do not exist yet"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,39 @@ class InvalidGang:
 
 
 @dataclass(frozen=True, slots=True)
+class TooManyAbsent:
+    """The namespace would have places held for more pods that do not exist than it may."""
+
+    namespace: str
+    pods: int  # of this gang
+    most_pods: int
+    share: float  # of the cluster, 0 to 1; 0: the namespace has a number of its own
+
+    def __str__(self) -> str:
+        or_share = f" or {self.share:.0%} of the cluster" if self.share else ""
+        return (
+            f"places would be held for {absent(self.pods)}, and namespace {self.namespace} may"
+            f" hold {self.most_pods}{or_share} for all of these together"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondQuota:
+    """A quota would keep some of the gang's pods that do not exist yet from being made."""
+
+    where: str  # which
+    resource: str
+    most: int  # what the namespace may have of it in all
+    pods: int  # of this gang
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where} allows {self.most} {self.resource} in all, which leaves too little for"
+            f" {absent(self.pods)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SearchFailed:
     """The search raised an error; whether the gang fits is not known."""
 
@@ -66,12 +109,15 @@ class SearchFailed:
 class NoPlan:
     """Why there is no plan now."""
 
-    why: NoFit | UnknownTopology | InvalidGang | SearchFailed
+    why: NoFit | UnknownTopology | InvalidGang | TooManyAbsent | BeyondQuota | SearchFailed
     note: str = ""
-    """What the search does not take into account."""
+    """What the search does not take into account, or who is in the way."""
+    explain: Callable[[], NoFit] | None = field(default=None, compare=False, repr=False)
+    """Looks up why nodes are closed, when the verdict is read."""
 
     def __str__(self) -> str:
-        return f"{self.why}; {self.note}" if self.note else str(self.why)
+        why = self.explain() if self.explain else self.why
+        return f"{why}; {self.note}" if self.note else str(why)
 
     @property
     def is_mistake(self) -> bool:
@@ -79,6 +125,11 @@ class NoPlan:
         if isinstance(self.why, InvalidGang):
             return self.why.is_permanent
         return isinstance(self.why, UnknownTopology)
+
+    @property
+    def is_about_cluster(self) -> bool:
+        """Whether the cluster has no room for the gang."""
+        return isinstance(self.why, NoFit)
 
     @property
     def is_fault(self) -> bool:

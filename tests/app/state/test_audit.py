@@ -46,7 +46,7 @@ def test_a_pod_that_is_missing_in_the_index_by_node_is_found_and_healed(world):
 
 
 def test_a_hold_that_nobody_owns_is_released(world):
-    world.engine.books.hold("leaked", "n22", world.engine.books.vector((("pods", 1),)))
+    world.engine.books.hold("leaked", "n22", (("pods", 1),))
     assert any("leaked" in each for each in differences(world))
     world._take(world.engine.heal(world.now))
     assert "leaked" not in world.held

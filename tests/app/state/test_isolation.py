@@ -147,7 +147,7 @@ def test_deadlines_are_kept_where_another_part_of_the_tick_fails(monkeypatch, pa
     assert world.faults
 
 
-def test_an_earmark_that_cannot_be_found_keeps_nobody_else_from_one():
+def test_an_earmark_that_cannot_be_found_is_told_and_keeps_nobody_else_from_one():
     settings = {"starvation_seconds": 1.0, "earmarks_per_namespace": 2}
     large = [*members("bad", 4), *members("good", 4)]
     small = [pod(f"s{i}", on=f"n{i}0", phase="Running") for i in range(4)]
@@ -155,6 +155,7 @@ def test_an_earmark_that_cannot_be_found_keeps_nobody_else_from_one():
     for _ in range(100):
         world.tick()
     assert [str(key) for key in world.engine.starvation.of] == ["default/good"]
+    assert "earmark for gang default/bad" in {what for what, _ in world.faults}
 
 
 def test_without_somebody_to_tell_nothing_is_hidden():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from app.dialects import corral
+from app.kube.watch.events import Listed
 from app.state.effects import Annotate
 from app.state.filter_result import Rejected
 from app.state.gang.succeeded import SucceededPods
@@ -164,6 +165,68 @@ def test_kep_976_a_group_does_not_wait_for_those_that_succeeded_and_were_deleted
     assert all(world.pods[each.uid].node for each in new)
 
 
+def test_a_pod_that_went_while_corral_was_away_is_counted_though_the_gang_looks_full():
+    """As many pods are listed as are declared, so the roll call is taken before the list ends."""
+    world = started()
+    for uid in ("uid-g0", "uid-g1"):
+        world.put(succeeded(world, uid))
+    world.tick()
+    world.tick(PRESENT_SECONDS)
+    with_notes(world)
+    world.delete(world.pods["uid-g1"])  # its note is not written any more
+    world.put(replacement())
+    again = restarted(world)
+    answer = again.filter(again.pods["uid-g9"])
+    assert isinstance(answer, Rejected)
+    assert "is one more than the 4 pods" in answer.sentence
+
+
+def test_a_note_of_another_corral_is_read_when_the_watch_shows_it():
+    """The note was written after this Corral had listed the pods: it never saw that pod."""
+    world = started()
+    world.put(succeeded(world, "uid-g2"))
+    world.delete(world.pods["uid-g2"])
+    again = restarted(world)
+    world.tick(GONE_SECONDS)
+    again.put(*with_notes(world).pods.values())
+    again.put(replacement())
+    again.tick()
+    assert isinstance(again.filter(again.pods["uid-g9"]), Rejected)
+
+
+def test_two_corrals_count_a_pod_once_that_one_of_them_has_noted():
+    """One notes a pod that has succeeded; both see it go, and its note comes late."""
+    world = started()
+    world.put(succeeded(world, "uid-g2"))
+    other = restarted(world)
+    world.tick()
+    world.tick(PRESENT_SECONDS)
+    assert noted(world)
+    noted_pods = tuple(with_notes(world).pods.values())
+    for each in (world, other):
+        each.delete(each.pods["uid-g2"])
+    other.put(*(pod for pod in noted_pods if pod.uid != "uid-g2"))
+    other.tick()
+    (gang,) = other.engine.gangs.by_key.values()
+    assert gang.succeeded.gone.total() == 1
+
+
+def test_a_note_is_compared_with_pods_that_come_later_in_the_same_list():
+    """The pod that completes the gang has the roll call taken in the middle of the list."""
+    other = started()
+    other.delete(other.pods["uid-g2"])
+    world = started()
+    world.put(succeeded(world, "uid-g3"))
+    world.tick()
+    world.tick(PRESENT_SECONDS)
+    pods = with_notes(world).pods
+    first = (pods["uid-g0"], pods["uid-g1"], replacement())
+    other.apply(Listed("Pod", (*first, pods["uid-g3"])))
+    other.tick()
+    (gang,) = other.engine.gangs.by_key.values()
+    assert (gang.succeeded.gone.total(), list(gang.succeeded.present)) == (0, ["uid-g3"])
+
+
 def test_a_pod_that_succeeds_because_it_was_told_to_stop_may_be_replaced():
     world = started()
     stopping = msgspec.structs.replace(world.pods["uid-g2"], is_terminating=True)
@@ -240,6 +303,18 @@ def test_when_a_pod_with_the_note_goes_another_one_gets_it():
     world.tick()
     world.tick(PRESENT_SECONDS)
     assert noted(world) == ["g1", "g2", "g3"]
+
+
+def test_a_pod_in_excess_carries_the_note_where_no_other_pod_is_left():
+    world = started()
+    for uid in ("uid-g0", "uid-g1", "uid-g2", "uid-g3"):
+        world.put(succeeded(world, uid))
+    world.put(replacement())
+    world.delete(world.pods["uid-g0"])
+    world.tick(GONE_SECONDS)
+    assert noted(world) == ["g9"]
+    again = restarted(with_notes(world))
+    assert isinstance(again.filter(again.pods["uid-g9"]), Rejected)
 
 
 def test_the_pods_of_a_job_get_no_note():

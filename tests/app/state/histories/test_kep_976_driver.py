@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_story_3_places_are_held_for_declared_workers_and_taken_over_one_by_one(
 @pytest.mark.slow
 @pytest.mark.timeout(20)
 def test_story_3_a_driver_that_declares_far_too_many_workers_keeps_nobody_else_waiting():
-    world = World(four_racks(), [driver(workers=50_000)])
+    world = World(four_racks(), [driver(workers=50_000)], absent_pods_in="default=100000")
     for _ in range(3):
         world.put(world.pods["uid-driver"])
         world.tick()
@@ -203,6 +204,29 @@ def test_story_3_a_deleted_driver_is_replaced_beside_its_workers():
     assert list(world.held.values()) == [node_of_driver]
     world.put(driver(workers=2, name="driver-2"))
     assert go(world) == {"driver-2": node_of_driver}
+
+
+LOSSES = ("driver", "node of driver", "w1", "node of w1")
+
+
+@pytest.mark.parametrize("losses", [*permutations(LOSSES)], ids=", ".join)
+def test_story_3_a_driver_and_a_worker_lost_in_any_order_are_replaced(losses):
+    world = started(workers=2)
+    rack = racks({name: each.node for name, each in world.pods.items()})
+    nodes = {name: world.pods[f"uid-{name}"].node for name in ("driver", "w0", "w1")}
+    for loss in losses:
+        name = loss.removeprefix("node of ")
+        if name == loss:
+            world.delete(world.pods[f"uid-{name}"])
+        elif nodes[name] in world.engine.books.nodes:
+            world.delete(world.engine.books.nodes[nodes[name]])
+        world.tick()
+    world.put(driver(2, name="driver-again"), worker("w1-again"))
+    for _ in range(20):
+        go(world)
+    placed = {name: world.pods[f"uid-{name}"].node for name in ("driver-again", "w1-again")}
+    assert racks(placed) == rack
+    assert not {nodes["driver"], nodes["w1"]} & {*placed.values()}
 
 
 def test_story_3_a_driver_that_is_done_leaves_no_place_for_workers_that_never_came():

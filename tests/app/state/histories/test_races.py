@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from app.kube.core.objects import Taint
 from app.kube.watch.events import Applied, Deleted
 from app.state.effects import Bind, BindFailed, Bound, RejectBind, Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
 from tests.app.state.world import World, four_racks, members, racks, ungated
 from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
 
+SPARES = "corral.dev/spare-pods"
 FAILED = BindFailed("500")
 
 
 def bound(world, uid, on):
     return msgspec.structs.replace(world.pods[uid], node=on)
+
+
+def bind_all(world):
+    """Take every planned member through /filter and /bind: uid -> the node of its Bind."""
+    placed = dict(world.held)
+    for uid, on in placed.items():
+        assert isinstance(world.filter(world.pods[uid]), Pinned)
+        world.bind(world.pods[uid], on)
+    assert {effect.uid: effect.node for effect in world.told(Bind)} == placed
+    return placed
+
+
+def fail(world, *uids):
+    for uid in uids:
+        world._take(world.engine.bind_finished(uid, FAILED, world.now))
+
+
+def racks_now(world):
+    """The racks, by label, of everything that is held or bound for members."""
+    nodes = world.engine.books.nodes
+    used = {*world.held.values(), *(each.node for each in world.pods.values() if each.node)}
+    return {nodes[on].labels[RACK] for on in used}
 
 
 def elsewhere(world):
@@ -79,6 +104,99 @@ def test_the_rest_of_a_gang_follows_a_bound_member_whose_node_moves():
     for _ in range(15):
         world.tick()
     assert world.engine.books.nodes[world.held[second]].labels[RACK] == "r3"
+
+
+@pytest.mark.parametrize("moving", ["uid-g0", "uid-g1"], ids=["node_of_the_other", "its_node"])
+def test_a_member_whose_binding_fails_after_a_node_moved_is_placed_beside_those_that_run(moving):
+    world = World(four_racks(), members("g", 2))
+    placed = bind_all(world)
+    world.put(bound(world, "uid-g0", placed["uid-g0"]))
+    home = racks_now(world)
+    world.put(node(f"b1/r3/{placed[moving]}"))
+    assert world.held == {"uid-g1": placed["uid-g1"]}  # perhaps the binding succeeds
+    fail(world, "uid-g1")
+    for _ in range(15):
+        world.tick()
+    assert world.held.keys() == {"uid-g1"}
+    assert racks_now(world) == ({"r3"} if moving == "uid-g0" else home)
+
+
+@pytest.mark.parametrize("moving", range(3))
+def test_a_gang_whose_bindings_all_fail_after_a_node_moved_is_planned_again_as_a_whole(moving):
+    world = World(four_racks(), members("g", 3))
+    placed = bind_all(world)
+    world.put(node(f"b1/r3/{placed[f'uid-g{moving}']}"))
+    fail(world, *placed)
+    for _ in range(15):
+        world.tick()
+    assert world.held.keys() == placed.keys()
+    assert len(racks_now(world)) == 1
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["bindings_fail", "bindings_succeed"])
+def test_after_a_node_moved_the_rest_of_a_gang_waits_for_the_bindings_under_way(fails):
+    world = World(four_racks(), members("g", 4, gpus=4), gang_bind_seconds=20.0)
+    placed, home = dict(world.held), racks_now(world)
+    here, there = dict.fromkeys(placed.values())
+    runs, late = (uid for uid, on in placed.items() if on == here)
+    under_way = [uid for uid, on in placed.items() if on == there]
+    for uid in (late, runs, *under_way):
+        if uid == runs:
+            world.tick(21.0)  # the first request is refused
+        assert isinstance(world.filter(world.pods[uid]), Pinned)
+        world.bind(world.pods[uid], placed[uid])
+    world.put(bound(world, runs, here))
+    world.put(node(f"b1/r3/{there}"))
+    for _ in range(15):
+        world.tick()
+    assert world.held == dict.fromkeys(under_way, there)
+    if fails:
+        fail(world, *under_way)
+    else:
+        world.put(*(bound(world, uid, there) for uid in under_way))
+    for _ in range(15):
+        world.tick()
+    assert world.held.keys() == ({late, *under_way} if fails else {late})
+    assert {world.engine.books.nodes[on].labels[RACK] for on in world.held.values()} == (
+        home if fails else {"r3"}  # where most of them run
+    )
+
+
+def test_after_a_node_moved_no_spare_is_held_before_the_bindings_under_way_have_ended():
+    pods = [
+        msgspec.structs.replace(each, annotations={**each.annotations, SPARES: "1"})
+        for each in members("g", 2)
+    ]
+    world = World(four_racks(), pods)
+    placed = dict(world.held)
+    for each in pods:
+        assert isinstance(world.filter(each), Pinned)
+        world.bind(each, placed[each.uid])
+    world.put(bound(world, "uid-g0", placed["uid-g0"]))
+    home = racks_now(world)
+    assert len(world.held) == 2  # the other member and the spare
+    world.put(node(f"b1/r3/{placed['uid-g1']}"))
+    for _ in range(15):
+        world.tick()
+    assert world.held == {"uid-g1": placed["uid-g1"]}
+    fail(world, "uid-g1")
+    for _ in range(15):
+        world.tick()
+    assert len(world.held) == 2
+    assert racks_now(world) == home
+
+
+def test_a_binding_that_failed_on_a_node_that_is_tainted_meanwhile_is_owed_elsewhere():
+    world = World(four_racks(), members("g", 2))
+    placed = bind_all(world)
+    world.put(bound(world, "uid-g0", placed["uid-g0"]))
+    home = world.engine.books.nodes[placed["uid-g1"]]
+    world.put(msgspec.structs.replace(home, taints=(Taint("broken", "", "NoSchedule"),)))
+    fail(world, "uid-g1")
+    for _ in range(15):
+        world.tick()
+    assert world.held["uid-g1"] not in placed.values()
+    assert len(racks_now(world)) == 1
 
 
 def test_a_gang_does_not_start_from_a_roll_call_that_is_out_of_date():
@@ -191,7 +309,9 @@ def test_a_pod_turned_away_because_our_books_were_late_is_woken_when_they_catch_
     leaving = pod("leaving", on="n0", gpus=4, phase="Running")
     world = World([node("b0/r0/n0")], [leaving, *members("g", 1, gpus=4)])
     assert world.held == {"uid-g0": "n0"}
-    world.filter(pod("stranger", gpus=4), ["n0"])  # kube-scheduler knows that `leaving` is gone
+    stranger = pod("stranger", gpus=4)
+    world.put(stranger)
+    world.filter(stranger, ["n0"])  # kube-scheduler knows that `leaving` is gone
     world.put(bound(world, "uid-g0", "n0"))
     world.tick()
     assert "stranger" not in world.woken

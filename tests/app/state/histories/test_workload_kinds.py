@@ -42,6 +42,6 @@ def test_every_watched_kind_has_a_counter_from_the_start():
         assert f'corral_watch_problems_total{{kind="{kind}"}} 0.0' in exposition
 
 
-def test_only_nodes_pods_and_jobs_must_be_served():
+def test_only_what_every_api_server_has_must_be_served():
     needed = {each.kind for each in DIALECTS.resources() if not each.is_optional}
-    assert needed == {"Node", "Pod", "Job"}
+    assert needed == {"Node", "Pod", "Job", "ResourceQuota"}

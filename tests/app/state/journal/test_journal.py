@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,16 @@ from app.errors import DecodeError
 from app.extender.models import FullNodes, NodeNames
 from app.kube.core.objects import Owner, Requirement, Shape, Taint, Term, Toleration
 from app.kube.watch.events import Applied, Deleted, Listed
-from app.state.effects import Bind, BindFailed, Bound, Delete, Evict, Ungated, UngateFailed
+from app.state.effects import (
+    Bind,
+    BindFailed,
+    Bound,
+    Delete,
+    Evict,
+    ReadAgain,
+    Ungated,
+    UngateFailed,
+)
 from app.state.engine import Engine
 from app.state.filter_result import Pinned
 from app.state.inputs import Inputs
@@ -24,11 +34,13 @@ from app.state.journal.lines import settings_of
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
 from app.state.settings import EngineSettings
+from tests.app.state.bands import DIALECTS as BANDS
+from tests.app.state.bands import BandWorld, band, player
 from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
 from tests.records import BLOCK, RACK, group, job, node, pod, topology
 
-ONLY_READ = {"is_synced", "gangs_by_phase", "warnings", "differences"}
+ONLY_READ = {"is_synced", "gangs_by_phase", "lost_writes", "warnings", "differences"}
 
 
 class RecordedWorld(World):
@@ -87,6 +99,7 @@ def one_of_each():
     engine.bind_finished(second.uid, BindFailed("gone", is_gone=True), now)
     engine.ungate_finished(first.uid, Ungated(), now)
     engine.ungate_finished(second.uid, UngateFailed("no", is_forbidden=True), now)
+    engine.write_lost(world.gang("g").key, "GangPlaced", first.uid, now)
     engine.apply(Applied(pod("other", on="n10")), now)
     engine.apply(Deleted(pod("other", on="n10")), now)
     engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)
@@ -94,6 +107,24 @@ def one_of_each():
     engine.heal(now + 101.0)
     engine.drain(now + 102.0)
     return world
+
+
+def test_a_vocabulary_of_somebody_elses_is_replayed_with_the_editions_of_its_lists():
+    class RecordedBands(RecordedWorld, BandWorld):
+        pass
+
+    world = RecordedBands(four_racks(), [player("a"), player("b")])
+    world.put(band("duo", {"horns": 2}, {"a": "horns", "b": "horns"}, section_key="part"))
+    for _ in range(20):
+        world.tick()
+    world.apply(Listed("Pod", tuple(world.pods.values()), edition=1))
+    world.tick()
+    assert world.schedule(*world.pods.values()).keys() == {"a", "b"}
+    assert list(replay(world.lines, dialects=BANDS)) == []
+    assert ReadAgain("Pod") in world.effects
+    older = [re.sub(rb'("listed".*),\d+\]\]', rb"\1]]", line) for line in world.lines]
+    assert older != world.lines
+    assert list(replay(older, dialects=BANDS)) != []
 
 
 def timed():
@@ -427,6 +458,14 @@ def test_an_input_that_was_never_answered_is_played_and_said():
     notes: list[str] = []
     assert sentences(lines[:-1], note=notes.append) == []
     assert notes == [f"line {len(lines) - 1}: no answer is recorded, so none is compared"]
+
+
+def test_an_answer_that_is_missing_between_others_is_said_and_the_rest_is_compared():
+    lines = one_of_each().lines
+    (at,) = [n for n, line in enumerate(lines) if b'"call":"prioritize"' in line]
+    notes: list[str] = []
+    assert sentences([*lines[: at + 1], *lines[at + 2 :]], note=notes.append) == []
+    assert notes == [f"line {at + 1}: no answer is recorded, so none is compared"]
 
 
 TICK = b'{"line":"in","now":1.0,"call":"tick","args":[]}\n'

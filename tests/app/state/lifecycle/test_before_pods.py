@@ -225,11 +225,11 @@ def test_a_gang_whose_job_has_gone_has_no_spares():
 # -- pods of templates that come later ----------------------------------------------------------
 
 
-def in_order(pods: int, like) -> World:
+def in_order(pods: int, like, **settings) -> World:
     """A JobSet of two pods `a`, which run first, and so many `b`; only the Job of `a` exists."""
     jobs, made = job_set("js", {"a": (1, 2), "b": (1, pods)}, RACK)
     whole = workload("JobSet", "js", {"b": pods}, level=RACK, like=like, jobs=1, is_gradual=True)
-    world = World(four_racks(), jobs=[whole, jobs[0]])
+    world = World(four_racks(), jobs=[whole, jobs[0]], **settings)
     world.put(*made[:2])
     world.tick()
     world.later = (jobs[1], made[2:])
@@ -287,7 +287,7 @@ def test_a_pod_too_large_for_the_place_held_for_it_is_planned_anew():
     assert racks(world.held) == {kept[:2]}
 
 
-def leader_and_workers(workers: int) -> tuple[World, list]:
+def leader_and_workers(workers: int, **settings) -> tuple[World, list]:
     """A group whose leader has a template of its own and is there; its workers wait for it."""
     like, (leader, *rest) = pod("like"), group_pods("lws", 0, workers + 1, RACK)
     record = workload(
@@ -297,7 +297,8 @@ def leader_and_workers(workers: int) -> tuple[World, list]:
         msgspec.structs.replace(each, like=like if each.name == "worker" else None)
         for each in record.templates
     )
-    world = World(four_racks(), jobs=[msgspec.structs.replace(record, templates=templates)])
+    record = msgspec.structs.replace(record, templates=templates)
+    world = World(four_racks(), jobs=[record], **settings)
     leader = msgspec.structs.replace(leader, request=pod("x", gpus=0).request)
     world.put(leader)
     world.tick()

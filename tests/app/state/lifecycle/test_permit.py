@@ -12,7 +12,7 @@ from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Phase
 from tests.app.state.world import Names, World, four_racks, members, racks
-from tests.records import RACK, group, pod
+from tests.records import RACK, REQUIRED, group, job, job_pods, pod
 
 
 def at_bind(pods=3, **settings):
@@ -255,6 +255,13 @@ def test_those_that_wait_are_bound_when_another_corral_has_started_their_gang():
     assert bound_by(world.tick()) | bound_by(world.effects) == without(nodes, "uid-g2")
 
 
+def test_who_arrives_after_another_corral_has_started_the_gang_waits_for_no_other():
+    world, nodes = at_bind()
+    arrive(world, "uid-g0", nodes)
+    world.put(msgspec.structs.replace(world.pods["uid-g2"], node=nodes["uid-g2"]))
+    assert bound_by(arrive(world, "uid-g1", nodes)) == without(nodes, "uid-g2")
+
+
 def test_a_started_gang_of_which_a_place_is_lost_keeps_the_members_that_arrived():
     world, nodes = at_bind(pods=4, gang_bind_seconds=20.0)
     for uid in ("uid-g0", "uid-g1", "uid-g2"):
@@ -393,13 +400,67 @@ def test_a_gang_with_a_member_that_kube_scheduler_turns_away_itself_holds_nothin
     assert len(world.held) == 2
 
 
-def test_a_gang_is_planned_again_when_the_member_nobody_asked_for_is_replaced():
+def test_a_member_whose_binding_failed_had_arrived_and_is_not_taken_for_one_that_never_came():
+    """A failed binding takes a minute to come again where the API server is slow, not 10 s."""
+    world, nodes = at_bind(2, hold_seconds=60.0)
+    effects = [*arrive(world, "uid-g0", nodes), *arrive(world, "uid-g1", nodes)]
+    assert bound_by(effects).keys() == nodes.keys()
+    for _ in range(2):
+        for uid in nodes:
+            world.inputs.bind_finished(uid, BindFailed("503"), world.now)
+        world.tick(1.0)
+        arrive(world, "uid-g0", nodes)
+    world.inputs.bind_finished("uid-g0", BindFailed("503"), world.now)
+    world.tick(12.0)
+    assert world.held == nodes
+
+
+@pytest.mark.parametrize("lost", ["gone", "failed"])
+def test_a_gang_is_planned_again_when_the_member_nobody_asked_for_is_replaced(lost):
     world = World(four_racks(), members("g", 2), hold_seconds=20.0)
     in_vain(world, asked=False)
-    world.delete(world.pods["uid-g1"])
+    awaited = world.pods["uid-g1"]
+    if lost == "gone":
+        world.delete(awaited)
+    else:
+        world.put(msgspec.structs.replace(awaited, phase="Failed"))
     world.put(pod("again", annotations=group("g", 2, RACK), uid="uid-again"))
     world.tick()
     assert world.held.keys() == {"uid-g0", "uid-again"}
+
+
+def test_a_gang_is_planned_again_when_it_needs_the_member_nobody_asked_for_no_more():
+    first, second = job_pods("j", 2, **{REQUIRED: RACK})
+    world = World(four_racks(), [first, second], [job("j", 2)], hold_seconds=20.0)
+    world.filter(first)
+    world.tick(21.0)
+    assert world.held == {}
+    world.put(job("j", 1))
+    world.tick()
+    assert world.held.keys() == {first.uid}
+
+
+def test_a_gang_that_another_corral_has_started_waits_for_no_member_to_come_here():
+    world = World(four_racks(), members("g", 3), hold_seconds=20.0)
+    world.tick(21.0)
+    assert world.held == {}
+    world.put(msgspec.structs.replace(world.pods["uid-g0"], node="n00"))
+    world.tick()
+    assert world.held.keys() == {"uid-g1", "uid-g2"}
+    assert racks(world.held) == {"n0"}
+
+
+def test_a_gang_that_ran_before_its_members_came_here_places_a_lost_one_at_once():
+    world = World(four_racks(), members("g", 2), hold_seconds=20.0, owed_seconds=0.0)
+    world.tick(21.0)
+    for each, node in zip(list(world.pods.values()), ("n00", "n01"), strict=True):
+        world.put(msgspec.structs.replace(each, node=node))
+    world.tick()
+    assert world.gang().phase is Phase.RUNNING
+    world.delete(world.pods["uid-g1"])
+    world.put(pod("again", annotations=group("g", 2, RACK), uid="uid-again"))
+    world.tick()
+    assert world.held.keys() == {"uid-again"}
 
 
 def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more():

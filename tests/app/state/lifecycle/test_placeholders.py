@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.dialects.spec import Constraint, GroupSpec, LeafSpec
 from app.kube.core.objects import Shape, Taint, Toleration
 from app.state.effects import Evict
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
+from tests.app.state.crews import CrewWorld, hands, placed
 from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import node, pod
+from tests.records import RACK, node, pod
 
 # -- a member is lost ---------------------------------------------------------------------------
 
@@ -115,6 +117,32 @@ def test_a_replacement_that_came_before_its_predecessor_was_gone_takes_its_node(
     world.delete(dying)
     world.tick()
     assert world.held == {"uid-g9": dying.node}
+
+
+def test_a_lost_member_s_node_is_not_held_outside_the_rack_that_another_one_is_planned_in():
+    in_a_rack = Constraint(required=RACK)
+    leaves = (LeafSpec("driver", 1), LeafSpec("worker", 2, in_a_rack))
+    nodes = [node(f"b0/r{at}/n{at}{each}") for at in range(2) for each in range(2)]
+    pods = [*hands("c", "driver", 1, gpus=0), *hands("c", "worker", 2)]
+    world = CrewWorld({"c": GroupSpec("c", leaves)}, nodes, pods)
+    world.schedule(*pods)
+    world.tick()
+    (lost, bad), (dying, home) = placed(world, "worker").items()
+    world.put(msgspec.structs.replace(world.engine.books.nodes[bad], is_ready=False))
+    world.delete(world.pods[f"uid-{lost}"])
+    (new,) = hands("c", "worker", 1, first=2)
+    world.put(new)
+    world.tick()
+    assert world.held == {}  # the other worker's rack has no node left
+    world.put(msgspec.structs.replace(world.pods[f"uid-{dying}"], is_terminating=True))
+    world.tick(60.0)
+    world.tick()
+    (planned,) = world.held.values()
+    assert planned[:2] != home[:2]  # the worker that terminates keeps nobody in its rack
+    world.delete(world.pods[f"uid-{dying}"])
+    assert racks(world.held) == {planned[:2]}
+    world.tick()
+    assert racks(world.held) == {planned[:2]}
 
 
 # -- a node fails under a member -----------------------------------------------------------------

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
+from app.dialects.corral import GATE
 from app.kube.core.objects import Owner
+from app.state.filter_result import Rejected
+from app.state.lifecycle.permit import AWAIT_SECONDS
+from tests.app.state.lifecycle.test_absent import FAST
+from tests.app.state.lifecycle.test_before_pods import driver
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import group, pod
+from tests.records import BLOCK, RACK, group, node, pod
 
 STARVED = {"starvation_seconds": 60.0}
 
@@ -75,10 +83,11 @@ def test_pods_that_ask_for_nothing_the_gang_needs_may_pass():
     assert world.filter(pod("web", gpus=0)).without == frozenset()
 
 
-def test_daemon_set_pods_belong_to_the_node():
+def test_a_pod_that_says_a_daemon_set_owns_it_does_not_pass():
     world = starving()
     owner = Owner("apps/v1", "DaemonSet", "exporter", "uid-exporter")
-    assert world.filter(pod("exporter", owner=owner)).without == frozenset()
+    assert world.filter(pod("exporter", owner=owner)).without == {"n10", "n11", "n12", "n13"}
+    assert world.filter(pod("needed", owner=owner, priority=1)).without == frozenset()
 
 
 def test_one_namespace_has_no_more_earmarks_than_it_is_allowed():
@@ -103,26 +112,199 @@ def test_with_none_allowed_nothing_is_earmarked():
     assert world.filter(pod("stranger")).without == frozenset()
 
 
-def test_a_gang_that_no_rack_could_ever_take_earmarks_nothing():
-    world = World(four_racks(), [*busy_racks(), *members("huge", 5)], **STARVED)
+def of_a_resource_that_no_node_has(pods):
+    request = (("cpu", 1000), ("example.com/unheard-of", 1), ("pods", 1))
+    return [msgspec.structs.replace(each, request=request) for each in members("odd", pods)]
+
+
+@pytest.mark.parametrize(
+    "gang",
+    [
+        pytest.param(members("huge", 5), id="too_many_pods"),
+        pytest.param(of_a_resource_that_no_node_has(2), id="a_resource_that_no_node_has"),
+    ],
+)
+def test_a_gang_that_no_rack_could_ever_take_earmarks_nothing(gang):
+    world = World(four_racks(), [*busy_racks(), *gang], **STARVED)
     world.tick(61.0)
     world.tick()
     assert world.engine.starvation.of == {}
 
 
-def test_a_gang_without_a_required_level_earmarks_as_few_nodes_as_could_take_it():
-    annotations = group("any", 3, **{"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
-    pods = [pod(f"any{i}", annotations=annotations) for i in range(3)]
-    world = World(four_racks(), [*busy_racks(), *pods], **STARVED)
+def starve(nodes, pods, **settings):
+    world = World(nodes, pods, **{**STARVED, **settings})
     world.tick(61.0)
     world.tick()
-    assert world.filter(pod("stranger")).without >= {"n10", "n11"}
-    assert len(world.filter(pod("stranger")).without) == 3
+    return world
+
+
+def of_namespace(namespace, pods):
+    return [msgspec.structs.replace(each, namespace=namespace) for each in pods]
+
+
+@pytest.mark.parametrize("level", ["podset-unconstrained-topology", "podset-preferred-topology"])
+def test_a_gang_without_a_required_level_earmarks_nothing(level):
+    value = RACK if "preferred" in level else "true"
+    annotations = group("any", 3, **{f"kueue.x-k8s.io/{level}": value})
+    pods = [pod(f"any{i}", annotations=annotations) for i in range(3)]
+    assert starve(four_racks(), [*busy_racks(), *pods]).engine.starvation.of == {}
+
+
+def one_block(nodes=200, gpus=8):
+    """One block whose nodes are all taken."""
+    names = [f"n{number}" for number in range(nodes)]
+    taken = [pod(f"o-{name}", on=name, phase="Running") for name in names]
+    return [
+        node(f"b0/r{number // 20}/{name}", gpus=gpus) for number, name in enumerate(names)
+    ], taken
+
+
+@pytest.mark.parametrize("pods", [1, 8, 20])
+def test_no_more_nodes_of_a_domain_are_kept_than_the_gang_needs(pods):
+    nodes, taken = one_block()
+    world = starve(nodes, [*taken, *members("g", pods, required=BLOCK)])
+    assert len(world.filter(pod("stranger")).without) == pods
+
+
+def test_a_gang_that_needs_more_nodes_than_may_be_kept_has_none_and_is_told_so():
+    nodes, taken = one_block()
+    world = starve(nodes, [*taken, *members("g", 21, required=BLOCK)])
+    assert world.engine.starvation.of == {}
+    world.delete(taken[0])
+    world.tick()
+    answer = world.filter(world.pods["uid-g0"])
+    assert isinstance(answer, Rejected)
+    assert answer.sentence.endswith(
+        "; no nodes are kept free for it: it would need 21, and earmarked_nodes and"
+        " earmarked_share allow 20"
+    )
+
+
+def test_all_namespaces_together_have_no_more_nodes_kept_than_the_share():
+    nodes, taken = one_block()
+    gangs = [of_namespace(name, members(name, 15, required=BLOCK)) for name in ("a", "b")]
+    five = of_namespace("c", members("c", 5, required=BLOCK))
+    world = starve(nodes, [*taken, *gangs[0], *gangs[1], *five])
+    kept = {key.namespace: each.nodes for key, each in world.engine.starvation.of.items()}
+    assert {name: len(nodes) for name, nodes in kept.items()} == {"a": 15, "c": 5}
+    assert not kept["a"] & kept["c"]
+
+
+def test_a_small_cluster_may_keep_some_nodes_though_they_are_a_large_share():
+    world = starving(earmarked_nodes=3)
+    assert world.engine.starvation.of == {}
+    world = starving(earmarked_nodes=4)
+    assert len(world.engine.starvation.nodes()) == 4
+
+
+def test_pods_that_do_not_exist_have_no_nodes_kept():
+    """The driver has room, its workers do not; then only one of two pods has."""
+    busy = [pod(f"o{r}{i}", on=f"n{r}{i}", phase="Running") for r in range(4) for i in range(4)]
+    first = driver(workers=8, gpus=8)
+    assert first.request != pod("x").request
+    assert starve(four_racks(), [*busy, first]).engine.starvation.of == {}
+    waits = [pod(f"m{i}", annotations=group("m", 4, RACK, **FAST)) for i in range(2)]
+    world = starve(four_racks(), [*busy_racks(1), *waits])
+    assert world.held == {}
+    assert [len(each.nodes) for each in world.engine.starvation.of.values()] == [2]
+
+
+@pytest.mark.parametrize(("kind", "is_kept"), [("ReplicaSet", False), ("Job", True)])
+def test_what_runs_without_end_leaves_no_room_in_time(kind, is_kept):
+    owner = Owner("apps/v1", kind, "web", "uid-web")
+    runs = [each for each in busy_racks(0) if each.node.startswith("n1")]
+    ends = [each for each in busy_racks(0) if not each.node.startswith("n1")]
+    lasting = [msgspec.structs.replace(each, owner=owner) for each in ends]
+    web = msgspec.structs.replace(runs[0], owner=owner)
+    world = starve(four_racks(), [web, *runs[1:], *lasting, *members("big", 4)])
+    assert [len(each.nodes) for each in world.engine.starvation.of.values()] == [4] * is_kept
+
+
+def test_another_domain_is_kept_where_the_first_one_has_pods_without_end():
+    owner = Owner("apps/v1", "StatefulSet", "web", "uid-web")
+    pods = [
+        msgspec.structs.replace(each, owner=owner) if each.node == "n13" else each
+        for each in busy_racks()
+    ]
+    world = starve(four_racks(), [*pods, *members("big", 4)])
+    assert world.engine.starvation.nodes() == {"n00", "n01", "n02", "n03"}
+
+
+@pytest.mark.parametrize(("floor", "earmarks"), [(0, 0), (-1, 1)])
+def test_gangs_below_the_floor_have_no_nodes_kept(floor, earmarks):
+    pods = [*busy_racks(), *members("low", 4, priority=-1)]
+    world = starve(four_racks(), pods, earmark_priority=floor)
+    assert len(world.engine.starvation.of) == earmarks
+
+
+def test_an_earmark_ends_and_the_namespace_has_none_for_as_long():
+    settings = {**STARVED, "earmark_seconds": 100.0}
+    pods = [*busy_racks(), *members("a", 4), *members("b", 4)]
+    other = of_namespace("other", members("c", 4))
+    world = World(four_racks(), [*pods, *other], **settings, earmarked_nodes=16)
+    world.tick(61.0)
+    assert {key.name for key in world.engine.starvation.of} == {"a", "c"}
+    world.tick(101.0)
+    assert world.engine.starvation.of == {}
+    assert world.filter(pod("stranger")).without == frozenset()
+    world.tick(90.0)
+    assert world.engine.starvation.of == {}
+    world.tick(12.0)
+    assert {key.name for key in world.engine.starvation.of} == {"b", "c"}
+
+
+def test_a_gang_that_is_made_again_does_not_have_its_nodes_kept_on():
+    world = starving()
+    world.tick(200.0)
+    for index in range(4):
+        world.delete(world.pods[f"uid-big{index}"])
+    world.put(*members("again", 4))
+    world.tick(5.1)
+    world.tick(61.0)
+    assert world.engine.starvation.of == {}
+    world.tick(200.0)
+    assert [key.name for key in world.engine.starvation.of] == ["again"]
+
+
+def test_one_review_tries_few_gangs_and_all_get_their_turn():
+    """None can have nodes kept, but the last of the first namespace and the one of the second."""
+    huge = [each for number in range(9) for each in members(f"huge{number}", 5)]
+    small = members("small", 4, created="2026-01-01T00:00:01Z")
+    other = of_namespace("other", members("c", 4, created="2026-01-01T00:00:02Z"))
+    world = World(four_racks(), [*busy_racks(), *huge, *small, *other], **STARVED)
+    world.tick(61.0)
+    assert [key.name for key in world.engine.starvation.of] == ["c"]
+    world.tick(5.1)
+    world.tick(5.1)
+    assert [key.name for key in world.engine.starvation.of] == ["c", "small"]
+
+
+def test_no_more_nodes_are_read_in_a_review_than_its_bound(monkeypatch):
+    nodes, taken = one_block()
+    monkeypatch.setattr("app.state.plan.starvation.MOST_NODES_READ", 10)
+    world = starve(nodes, [*taken, *members("g", 11, required=BLOCK)])
+    assert world.engine.starvation.of == {}
+    world = starve(nodes, [*taken, *members("g", 9, required=BLOCK)])
+    assert len(world.engine.starvation.nodes()) == 9
+
+
+def test_a_gang_that_was_narrowed_to_a_rack_earmarks_that_one_and_not_one_with_more_room():
+    free = {"n10", "n11", "n12", "n13", "n20", "n21", "n22"}
+    others = [each for each in busy_racks(0) if each.node not in free]
+    world = World(four_racks(), [*others, *members("big", 4, gates=(GATE,))], **STARVED)
+    world.patch(world.effects)
+    assert racks(world.held) == {"n1"}
+    world.put(pod("first", on="n10"), pod("second", on="n11"))
+    world.tick(61.0)
+    world.tick()
+    assert world.held == {}
+    assert world.filter(pod("stranger")).without == {"n10", "n11", "n12", "n13"}
 
 
 def test_a_pod_turned_away_by_an_earmark_is_woken_when_it_ends():
     world = starving()
     stranger = pod("stranger")
+    world.put(stranger)
     assert len(world.filter(stranger, ["n10"]).without & {"n10"}) == 1
     for index in range(4):
         world.delete(world.pods[f"uid-big{index}"])
@@ -142,3 +324,36 @@ def test_an_earmark_that_passes_to_another_gang_has_it_planned_at_once():
     world.tick(5.1)
     world.tick()
     assert racks(world.held) == {"n1"}
+
+
+def gave_up(**settings):
+    """A gang of a whole rack that had it, and lost it as one pod never came; others have half."""
+    world = World(four_racks(), [*busy_racks(4), *members("big", 4)], **{**STARVED, **settings})
+    for index in range(3):
+        world.filter(world.pods[f"uid-big{index}"])
+    world.tick(61.0)
+    assert world.held == {}
+    world.put(*members("small", 2))
+    world.tick(10.0)
+    return world
+
+
+def test_a_gang_that_waits_for_its_own_pods_to_come_earmarks_nothing():
+    world = gave_up()
+    assert world.held.keys() == {"uid-small0", "uid-small1"}
+    assert world.engine.starvation.of == {}
+
+
+def test_a_gang_whose_pods_have_come_earmarks_a_domain_at_once():
+    world = gave_up()
+    world.filter(world.pods["uid-big3"])
+    world.tick(10.0)
+    assert [key.name for key in world.engine.starvation.of] == ["big"]
+
+
+def test_a_gang_whose_pods_kube_scheduler_has_no_node_for_is_passed_for_a_time_only():
+    world = gave_up()
+    world.schedule(world.pods["uid-small0"], world.pods["uid-small1"])
+    world.tick(AWAIT_SECONDS)
+    world.tick(10.0)
+    assert [key.name for key in world.engine.starvation.of] == ["big"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from app.state.plan.verdict import UnknownTopology
 from tests.app.state.world import World
 from tests.records import group, node, pod
 
@@ -22,3 +24,32 @@ def test_so_does_the_end_of_a_plan_that_kube_scheduler_did_not_use():
     world = World(ONE_NODE, [claiming], hold_seconds=60.0)
     world.tick(61.0)
     assert world.gang().reporting.sentence.endswith("; resource claims of its pods are not counted")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "named", "not_named"),
+    [
+        pytest.param(
+            UnknownTopology(("rack", "row"), ("block", "rack")),
+            ("not known: row;", "known levels: block, rack"),
+            "Topology ",
+            id="a_level_that_there_is_not",
+        ),
+        pytest.param(
+            UnknownTopology(("rack", "zone"), ("block", "rack", "zone")),
+            ("not known: together;", "known levels: block, rack, zone"),
+            "Topology ",
+            id="levels_of_two_topologies",
+        ),
+        pytest.param(
+            UnknownTopology(("rack", "row"), (), "fabric"),
+            ("Topology fabric does not exist", "rack, row"),
+            "known levels",
+            id="a_topology_that_is_named",
+        ),
+    ],
+)
+def test_an_unknown_topology_is_told_by_what_is_known(verdict, named, not_named):
+    text = str(verdict)
+    assert all(words in text for words in named)
+    assert not_named not in text

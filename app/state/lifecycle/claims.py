@@ -1,0 +1,223 @@
+"""Pods are claimed anew when the objects that name them come, change or go.
+
+    an object names other pods, or says other things of them ─┐
+    the binding of a pod that was due has ended ──────────────┴─▶ due ──▶ leave, change, join
+
+All pods that are due change before a roll call is taken: half of a change may be a gang that no
+object declares. A pod whose binding is under way keeps the claim with which that began, since its
+capacity is held for that gang, or for an ordinary pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from app.dialects.spec import Claim, GangKey
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.state.cache.assumed_pods import AssumedPods
+from app.state.cache.named_pods import NamedPods
+from app.state.cache.objects import Objects
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member, member_of
+from app.state.isolation import OnFault
+from app.state.lifecycle.members import Members
+from app.state.lifecycle.plans import Plans
+
+ClaimOf = Callable[[PodRecord], Claim | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a new claim changes of one pod."""
+
+    pod: PodRecord
+    before: GangKey | None
+    claim: Claim | None
+
+    @property
+    def is_move(self) -> bool:
+        """Whether the pod leaves its gang, or joins another one."""
+        return self.claim is None or self.claim.gang != self.before
+
+
+@dataclass(slots=True)
+class Claims:
+    """Follows the objects that name pods. Dicts to None are sets that keep their order."""
+
+    named_pods: NamedPods
+    objects: Objects
+    assumed_pods: AssumedPods
+    gangs: Gangs
+    members: Members
+    plans: Plans
+    claim_of: ClaimOf
+    on_fault: OnFault
+    _waiting: dict[str, None] = field(default_factory=dict)
+    """Pods that are claimed anew when their binding has ended, by uid."""
+    _unreviewed: dict[GangKey, None] = field(default_factory=dict)
+    """Gangs of which objects have declared something since `settle`."""
+
+    # -- pods ----------------------------------------------------------------------------------
+
+    def in_force(self, pod: PodRecord, claim: Claim | None) -> Claim | None:
+        """The claim that counts now: this one, or the one with which its binding began."""
+        gang = self.gangs.of_pod(pod.uid)
+        key = None if gang is None else gang.key
+        self._waiting.pop(pod.uid, None)
+        if key == (claim.gang if claim else None) or not self._is_being_bound(pod, gang):
+            return claim
+        self._waiting[pod.uid] = None
+        return None if gang is None else _claim_of(gang, pod.uid)
+
+    def put(self, pod: PodRecord) -> None:
+        """Remember a pod that objects may name; its gang has its record, if it is in one."""
+        self.named_pods.put(pod, is_member=pod.uid in self.gangs.key_of)
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._waiting.pop(uid, None)
+        self.named_pods.drop(uid)
+
+    def _is_being_bound(self, pod: PodRecord, gang: Gang | None) -> bool:
+        if pod.node or pod.is_finished:
+            return False
+        is_posted = gang is not None and pod.uid in gang.binding.posted
+        is_assumed = pod.uid in self.assumed_pods.uids
+        return (is_posted or is_assumed) and self.named_pods.may_have(pod)
+
+    def _record(self, uid: str) -> PodRecord | None:
+        """What is known of a pod; None: nothing, which is a bug of ours."""
+        gang = self.gangs.of_pod(uid)
+        return self.named_pods.unclaimed.get(uid) if gang is None else gang.members[uid].pod
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def put_object(self, record: ObjectRecord) -> None:
+        """Learn what an object declares and which pods it names; `settle` does what follows."""
+        self._unreviewed.update(dict.fromkeys(self.objects.put(record)))
+        self.named_pods.put_object(record)
+
+    def drop_object(self, uid: str) -> None:
+        """Forget an object that is gone; `settle` does what follows."""
+        self.members.drop_object(uid)
+        self.named_pods.drop_object(uid)
+
+    # -- claimed anew --------------------------------------------------------------------------
+
+    def settle_bindings(self, now: float) -> None:
+        """Claim those pods anew whose binding has ended without success."""
+        for uid in list(self._waiting):
+            pod = self._record(uid)
+            if pod is None or not self._is_being_bound(pod, self.gangs.of_pod(uid)):
+                self._waiting.pop(uid)
+                self.named_pods.owe(uid)
+        self.settle(now)
+
+    def settle(self, now: float) -> None:
+        """Claim the pods anew that are due, then take the roll calls that follow."""
+        changes = sorted(self._changes(), key=lambda each: (each.pod.created, each.pod.name))
+        self._lose_plans(changes, now)
+        # No gang may have all its pods while one of them is not yet what it is to be.
+        for take in (self._leave, self._stay, self._join):
+            for change in changes:
+                self._isolated(f"claim of pod {change.pod.key}", take, change, now)
+        keys, self._unreviewed = self._unreviewed, {}
+        touched = (key for change in changes for key in _gangs_of(change))
+        for key in dict.fromkeys((*keys, *touched)):
+            if key in self.gangs.by_key and (key in keys or key in self.gangs.unreviewed):
+                self._isolated(f"roll call of gang {key}", self.members.review, key, now)
+
+    def _changes(self) -> Iterator[_Change]:
+        for uid in self.named_pods.taken_due():
+            try:
+                change = self._change(uid)
+            except Exception as error:
+                self.on_fault(f"claim of pod {uid}", error)
+                continue
+            if change is not None:
+                yield change
+
+    def _change(self, uid: str) -> _Change | None:
+        """What a new claim changes of a pod; None: nothing."""
+        pod, gang = self._record(uid), self.gangs.of_pod(uid)
+        if pod is None:
+            return None
+        claim = self.in_force(pod, self.claim_of(pod))
+        if gang is None:
+            return None if claim is None else _Change(pod, None, claim)
+        is_same = claim is not None and claim.gang == gang.key
+        if claim and is_same and _parts(member_of(pod, claim)) == _parts(gang.members[uid]):
+            return None
+        return _Change(pod, gang.key, claim)
+
+    def _lose_plans(self, changes: Iterable[_Change], now: float) -> None:
+        """Give up plans for what their gangs are no longer."""
+        whys: dict[GangKey, str] = {}
+        for change in changes:
+            gang, name = self.gangs.of_pod(change.pod.uid), change.pod.name
+            if gang is None or not gang.plan.nodes:
+                continue
+            if not change.is_move:
+                whys.setdefault(gang.key, f"pod {name} is another part of it than before")
+            elif change.pod.uid in gang.plan.nodes:
+                whys.setdefault(gang.key, f"pod {name} is no part of it any more")
+        for key, why in whys.items():
+            self.plans.lose(self.gangs.by_key[key], why, now)
+
+    def _leave(self, change: _Change, now: float) -> None:
+        if change.before is not None and change.is_move:
+            self.members.drop(change.pod.uid, now)
+            self.put(change.pod)
+
+    def _stay(self, change: _Change, now: float) -> None:
+        if change.claim is not None and not change.is_move:
+            self.members.put(change.pod, change.claim, now)
+
+    def _join(self, change: _Change, now: float) -> None:
+        pod, claim = change.pod, change.claim
+        if claim is not None and change.is_move:
+            # As an ordinary pod it may have passed /filter, or have been rejected there.
+            self.members.put(pod, claim, now, was_tried=not (pod.node or pod.gates))
+            self.put(pod)
+
+    def _isolated(self, what: str, step: Callable[..., None], *args: object) -> None:
+        """Take one step; an error in it does not keep the others from it."""
+        try:
+            step(*args)
+        except Exception as error:
+            self.on_fault(what, error)
+
+    # -- audit ---------------------------------------------------------------------------------
+
+    def differences(self) -> Iterator[str]:
+        """One sentence for each pod whose gang is not that of its claim."""
+        for uid in self.named_pods.uids:
+            pod, key = self._record(uid), self.gangs.key_of.get(uid)
+            claim = None if pod is None else self.claim_of(pod)
+            if pod is None or (key is not None and uid in self.named_pods.unclaimed):
+                yield f"pod {uid} has no record, or two"
+            elif uid not in self._waiting and key != (claim.gang if claim else None):
+                yield f"pod {uid} is in gang {key}, and claims {claim.gang if claim else None}"
+
+    def heal(self, now: float) -> None:
+        """Claim every pod anew that objects may name."""
+        for uid in self.named_pods.uids:
+            self.named_pods.owe(uid)
+        self.settle(now)
+
+
+def _gangs_of(change: _Change) -> tuple[GangKey, ...]:
+    after = change.claim.gang if change.claim else None
+    return tuple(key for key in (change.before, after) if key is not None)
+
+
+def _claim_of(gang: Gang, uid: str) -> Claim:
+    """The claim that a member was made of."""
+    member = gang.members[uid]
+    return Claim(gang.key, member.leaf, member.index, member.said, member.flaw)
+
+
+def _parts(member: Member) -> tuple[object, ...]:
+    return (member.leaf, member.index, member.said, member.flaw)

@@ -1,0 +1,187 @@
+"""How much a namespace may have held for pods that do not exist.
+
+A gang that starts before all its pods exist has places held for the rest, and so has one with
+spares. What all gangs of a namespace hold so is bounded by a number of pods or a share of the
+cluster, whichever is more: a pod of ten millicores may declare a thousand others with a GPU each.
+The place of a lost member is not counted: its gang had it, and holds it for a while only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import Allowance, GangKey
+from app.kube.core.objects import Amounts, ObjectRecord
+from app.state.cache.books import ALL_NODES, Books
+from app.state.gang.gang import Gang
+from app.state.plan.verdict import BeyondQuota, TooManyAbsent, absent
+from app.state.settings import EngineSettings
+from topology.model.resources import PODS
+
+MOST_IN_SHARE = 1_000  # pods of one gang; more need a number in `absent_pods_in`
+
+_Held = tuple[GangKey, Amounts]
+
+
+@dataclass(slots=True)
+class AbsentPods:
+    """The placeholders that hold a place, and what they request.
+
+    Invariant: `held` has every placeholder of a plan that stands for a pod to come or is a spare.
+    """
+
+    settings: EngineSettings
+    books: Books
+    dialects: Dialects
+    held: dict[str, _Held] = field(default_factory=dict)  # by uid
+    _of_namespace: defaultdict[str, Counter[_Held]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    """How many of `held` are alike."""
+    _allowances: dict[str, dict[str, Allowance]] = field(default_factory=dict)
+    """By namespace and the uid of the object that says so."""
+    _namespace_of: dict[str, str] = field(default_factory=dict)  # by that uid
+    _refused: set[str] = field(default_factory=set)  # namespaces, since something was released
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def hold(self, gang: Gang, uids: Iterable[str]) -> None:
+        """Note which of these members of the plan are absent."""
+        for uid in uids:
+            place = gang.placeholders.get(uid)
+            if place is not None and not place.instead_of:
+                self.held[uid] = held = (gang.key, place.member.pod.request)
+                self._of_namespace[gang.key.namespace][held] += 1
+
+    def release(self, uid: str) -> bool:
+        """Forget a placeholder; True if a gang was refused that may be placed now."""
+        held = self.held.pop(uid, None)
+        if held is None:
+            return False
+        namespace = held[0].namespace
+        of_namespace = self._of_namespace[namespace]
+        of_namespace[held] -= 1
+        if not of_namespace[held]:
+            del of_namespace[held]
+        if not of_namespace:
+            del self._of_namespace[namespace]
+        was_refused = namespace in self._refused
+        self._refused.discard(namespace)
+        return was_refused
+
+    def put_object(self, record: ObjectRecord) -> bool:
+        """Take what an object lets a namespace have; True if a refused gang may be placed now."""
+        allowance, before = self.dialects.allowance(record), self.drop_object(record.uid)
+        if allowance is None:
+            return before
+        self._allowances.setdefault(allowance.namespace, {})[record.uid] = allowance
+        self._namespace_of[record.uid] = allowance.namespace
+        return allowance.namespace in self._refused
+
+    def drop_object(self, uid: str) -> bool:
+        """Forget an object; True if a refused gang may be placed now."""
+        namespace = self._namespace_of.pop(uid, None)
+        if namespace is None:
+            return False
+        del self._allowances[namespace][uid]
+        if not self._allowances[namespace]:
+            del self._allowances[namespace]
+        return namespace in self._refused
+
+    def refusal(self, gang: Gang, uids: Collection[str]) -> TooManyAbsent | BeyondQuota | None:
+        """Why the namespace may not have places held for these placeholders as well."""
+        namespace = gang.key.namespace
+        if gang.absent.too_many:
+            return self._too_many(namespace, gang.absent.too_many)
+        if not uids:
+            return None
+        places = Counter(self._of_namespace.get(namespace, {}))
+        places.update((gang.key, gang.placeholders[uid].member.pod.request) for uid in uids)
+        wanted = Counter[str]()
+        for (_, request), pods in places.items():
+            wanted.update({resource: amount * pods for resource, amount in request})
+        if beyond := self._beyond_quota(namespace, wanted, len(uids)):
+            self._refused.add(namespace)
+            return beyond
+        most, share = self._bound(namespace)
+        if (
+            wanted[PODS] <= most
+            or share == 1.0
+            or all(amount <= share * self._in_cluster(each) for each, amount in wanted.items())
+        ):
+            return None
+        return self._too_many(namespace, len(uids))
+
+    def _bound(self, namespace: str) -> tuple[int, float]:
+        """Pods, or the share of the cluster, that a namespace may hold; 0.0: no share."""
+        own = dict(self.settings.absent_pods_in).get(namespace)
+        if own is not None:
+            return own, 0.0
+        settings = self.settings
+        return settings.absent_pods_per_namespace, settings.absent_share_per_namespace
+
+    def most_pods(self, namespace: str) -> int:
+        """For how many pods at most a gang can have places held, whatever they request."""
+        most, share = self._bound(namespace)
+        if not share:
+            return most
+        in_share = MOST_IN_SHARE if share == 1.0 else int(share * self._in_cluster(PODS))
+        return max(most, min(in_share, MOST_IN_SHARE))
+
+    def _too_many(self, namespace: str, pods: int) -> TooManyAbsent:
+        self._refused.add(namespace)
+        most, share = self._bound(namespace)
+        if share and pods > (bound := self.most_pods(namespace)) >= MOST_IN_SHARE:
+            return TooManyAbsent(namespace, pods, bound, 0.0)
+        return TooManyAbsent(namespace, pods, most, share)
+
+    def _beyond_quota(self, namespace: str, wanted: Counter[str], pods: int) -> BeyondQuota | None:
+        """The first quota that would let the API server refuse some of the pods to come."""
+        for allowance in self._allowances.get(namespace, {}).values():
+            for resource, most, used in allowance.lines:
+                if wanted[resource] > most - used:
+                    return BeyondQuota(allowance.where, resource, most, pods)
+        return None
+
+    def in_the_way(self, gang: Gang) -> str:
+        """Whose absent pods hold most places of the kind the gang waits for, as a sentence."""
+        asked = {resource for each in gang.unplanned() for resource, _ in each.pod.request}
+        scarce = {resource for resource in asked if "/" in resource} or asked - {PODS}
+        holders = Counter[GangKey]()
+        for of_namespace in self._of_namespace.values():
+            for (key, request), pods in of_namespace.items():
+                if key != gang.key and any(resource in scarce for resource, _ in request):
+                    holders[key] += pods
+        if not holders:
+            return ""
+        key, pods = max(holders.items(), key=lambda holder: (holder[1], str(holder[0])))
+        return f"places are held for {absent(pods, f' of {key}')}"
+
+    def _in_cluster(self, resource: str) -> int:
+        """What all nodes have of a resource."""
+        axis, capacity = self.books.axis, self.books.topologies[ALL_NODES].capacity
+        if resource not in axis or axis.row(resource) >= len(capacity.allocatable):
+            return 0
+        return int(capacity.allocatable[axis.row(resource)].sum())
+
+    def differences(self, gangs: Iterable[Gang]) -> Iterator[str]:
+        """Where this differs from the gangs' plans; nothing unless Corral has a bug."""
+        planned: set[str] = set()
+        for gang in gangs:
+            for uid, place in gang.placeholders.items():
+                if uid in gang.plan.nodes:
+                    planned.add(uid)
+                    if not place.instead_of and uid not in self.held:
+                        yield f"gang {gang.key}: the place of {uid} is not counted"
+        for uid in self.held:
+            if uid not in planned:
+                yield f"the place of {uid} is counted, and is in no plan"
+        totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
+        for held in self.held.values():
+            totals[held[0].namespace][held] += 1
+        if totals != self._of_namespace:
+            yield "what namespaces hold for absent pods is not the sum of those"

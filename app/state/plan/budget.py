@@ -1,0 +1,64 @@
+"""How much a tick may do, counted and not timed, and whose turn it is where that is too little.
+
+    work ──spend(namespace, visits)──▶ spent ──is it more than the tick may? ──▶ the rest waits
+                                         └──▶ by namespace, halved each tick ──▶ who is next
+
+The unit is a node that a search looks at (`topology.fit.view.Visits`): some 30 ns. The same inputs
+cost the same on every machine, so a journal replays them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+
+POD = 200  # visits that a pod of a gang costs where it is sorted out or placed
+GANG = 2_000  # visits that a gang costs which has its turn, whether or not it is searched
+
+
+@dataclass(slots=True)
+class Budget:
+    """The work of one kind in this tick, and lately by namespace."""
+
+    most: int
+    """Visits per tick. A piece of work is not cut: the last one may go beyond."""
+    spent: int = 0
+    _of: dict[str, int] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """A tick begins. What a namespace has spent is forgotten by halves."""
+        self.spent = 0
+        self._of = {namespace: visits // 2 for namespace, visits in self._of.items() if visits > 1}
+
+    def spend(self, namespace: str, visits: int) -> None:
+        """Count some work for a namespace."""
+        self.spent += visits
+        self._of[namespace] = self._of.get(namespace, 0) + visits
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the rest waits for the next tick."""
+        return self.spent >= self.most
+
+    def spent_by(self, namespace: str) -> int:
+        """What a namespace has spent lately."""
+        return self._of.get(namespace, 0)
+
+    def in_turns(self, keys: Iterable[GangKey]) -> Iterator[GangKey]:
+        """The gangs with one of each namespace after the other, those that spent least first.
+
+        They are put into lines at once, and taken one by one.
+        """
+        lines: dict[str, list[GangKey]] = {}
+        for key in keys:
+            lines.setdefault(key.namespace, []).append(key)
+        turns = deque(iter(lines[namespace]) for namespace in sorted(lines, key=self.spent_by))
+        while turns:
+            line = turns.popleft()
+            for key in line:
+                yield key
+                turns.append(line)
+                break

@@ -1,0 +1,238 @@
+"""A gang's groups and pod sets, as one request has them.
+
+    groups of the spec ─┐
+    units of pod sets ──┴─▶ root: Group ── members ──┬─ PodSet
+                                                     └─ Group ── members ...
+
+Members that have a node already are not in it: the masks keep the rest beside them. Of a gang that
+may start without some of its pods (`gang/minimum.py`), each group and pod set says what it needs
+beside those; once such a gang runs, nothing is needed of a group that runs, and its further pods
+are placed as they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec, LeafSpec
+from app.state.cache.books import Books, TopologyBooks
+from app.state.gang import minimum
+from app.state.gang.gang import Gang
+from app.state.plan.pod_sets import PodSetMembers, Unit
+from topology.model.request import Constraint, Group, Leader, PodSet
+from topology.nested.complete import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTree:
+    """Builds the root of one request, for one topology."""
+
+    books: Books
+    topology: TopologyBooks
+    gang: Gang
+    pod_sets: tuple[PodSetMembers, ...]
+    units: tuple[Unit, ...]
+    kept: Mapping[str, Kept]
+    """(slot, pods) of settled members that fill slices, by pod set."""
+    is_balanced: bool
+
+    def root(self) -> Group:
+        """The gang as the placement core takes it.
+
+        Raises: topology.errors.InvalidRequest.
+        """
+        spec = self.gang.elastic_spec
+        if spec is not None:
+            return _something_of(_ElasticTree.of(self, spec).root())
+        return Group("gang", tuple(self._members(self.units, 0)))
+
+    def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
+        """The units inside the groups from this depth on, in their order."""
+        members: list[Group | PodSet] = []
+        inside: dict[str, tuple[GroupSpec, list[Unit]]] = {}
+        for unit in units:
+            groups = self.pod_sets[unit.pod_sets[0]].groups
+            if depth >= len(groups):
+                members += self.of_unit(unit)
+            else:
+                group = groups[depth]
+                inside.setdefault(group.name, (group, []))[1].append(unit)
+        for group, of_group in inside.values():
+            below = self._members(of_group, depth + 1)
+            if self.is_pinned(of_group, group.constraint):
+                members += below  # the masks keep them together
+            else:
+                name = f"group {depth} {group.name}"
+                members.append(Group(name, tuple(below), group.constraint))
+        return members
+
+    def of_unit(self, unit: Unit) -> list[Group | PodSet]:
+        """The pod sets of a unit, inside their common constraint if they have one."""
+        constraint = self.pod_sets[unit.pod_sets[0]].constraint
+        pod_sets = [
+            self.pod_set(index, unit.leader if not place else None)
+            for place, index in enumerate(unit.pod_sets)
+        ]
+        if len(pod_sets) == 1 or constraint == ANYWHERE or self._is_settled(unit):
+            # Where members are settled already, the masks keep the rest together.
+            return [*pod_sets]
+        together = tuple(replace(each, constraint=ANYWHERE) for each in pod_sets)
+        return [Group(f"unit {unit.pod_sets[0]}", together, constraint)]
+
+    def _is_settled(self, unit: Unit) -> bool:
+        constraint = self.pod_sets[unit.pod_sets[0]].constraint
+        return self.is_pinned([unit], constraint)
+
+    def is_pinned(self, units: Sequence[Unit], constraint: Constraint) -> bool:
+        """Whether settled members share this constraint with one of the units."""
+        slot_of = self.topology.tree.slot_of
+        return any(
+            # Members that run on a node that has gone pin nothing.
+            around.constraint == constraint and any(node in slot_of for node in around.nodes)
+            for unit in units
+            for index in unit.pod_sets
+            for around in self.pod_sets[index].around
+        )
+
+    def pod_set(self, index: int, leader: int | None) -> PodSet:
+        """One pod set. Where it has slices, the settled members count too: they fill slices."""
+        pod_set = self.pod_sets[index]
+        unplanned = len(pod_set.unplanned)
+        pods = unplanned + sum(pods for _, pods in self.kept.get(str(index), ()))
+        return PodSet(
+            name=str(index),
+            pods=pods,
+            request=self._vector(pod_set),
+            shape=str(index),
+            constraint=self._constraint(pod_set, pods),
+            needed=None if pod_set.needed is None else pod_set.needed + pods - unplanned,
+            slices=pod_set.slices,
+            leader=None if leader is None else self._leader(leader),
+            # Of a gang that runs, members may have ended: its last slice is what is left. Of one
+            # narrowed to several domains it is not known which slices those were.
+            partial_last_slice=self.gang.has_started or pod_set.is_split,
+            lacking=self._lacking(pod_set),
+        )
+
+    def _constraint(self, pod_set: PodSetMembers, pods: int) -> Constraint:
+        """The pod set's own, balanced where that is set and has an effect.
+
+        It has with a preferred level alone, and not for pods that leave a smaller last slice.
+        Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go, TASBalancedPlacement.
+        """
+        levels = pod_set.constraint
+        is_whole = not pod_set.slices or pods % pod_set.slices[0].pods == 0
+        if self.is_balanced and levels.preferred and not levels.required and is_whole:
+            return replace(levels, balanced=True)
+        return levels
+
+    def _leader(self, index: int) -> Leader:
+        pod_set = self.pod_sets[index]
+        name = shape = str(index)
+        return Leader(name, self._vector(pod_set), shape, self._lacking(pod_set))
+
+    def _vector(self, pod_set: PodSetMembers) -> tuple[int, ...]:
+        return self.books.vector(pod_set.unplanned[0].pod.request)
+
+    def _lacking(self, pod_set: PodSetMembers) -> str:
+        return self.books.axis.lacking(pod_set.unplanned[0].pod.request)
+
+
+@dataclass(frozen=True, slots=True)
+class _ElasticTree:
+    """The same for a gang that may start without some of its pods."""
+
+    tree: GroupTree
+    spec: GangSpec
+    pod_sets: Mapping[str, Sequence[int]]
+    """By leaf."""
+    enough: Mapping[int, bool]
+    """Of each part of the spec, by `id`: whether all that it needs has a node already."""
+    running: Mapping[int, bool]
+    """Whether the gang has started, and this part with it."""
+
+    @classmethod
+    def of(cls, tree: GroupTree, spec: GangSpec) -> _ElasticTree:
+        """The groups of this spec around the pod sets of the question."""
+        gang, names = tree.gang, minimum.names_of(spec)
+        pod_sets: dict[str, list[int]] = {}
+        for index, pod_set in enumerate(tree.pod_sets):
+            leaf = minimum.leaf_of(names, pod_set.unplanned[0].leaf)
+            pod_sets.setdefault(leaf, []).append(index)
+        settled = gang.settled_by_leaf()
+        running = minimum.any_of(spec.root, settled) if gang.has_started else {}
+        return cls(tree, spec, pod_sets, minimum.enough(spec.root, settled), running)
+
+    def root(self) -> Group:
+        """The groups of the spec, and beside them pods of leaves that the spec does not have."""
+        root = self._group(self.spec.root, 0)
+        strays = () if "" in minimum.names_of(self.spec) else self.pod_sets.get("", ())
+        members: list[Group | PodSet] = [
+            replace(self.tree.pod_set(index, None), needed=0) for index in strays
+        ]
+        return Group("gang", tuple(members if root is None else (*members, root)))
+
+    def _group(self, spec: GroupSpec, depth: int) -> Group | None:
+        """A group, if pods of it are to be placed."""
+        members: list[Group | PodSet] = []
+        needed = spec.least
+        for each in spec.members:
+            member = (
+                self._leaf(each) if isinstance(each, LeafSpec) else self._group(each, depth + 1)
+            )
+            if member is not None:
+                members.append(member)
+            elif self.enough[id(each)]:
+                needed -= 1
+        if not members:
+            return None
+        if self.running.get(id(spec)):
+            needed = 0
+        return Group(
+            f"group {depth} {spec.name}",
+            tuple(members),
+            ANYWHERE if self._is_pinned(members, spec.constraint) else spec.constraint,
+            needed=min(max(needed, 0), len(members)),
+        )
+
+    def _leaf(self, spec: LeafSpec) -> Group | PodSet | None:
+        """A leaf's pods: several pod sets where they are not alike, or were narrowed apart."""
+        indices = self.pod_sets.get(spec.name, ())
+        if not indices:
+            return None
+        members = self.tree.of_unit(Unit(tuple(indices)))
+        return members[0] if len(members) == 1 else Group(f"leaf {spec.name}", tuple(members))
+
+    def _is_pinned(self, members: Sequence[Group | PodSet], constraint: Constraint) -> bool:
+        indices = [index for member in members for index in _indices(member)]
+        return self.tree.is_pinned([Unit(tuple(indices))], constraint)
+
+
+def _indices(member: Group | PodSet) -> list[int]:
+    """The pod sets at or below a member."""
+    if isinstance(member, PodSet):
+        return [int(member.name)]
+    return [index for each in member.members for index in _indices(each)]
+
+
+def _something_of(member: Group) -> Group:
+    """The same if anything of it is needed, else so that some of it is: an empty plan is none."""
+    if not _is_optional(member):
+        return member
+    return replace(member, members=tuple(map(_wanted, member.members)), needed=1)
+
+
+def _wanted(member: Group | PodSet) -> Group | PodSet:
+    """An optional member as one of which something is needed; any other stays."""
+    if isinstance(member, Group):
+        return _something_of(member)
+    return replace(member, needed=1) if member.needed == 0 else member
+
+
+def _is_optional(member: Group | PodSet) -> bool:
+    """Whether nothing of it is needed, as the placement core counts."""
+    if isinstance(member, PodSet):
+        return member.needed == 0
+    needed = len(member.members) if member.needed is None else member.needed
+    return needed <= sum(map(_is_optional, member.members))

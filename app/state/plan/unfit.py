@@ -1,0 +1,152 @@
+"""Requests that found no place, until something has changed that could give them one.
+
+    a search finds no place ──▶ remembered ──nodes gain room──▶ does one of them take a pod of it?
+                                                                no: it would find none again
+
+With thousands of gangs waiting and pods ending all the time most searches would only say again
+what the last one said. A node that takes none of a gang's pods now changes nothing for it, however
+much room it has gained. The verdict's numbers may be others by now; who wants them searches again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.kube.core.cached import KIB, weight
+from app.state.cache.books import ALL_NODES, Books
+from app.state.cache.eligibility import may_host
+from app.state.cache.node_refusals import Shaped
+from app.state.cache.node_table import NodeTable
+from app.state.plan.verdict import NoPlan
+from topology.model.resources import Counts, Rows
+
+MOST_REQUESTS = 4_096  # remembered; the one asked for longest ago is forgotten first …
+MOST_BYTES = 16 * KIB  # … and none that weighs more
+MOST_EXACT = 256  # verdicts kept with what their reasons are looked up in, 10 KB and more each
+MOST_NODES = 1_024  # that have gained room are known one by one; of more, any may have
+FEW_NODES = 4  # whose labels are looked at one by one
+
+Signature = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    pods: frozenset[Shaped]
+    is_rest: bool
+    holds_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Gained:
+    """Nodes and what was free there. Shapes: slots (K,), at (K,), free (R, K)."""
+
+    version: tuple[int, int]
+    slots: Rows
+    at: Rows
+    free: Counts
+
+
+@dataclass(slots=True)
+class Unfit:
+    """The verdicts by signature, and which nodes have gained room since."""
+
+    books: Books
+    node_table: NodeTable
+    _known: OrderedDict[Signature, _Known] = field(default_factory=OrderedDict)
+    _exact: dict[Signature, tuple[int, NoPlan]] = field(default_factory=dict)
+    """Since something gained room, each with the generation of the trees."""
+    _now: int = 0  # how often something has gained room
+    _grew: dict[str, int] = field(default_factory=dict)  # node -> when
+    _anything_at: int = 0  # when it was not known which node had
+    _last: _Gained | None = None
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def note(
+        self, signature: Signature, verdict: NoPlan, pods: Iterable[Shaped], *, is_rest: bool
+    ) -> None:
+        """Remember that a request has found no place.
+
+        `is_rest`: other pods of the gang have nodes already, so that any change may help.
+        """
+        shaped = frozenset(pods)
+        if len(self._exact) >= MOST_EXACT:
+            self._exact.clear()
+        self._exact[signature] = self.books.generation, verdict
+        self._known.pop(signature, None)
+        if weight(shaped, MOST_BYTES) <= MOST_BYTES:
+            self._known[signature] = _Known(shaped, is_rest, self._now)
+            if len(self._known) > MOST_REQUESTS:
+                self._known.popitem(last=False)
+
+    def grew(self, nodes: Collection[str]) -> None:
+        """Note that nodes may have room for more than before; none: any of them may."""
+        self._now += 1
+        self._exact.clear()
+        self._grew.update(dict.fromkeys(nodes, self._now))
+        if not nodes or len(self._grew) > MOST_NODES:
+            self._anything_at = self._now
+            self._grew.clear()
+
+    def verdict(self, signature: Signature) -> NoPlan | None:
+        """The verdict on a request if nothing at all has gained room since: it is exact.
+
+        It is of the trees as they are, for it may look up its reasons when it is read.
+        """
+        at, verdict = self._exact.get(signature, (0, None))
+        return verdict if at == self.books.generation else None
+
+    def still_holds(self, signature: Signature) -> bool:
+        """Whether the request found no place and would find none now."""
+        known = self._known.get(signature)
+        if known is None or known.holds_at < self._anything_at:
+            return False
+        if known.holds_at == self._now:
+            return True
+        if known.is_rest or self.books.is_stale or self._may_take_one(known):
+            return False
+        known.holds_at = self._now
+        self._known.move_to_end(signature)
+        return True
+
+    def _may_take_one(self, known: _Known) -> bool:
+        """Whether some node that has gained room since may take one of the request's pods."""
+        grown, tree = self._gained(), self.books.topologies[ALL_NODES].tree
+        is_newer = grown.at > known.holds_at
+        for request, shape in known.pods:
+            vector = self.books.vector(request)
+            if len(vector) > len(grown.free):
+                continue  # no node offers all it requests
+            has_room = is_newer.copy()
+            for row, amount in enumerate(vector):
+                if amount:
+                    has_room &= grown.free[row] >= amount
+            slots = grown.slots[has_room]
+            if len(slots) > FEW_NODES:
+                takes = bool(self.node_table.mask(shape, tree)[slots].any())
+            else:
+                takes = any(may_host(self.books.nodes[tree.nodes[slot]], shape) for slot in slots)
+            if takes:
+                return True
+        return False
+
+    def _gained(self) -> _Gained:
+        """The nodes that have gained room, with what they had when the last of them did.
+
+        They may have less by now.
+        """
+        version = (self._now, self.books.generation)
+        if self._last is None or self._last.version != version:
+            every = self.books.topologies[ALL_NODES]
+            slot_of = every.tree.slot_of
+            there = [(slot_of[node], at) for node, at in self._grew.items() if node in slot_of]
+            slots, at = np.array(there, dtype=np.intp).reshape(-1, 2).T
+            rows = range(len(self.books.axis))
+            free = np.where(every.capacity.is_open[slots], every.capacity.free(rows, slots), 0)
+            self._last = _Gained(version, slots, at, free)
+        return self._last

@@ -1,0 +1,287 @@
+"""For how many pods that do not exist a namespace may have places held."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.dialects.quota.dialect import QuotaRecord
+from app.kube.watch.events import Listed
+from app.state.filter_result import Rejected
+from app.state.gang.gang import Phase
+from tests.app.state.lifecycle.test_absent import FAST, runs
+from tests.app.state.lifecycle.test_before_pods import driver
+from tests.app.state.lost import started
+from tests.app.state.world import LISTED, World, four_racks
+from tests.records import GPU, RACK, group, node, pod
+
+NONE = {"absent_pods_per_namespace": 0, "absent_share_per_namespace": 0.0}
+
+
+def first_of(name: str, total: int, namespace="default", gpus=8, **more):
+    """The first pod of a group that starts with places held for the others."""
+    said = group(name, total, **FAST)
+    first = pod(f"{name}-0", annotations=said, gpus=gpus, **more)
+    return msgspec.structs.replace(first, namespace=namespace)
+
+
+def refusal(world: World, uid: str) -> str:
+    answer = world.filter(world.pods[uid])
+    assert isinstance(answer, Rejected)
+    return answer.sentence
+
+
+def test_a_gang_is_refused_by_name_that_would_hold_more_than_its_namespace_may():
+    limits = {"absent_pods_per_namespace": 2, "absent_share_per_namespace": 0.1}
+    world = World(four_racks(), [first_of("g", 4)], **limits)
+    assert world.held == {}
+    assert refusal(world, "uid-g-0") == (
+        "gang default/g cannot be placed: places would be held for 3 pods that do not exist yet,"
+        " and namespace default may hold 2 or 10% of the cluster for all of these together"
+    )
+
+
+def test_a_pod_that_requests_little_and_declares_much_does_not_get_the_cluster():
+    nodes = [node(f"b0/r{i // 8}/n{i}") for i in range(32)]
+    leader = msgspec.structs.replace(driver(workers=255, gpus=1), namespace="evil")
+    world = World(nodes, [leader])
+    assert world.held == {}
+    world.put(*(pod(f"m{i}", annotations=group("mine", 32)) for i in range(32)))
+    world.tick()
+    assert len(world.held) == 32
+
+
+@pytest.mark.parametrize("total", [1_000, 100_000])
+def test_a_gang_that_may_never_be_placed_costs_nothing_for_the_pods_it_declares(total):
+    world = World(four_racks(), [first_of("g", total, gpus=0)], absent_share_per_namespace=0.5)
+    assert world.gang().placeholders == {}
+    assert refusal(world, "uid-g-0") == (
+        f"gang default/g cannot be placed: places would be held for {total - 1} pods that do not"
+        " exist yet, and namespace default may hold 32 or 50% of the cluster for all of these"
+        " together"
+    )
+
+
+@pytest.mark.parametrize("kind", ["fast admission", "driver"])
+def test_no_gang_has_places_for_more_than_1_000_unless_its_namespace_has_a_number(kind):
+    many = 1_002
+    first = driver(workers=many, gpus=0) if kind == "driver" else first_of("g", many, gpus=0)
+    nodes = [node(f"b0/r{at // 16}/n{at}") for at in range(128)]
+    world = World(nodes, [first], absent_share_per_namespace=1.0)
+    assert world.gang().placeholders == {}
+    assert "may hold 1000 for all of these together" in refusal(world, first.uid)
+
+
+def test_a_namespace_with_a_number_of_its_own_may_have_that_many():
+    nodes = [node(f"b0/r{at // 16}/n{at}") for at in range(128)]
+    world = World(nodes, [first_of("g", 1_002, gpus=0, cpu=1)], absent_pods_in="default=2000")
+    assert len(world.held) == 1_002
+
+
+def test_a_gang_is_placed_once_the_cluster_has_grown_enough_for_what_it_declares():
+    world = World(four_racks(), [first_of("g", 801, gpus=0, cpu=1)])
+    assert world.held == {}
+    world.put(*(node(f"b9/r9/n{at}") for at in range(100)))
+    world.tick()
+    world.tick()
+    assert len(world.held) == 801
+
+
+def test_spares_are_only_looked_for_up_to_the_bound():
+    first = pod("g-0", annotations={**group("g", 1), "corral.dev/spare-pods": "100"}, gpus=1)
+    world = World(four_racks(), [first], absent_share_per_namespace=0.05)
+    world.schedule(first)
+    world.tick()
+    assert len(world.gang().placeholders) == 88  # 5 % of 16 nodes with 110 pods each
+
+
+@pytest.mark.parametrize(("share", "fits"), [(0.5, True), (0.49, False), (1.0, True)])
+def test_a_share_of_every_resource_may_be_held_where_that_is_more(share, fits):
+    limits = {"absent_pods_per_namespace": 0, "absent_share_per_namespace": share}
+    world = World(four_racks(), [first_of("g", 9)], **limits)  # 8 places on 16 nodes
+    assert len(world.held) == (9 if fits else 0)
+
+
+def test_a_share_of_one_is_no_bound_and_a_verdict_says_what_fits():
+    world = World(four_racks(), [first_of("g", 100)], absent_share_per_namespace=1.0)
+    assert "16 of 100 pods fit" in refusal(world, "uid-g-0")
+
+
+def test_gangs_of_a_namespace_share_the_bound_and_those_of_others_do_not():
+    limits = {"absent_pods_per_namespace": 3, "absent_share_per_namespace": 0.0}
+    pods = [first_of("a", 3), first_of("b", 3), first_of("c", 3, namespace="other")]
+    world = World(four_racks(), pods, **limits)
+    assert sorted(uid for uid in world.held if uid in world.pods) == ["uid-a-0", "uid-c-0"]
+
+
+def test_a_refused_gang_is_placed_when_pods_of_the_other_have_come():
+    limits = {"absent_pods_per_namespace": 3, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [first_of("a", 3), first_of("b", 3)], **limits)
+    runs(world, "uid-a-0")
+    assert "uid-b-0" not in world.held
+    world.put(pod("a-1", annotations=group("a", 3, **FAST)))
+    world.tick()
+    assert "uid-b-0" in world.held
+
+
+def test_a_refused_gang_is_placed_when_the_time_of_the_others_places_is_up():
+    limits = {"absent_pods_per_namespace": 3, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [first_of("a", 4)], absent_seconds=50.0, **limits)
+    runs(world, "uid-a-0")
+    world.put(first_of("b", 4))
+    world.tick(20.0)
+    assert "uid-b-0" not in world.held
+    world.tick(31.0)
+    world.tick()
+    assert "uid-b-0" in world.held
+
+
+@pytest.mark.parametrize(("own", "fits"), [(3, True), (2, False)])
+def test_a_namespace_may_have_a_number_of_its_own(own, fits):
+    limits = {"absent_pods_per_namespace": 100, "absent_pods_in": (("default", own),)}
+    world = World(four_racks(), [first_of("g", 4)], **limits)
+    assert bool(world.held) is fits
+
+
+def test_a_gang_whose_pods_are_all_there_is_not_counted():
+    world = World(four_racks(), [pod(f"g{i}", annotations=group("g", 4)) for i in range(4)], **NONE)
+    assert len(world.held) == 4
+
+
+def test_the_place_of_a_lost_member_is_not_counted():
+    world = started(total=4, **NONE)
+    world.delete(world.pods["uid-g2"])
+    world.tick()
+    assert len(world.held) == 1
+
+
+def test_spares_beyond_the_bound_are_not_held_and_keep_nobody_waiting():
+    world = started(total=1, annotations={"corral.dev/spare-pods": "3"}, **NONE)
+    assert world.held == {}
+    assert world.gang("g").phase is Phase.RUNNING
+    limits = {**NONE, "absent_pods_per_namespace": 2}
+    again = started(total=1, annotations={"corral.dev/spare-pods": "3"}, **limits)
+    assert len(again.held) == 2
+
+
+def test_a_gang_that_runs_gets_its_waiting_pods_placed_whatever_the_bound_is():
+    said = group("g", 4, RACK, **FAST)
+    runs_already = msgspec.structs.replace(pod("g0", annotations=said), node="n00", phase="Running")
+    world = World(four_racks(), [runs_already, pod("g1", annotations=said)], **NONE)
+    assert list(world.held) == ["uid-g1"]
+
+
+def test_a_verdict_says_whose_absent_pods_hold_what_is_missing():
+    world = World(four_racks(), [first_of("evil", 16)])
+    runs(world, "uid-evil-0")
+    world.put(pod("g0", annotations=group("g", 1), gpus=8))
+    world.tick()
+    assert refusal(world, "uid-g0").endswith(
+        "places are held for 15 pods of default/evil that do not exist yet"
+    )
+    small = msgspec.structs.replace(
+        pod("h0", annotations=group("h", 1)), request=(("cpu", 10**9), ("pods", 1))
+    )
+    world.put(small)
+    world.tick()
+    assert "do not exist" in refusal(world, "uid-h0")
+
+
+def test_a_verdict_does_not_name_who_holds_something_else():
+    world = World(four_racks(), [first_of("evil", 15, gpus=0)])
+    runs(world, "uid-evil-0")
+    world.put(pod("g0", annotations=group("g", 1), gpus=9))
+    world.tick()
+    assert "do not exist" not in refusal(world, "uid-g0")
+
+
+def test_after_the_last_pod_has_gone_nothing_is_counted():
+    world = World(four_racks(), [first_of("g", 4)])
+    assert len(world.engine.absent_pods) == 3
+    world.delete(world.pods["uid-g-0"])
+    world.tick()
+    assert len(world.engine.absent_pods) == 0
+
+
+def test_the_audit_tells_where_the_count_differs_from_the_plans():
+    world = World(four_racks(), [first_of("g", 3)])
+    counted = world.engine.absent_pods
+    first, second = list(counted.held)
+    del counted.held[first]
+    assert world.engine.differences() == [
+        f"gang default/g: the place of {first} is not counted",
+        "what namespaces hold for absent pods is not the sum of those",
+    ]
+    counted.held[first] = counted.held[second]
+    counted.held["stranger"] = counted.held.pop(second)
+    assert world.engine.differences() == [
+        f"gang default/g: the place of {second} is not counted",
+        "the place of stranger is counted, and is in no plan",
+    ]
+
+
+# -- what the namespace may have at all ----------------------------------------------------------
+
+
+def quota(gpus: int, used: int, name="q", namespace="default") -> QuotaRecord:
+    lines = ((GPU, gpus, used),)
+    return QuotaRecord("ResourceQuota", namespace, name, f"uid-{name}", "", lines)
+
+
+def test_no_place_is_held_for_pods_that_a_quota_would_refuse():
+    world = World(four_racks())
+    world.put(quota(gpus=31, used=8), first_of("g", 4))
+    world.tick()
+    assert world.held == {}
+    assert refusal(world, "uid-g-0") == (
+        "gang default/g cannot be placed: ResourceQuota default/q allows 31 nvidia.com/gpu in all,"
+        " which leaves too little for 3 pods that do not exist yet"
+    )
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        pytest.param([quota(gpus=32, used=8)], id="enough"),
+        pytest.param([quota(gpus=31, used=8), quota(gpus=32, used=8)], id="raised"),
+        pytest.param([quota(gpus=31, used=8), quota(gpus=31, used=7)], id="less_is_used"),
+        pytest.param([quota(gpus=0, used=0, namespace="other")], id="of_another_namespace"),
+    ],
+)
+def test_places_are_held_as_soon_as_the_quota_leaves_enough(allowed):
+    world = World(four_racks())
+    world.put(allowed[0], first_of("g", 4))
+    world.tick()
+    world.put(*allowed[1:])
+    world.tick()
+    assert len(world.held) == 4
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+def test_a_quota_that_is_deleted_bounds_nothing(by_list):
+    kinds = (*LISTED, "ResourceQuota")
+    world = World(four_racks(), kinds=kinds)
+    world.apply(Listed("ResourceQuota", (quota(gpus=31, used=8),)))
+    world.put(first_of("g", 4))
+    world.tick()
+    assert world.held == {}
+    if by_list:
+        world.apply(Listed("ResourceQuota", ()))
+    else:
+        world.delete(quota(gpus=31, used=8))
+    world.tick()
+    assert len(world.held) == 4
+
+
+def test_every_quota_of_the_namespace_counts_and_what_is_held_already():
+    world = World(four_racks())
+    world.put(quota(gpus=100, used=0, name="large"), quota(gpus=40, used=8, name="small"))
+    world.put(first_of("a", 4))
+    world.tick()
+    assert len(world.held) == 4
+    world.put(first_of("b", 2))
+    world.tick()
+    assert len(world.held) == 6
+    world.put(first_of("c", 2))
+    world.tick()
+    assert "ResourceQuota default/small allows 40 nvidia.com/gpu" in refusal(world, "uid-c-0")
