@@ -44,7 +44,7 @@ from app.process.journal_file import JournalFile
 from app.process.parts import Parts, run, unready
 from app.process.ports import Listeners, Routes, listen_all, ports_of
 from app.settings import EngineOptions, Settings
-from app.state.effects import Bind, BindOutcome, Effect
+from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
@@ -159,18 +159,27 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     def feed(effects: Iterable[Effect]) -> None:
         writers.feed(effects)  # made last: it tells the driver and the desk of outcomes
 
+    def read_again(effect: ReadAgain) -> None:
+        for each in reflectors:
+            if each.kind == effect.kind:
+                each.relist()
+
+    metrics.lost_writes.set_function(lambda: engine.lost_writes)
     inputs = _recorded(engine, outside.journal, metrics)
     driver = Driver(inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds)
     outside.closing.callback(driver.close)
     desk = _desk(settings, metrics, inputs, feed)
     lease = _lease(settings, outside.transport)
-    client = Client(outside.transport, keep=engine.dialects.keeps)
-    receivers = _receivers(driver, desk)
+    # One set of label keys for all pods that are read, however they reach us.
+    keep, labels = engine.dialects.keeps, engine.kept_keys.labels
+    client = Client(outside.transport, keep=keep, keep_label=labels.keeps)
+    receivers = _receivers(driver, desk, read_again)
     writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
     namespaces = Namespaces(settings.admission_namespace_selector)
-    sinks = _sinks(settings, engine.dialects, driver, namespaces)
+    resources = engine.dialects.resources(keep, labels)
+    sinks = _sinks(settings, resources, driver, namespaces)
     reflectors = _reflectors(outside.transport, sinks, metrics)
-    port = Port(inputs, engine.dialects.keeps, feed, desk, metrics, _limits(settings))
+    port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
     routes = _routes(settings, engine, reflectors, port, namespaces)
     return Parts(
         metrics,
@@ -203,21 +212,25 @@ def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> B
     return desk
 
 
-def _receivers(driver: Driver, desk: BindDesk) -> Receivers:
-    """What receives the outcomes of effects."""
+def _receivers(
+    driver: Driver, desk: BindDesk, read_again: Callable[[ReadAgain], None]
+) -> Receivers:
+    """What receives the outcomes of effects, and the effects that are not writes."""
 
     def bind_finished(bind: Bind, outcome: BindOutcome) -> None:
         desk.finished(bind, outcome)
         driver.bind_finished(bind, outcome)
 
-    return Receivers(bind_finished, driver.ungate_finished, desk.refuse)
+    return Receivers(
+        bind_finished, driver.ungate_finished, driver.write_lost, desk.refuse, read_again
+    )
 
 
 def _sinks(
-    settings: Settings, dialects: Dialects, driver: Driver, namespaces: Namespaces
+    settings: Settings, resources: Iterable[Resource], driver: Driver, namespaces: Namespaces
 ) -> list[tuple[Resource, Sink]]:
     """What is watched, each with its receiver: the engine, or the webhook where there is one."""
-    sinks: list[tuple[Resource, Sink]] = [(each, driver.apply) for each in dialects.resources()]
+    sinks: list[tuple[Resource, Sink]] = [(each, driver.apply) for each in resources]
     if settings.admission_listen is not None:
         sinks += [(each, namespaces.apply) for each in namespaces.resources()]
     return sinks
@@ -267,6 +280,8 @@ def _routes(
 
     def exposition() -> bytes:
         metrics.show_gangs(engine.gangs_by_phase())
+        metrics.absent_pods.set(len(engine.absent_pods))
+        metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
         return metrics.exposition()
 
     scope = scope_of(settings, namespaces)

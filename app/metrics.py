@@ -21,8 +21,13 @@ WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 ADMISSION_ROUTES = ("mutate", "validate")
+TLS_PORTS = ("extender", "admission")
+CERTIFICATE_OUTCOMES = ("loaded", "refused")
 ADMISSION_OUTCOMES = ("passed", "changed", "refused", "unread", "failed")
-BROKEN_REQUESTS = ("late", "header", "body", "connections", "malformed")
+BROKEN_REQUESTS = (
+    *("handshake", "late", "header", "body", "busy", "idle", "connections"),
+    "malformed",
+)
 
 # Seconds. From a pass-through (0.2 ms) to the httpTimeout of /bind, which waits for its gang.
 _BUCKETS = (
@@ -43,6 +48,16 @@ class Metrics:
         self._of_ourselves()
         self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
         self._phases: set[str] = set()
+        self.absent_pods = Gauge(
+            "corral_absent_pods",
+            "Pods that do not exist and have places held: pods to come, and spares",
+            registry=self.registry,
+        )
+        self.earmarked_nodes = Gauge(
+            "corral_earmarked_nodes",
+            "Nodes kept free for gangs that have waited too long",
+            registry=self.registry,
+        )
 
     def _of_verbs(self) -> None:
         """The requests of kube-scheduler, and what becomes of its bindings."""
@@ -107,6 +122,11 @@ class Metrics:
         self.reports = self._counters(
             "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES
         )
+        self.lost_writes = Gauge(
+            "corral_lost_writes",
+            "Events, statuses and deletions that were dropped or failed and wait to be repeated",
+            registry=self.registry,
+        )
         self.notes = self._counters(
             "corral_notes", "Annotations of ours written on members", "outcome", STATUS_OUTCOMES
         )
@@ -138,12 +158,6 @@ class Metrics:
             registry=self.registry,
         )
         self.admission_seconds = {route: reviews.labels(route) for route in ADMISSION_ROUTES}
-        self.certificates = self._counters(
-            "corral_admission_certificates",
-            "Pairs of certificate and key found changed",
-            "outcome",
-            ("loaded", "refused"),
-        )
 
     def _of_ourselves(self) -> None:
         """The health of this process."""
@@ -168,6 +182,17 @@ class Metrics:
             "Bytes of journal kept so far; stands still once it is full",
             registry=self.registry,
         )
+        certificates = Counter(
+            "corral_certificates",
+            "Certificates of a port found changed; what is refused is in the log",
+            ["port", "outcome"],
+            registry=self.registry,
+        )
+        self.certificates = {
+            (port, outcome): certificates.labels(port, outcome)
+            for port in TLS_PORTS
+            for outcome in CERTIFICATE_OUTCOMES
+        }
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
             "How late the last tick came: work that did not yield",

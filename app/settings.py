@@ -74,8 +74,26 @@ def selector_parsed(value: object) -> object:
     return selector_from_text(value)
 
 
+def pods_by_namespace(value: object) -> object:
+    """A mapping, or its text `NAMESPACE=PODS,…`, as pairs; pairs pass."""
+    if isinstance(value, str):
+        value = [part.strip().partition("=")[::2] for part in value.split(",") if part.strip()]
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(pairs, list | tuple):
+        raise ValueError("expected NAMESPACE=PODS,…, such as team-a=512,team-b=0")
+    found = []
+    for name, pods in pairs:
+        if not (name and str(pods).isascii() and str(pods).isdecimal() and len(str(pods)) <= 6):
+            raise ValueError(f"{name}={pods}: expected a namespace and a number of pods")
+        found.append((name, int(pods)))
+    return tuple(found)
+
+
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
+PodsByNamespace = Annotated[
+    tuple[tuple[str, int], ...], NoDecode, BeforeValidator(pods_by_namespace)
+]
 Selector = Annotated[LabelSelector, NoDecode, BeforeValidator(selector_parsed)]
 RoleRules = Literal["kueue", "kep"]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -115,8 +133,17 @@ class EngineOptions(BaseModel):
     # Each costs the API server 1 % of the pod's patch, which is twice as dear at 128; 0: all nodes.
     narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
     gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
-    starvation_seconds: Seconds = 300.0  # a gang blocked for so long earmarks a domain
-    earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no domain is kept free
+    # A gang with a required level that is blocked for so long has nodes of one domain kept free.
+    starvation_seconds: Seconds = 300.0
+    earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no nodes are kept free
+    earmark_seconds: Seconds = 600.0  # for so long at most; then none for the namespace as long
+    earmark_priority: int = 0  # for gangs of this priority or a higher one
+    # At one time, for all gangs: so many nodes or that share of them, whichever is more.
+    earmarked_nodes: Annotated[int, Field(ge=0, le=100_000)] = 8
+    earmarked_share: Annotated[float, Field(ge=0, le=1)] = 0.1
+    # What a tick may look at, ten times a second, in nodes: 30 ns each. So much for searches and as
+    # much for roll calls; what is left over waits for the next tick, in turns between namespaces.
+    visits_per_tick: Annotated[int, Field(ge=10_000, le=1_000_000_000)] = 150_000
     # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
     preferred_affinity: bool = True  # preferred node affinity decides before capacity does
@@ -124,13 +151,23 @@ class EngineOptions(BaseModel):
     # gate TASBalancedPlacement is: domains that are filled leave others whole.
     balanced_placement: bool = False
 
+    # Pods to come: those that a running gang declares and that do not exist yet
+    # Their places are held this long after the last one came; annotation corral.dev/absent-seconds.
+    absent_seconds: Seconds = 600.0
+    # What a namespace may have held for pods to come and spares: so many pods or that share of the
+    # cluster, whichever is more (1: any number); a namespace with a number of its own only that.
+    absent_pods_per_namespace: Annotated[int, Field(ge=0, le=100_000)] = 32
+    absent_share_per_namespace: Annotated[float, Field(ge=0, le=1)] = 0.1
+    absent_pods_in: PodsByNamespace = ()  # such as team-a=512,team-b=0
+
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.
     owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
     node_failure_seconds: Seconds = 30.0  # a node not ready for so long has failed, not blinked
     replace_failed_nodes: bool = True  # hold another node before the replacement pod exists
     replace_on_pod_termination: bool = True  # as soon as a pod on a node that is not ready ends
-    fail_fast: bool = False  # evict a gang whose lost member has no other node
+    # Evict a gang whose lost member has no other node; needs the ClusterRole corral-evict.
+    fail_fast: bool = False
     delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
 
 
@@ -148,20 +185,32 @@ class Settings(EngineOptions, BaseSettings):
 
     # Ports
     extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour
-    api_listen: ListenAddress | None = None  # none: people have no port
+    # PEM, read again when they change: all three or none. With them the port speaks TLS only, and
+    # only with clients that have a certificate of client_ca; beyond loopback there is no other way.
+    # The authority must sign for kube-scheduler alone: each of its clients may have pods bound.
+    extender_cert: Path | None = None
+    extender_key: Path | None = None
+    extender_client_ca: Path | None = None
+    api_listen: ListenAddress | None = None  # probes and metrics, open to all; none: no such port
 
     # The webhook
     admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless
     admission_cert: Path | None = None  # PEM, read again when it changes
     admission_key: Path | None = None
+    admission_client_ca: Path | None = None  # PEM, who signs for the API server; none: any client
     # Which pods it gates and checks, as `kubectl get --selector` writes it: those that the pod
     # selector selects, in a namespace that the namespace selector selects. Neither the system nor
     # Corral itself may wait for Corral. deploy/webhook.yaml keeps the same ones from being sent.
+    # Any other label of namespaces needs the ClusterRole corral-namespaces.
     admission_namespace_selector: Selector = selector_from_text(
         "kubernetes.io/metadata.name notin (kube-system,corral-system)"
     )
     admission_pod_selector: Selector = EVERYTHING
     admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
+    # Bodies between their first byte and their answer; at least four times the largest body.
+    admission_under_way_bytes: Bytes = 32 * MIB
+    # Each takes up to 0.7 MiB for TLS. An API server has 200 writes of all kinds under way at once.
+    admission_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 256
 
     # Time
     tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
@@ -179,7 +228,8 @@ class Settings(EngineOptions, BaseSettings):
     # Requests: sizes in bytes. 15,000 names of 245 characters are 3.7 MB, a pod up to 1.5 MB.
     filter_body_bytes: Bytes = 8 * MIB  # /filter and /prioritize
     preempt_body_bytes: Bytes = 32 * MIB  # 5,000 nodes with whole victim pods
-    bind_body_bytes: Bytes = 64 * 1024  # four short strings
+    bind_body_bytes: Bytes = 4 * 1024  # four short strings; a gang's requests are held together
+    under_way_bytes: Bytes = 128 * MIB  # as admission_under_way_bytes, of each of the other ports
     full_nodes: bool = True  # accept Nodes instead of NodeNames, within filter_body_bytes
     receive_seconds: Seconds = 5.0  # first to last byte of one request
     keep_alive_seconds: Annotated[int, Field(ge=91, le=86_400)] = 120  # Go's client idles for 90

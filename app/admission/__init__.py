@@ -4,7 +4,7 @@
                                  └─▶ validate  every rule that is broken, with its field
 
 `scope` says which pods are looked at, with `namespaces` for their namespace selector. `mutate`,
-`validate`, `templates` and `role_hash` are pure; `routes` is the port and `tls` its certificate.
+`validate`, `templates` and `role_hash` are pure; `routes` is the port.
 Nothing depends on the webhook: without it, or while it fails, gangs start gateless, and what is
 wrong with one is found when it is read (`app.dialects`).
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import demo, replay, sandbox, serve
+from app.cli import demo, replay, sandbox, serve, token
 
 main = typer.Typer(
     name="corral",
@@ -28,3 +28,4 @@ main.command("serve")(serve.serve)
 main.command("demo")(demo.demo)
 main.command("sandbox")(sandbox.sandbox)
 main.command("replay")(replay.replay)
+main.command("token")(token.token)

@@ -73,7 +73,7 @@ def run(settings: Settings) -> None:
     from app.cli.logs import log_to_stderr
 
     log_to_stderr(settings.log_level)
-    raise_file_limit(settings.max_connections)
+    raise_file_limit(settings.max_connections + settings.admission_connections)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main.serve(settings))

@@ -3,19 +3,28 @@
     first byte ──receive_seconds──▶ last byte        else the connection is closed (slow loris)
     request line and headers ≤ HEADER_BYTES          else 431 and closed
     body ≤ `most_body_bytes`, read or not            else closed; the verbs answer well before
-    no more than `max_connections` connections       else the newest is closed
+    bodies under way ≤ `most_bytes_under_way`        else 503 and closed
+    no more than `max_connections` connections       else the one that is idle longest is closed,
+                                                     or the newest, if none is
     silence, and answers that are not read: uvicorn's keep-alive, made to abort instead of wait
 
 A connection that has sent nothing is idle, not slow: Go's client opens spare ones, and closing
 those early would fail a later POST. Held /bind requests have sent everything and are not bounded
 here but by `verbs.bind`.
+
+A body is under way from its first byte to its answer. All of a port share one budget, and a
+connection may have as much of it as is still free: one alone has half, two have a third each, and
+a newcomer always finds room for a small body. No connection is looked at but the one that sends.
+Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.config import Config
@@ -29,16 +38,31 @@ _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of one port. `on_breach` gets "late", "header", "body" or "connections"."""
+    """The limits of one port.
+
+    `on_breach` gets "late", "header", "body", "busy", "idle" or "connections".
+    """
 
     receive_seconds: float
     most_body_bytes: int
     max_connections: int
+    most_bytes_under_way: int
     on_breach: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What all connections of one port have of it; only `GuardedProtocol` writes it."""
+
+    body_bytes: int = 0
+    """Of bodies under way."""
+    idle: dict[GuardedProtocol, None] = field(default_factory=dict)
+    """Connections without a request, the one that is so longest first."""
 
 
 class TooMuch(Exception):
@@ -49,6 +73,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """One connection. Use `guarded` to bind it to its bounds."""
 
     bounds: Bounds
+    taken: Taken
 
     def __init__(
         self,
@@ -63,17 +88,27 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes = 0  # received while the header is incomplete
         self._named_bytes = 0  # of complete header lines
         self._body_bytes = 0
+        self._under_way: deque[int] = deque()  # bytes of each body, in order of the answers
+        self._is_over_budget = False
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.bounds.max_connections:
-            self._breach("connections")
-            return
+            longest = next(iter(self.taken.idle), None)
+            if longest is None:
+                self._breach("connections")
+                return
+            del self.taken.idle[longest]
+            longest._breach("idle")
+        self.taken.idle[self] = None
         self._await_next_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_deadline()
+        self.taken.idle.pop(self, None)
+        self.taken.body_bytes -= sum(self._under_way)
+        self._under_way.clear()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
@@ -85,7 +120,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if self._is_receiving:
+        if self._is_over_budget:
+            self._breach("busy")
+        elif self._is_receiving:
             if not self._has_headers and self._header_bytes > HEADER_BYTES:
                 self.transport.write(_TOO_LARGE)
                 self._breach("header")
@@ -105,6 +142,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._has_headers = False
         self._named_bytes = 0
         self._body_bytes = 0
+        self._under_way.append(0)
+        self.taken.idle.pop(self, None)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -122,7 +161,14 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
-        super().on_body(body)
+        if not self._under_way:  # answered already: what else comes is thrown away
+            return
+        self._under_way[-1] += len(body)
+        self.taken.body_bytes += len(body)
+        free = self.bounds.most_bytes_under_way - self.taken.body_bytes
+        self._is_over_budget = self._is_over_budget or sum(self._under_way) > free
+        if not self._is_over_budget:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._is_receiving = False
@@ -130,6 +176,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._end_deadline()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self._under_way:  # else the connection is lost, and they were given back then
+            self.taken.body_bytes -= self._under_way.popleft()
+        if not self._under_way and not self.transport.is_closing():
+            self.taken.idle[self] = None
+        super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:
         """Abort, not close: closing would wait for a reader who has gone."""
@@ -154,7 +207,10 @@ class GuardedProtocol(HttpToolsProtocol):
     def _breach(self, reason: str) -> None:
         self._end_deadline()
         self.bounds.on_breach(reason)
-        if reason == "header":
+        if reason == "busy" and len(self._under_way) == 1 and not self.cycle.response_started:
+            self.transport.write(_BUSY)
+            self.transport.close()
+        elif reason == "header":
             self.transport.close()  # lets the 431 out
         else:
             self.transport.abort()
@@ -162,4 +218,4 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def guarded(bounds: Bounds) -> type[GuardedProtocol]:
     """The protocol class for one port, as `uvicorn.Config(http=…)` takes it."""
-    return type("BoundProtocol", (GuardedProtocol,), {"bounds": bounds})
+    return type("BoundProtocol", (GuardedProtocol,), {"bounds": bounds, "taken": Taken()})

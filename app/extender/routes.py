@@ -21,6 +21,7 @@ from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
 from app.kube.core.decode import Keep
+from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.state.effects import Effect
 from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
@@ -56,6 +57,7 @@ class Port:
     desk: BindDesk
     metrics: Metrics
     limits: Limits
+    keep_label: Keep | None = None  # which labels, if not the same keys
 
 
 def verbs(port: Port) -> APIRouter:
@@ -67,10 +69,13 @@ def verbs(port: Port) -> APIRouter:
     router = APIRouter()
     limits = port.limits
 
+    def pod_and_nodes(body: bytes) -> tuple[PodRecord, models.Nodes]:
+        return models.pod_and_nodes(body, port.keep, port.keep_label, full_nodes=limits.full_nodes)
+
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(body, port.keep, full_nodes=limits.full_nodes)
+            pod, nodes = pod_and_nodes(body)
             given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
@@ -82,7 +87,7 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = models.pod_and_nodes(body, port.keep, full_nodes=limits.full_nodes)
+            pod, nodes = pod_and_nodes(body)
             scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import math
 import socket
 import ssl
@@ -59,16 +60,21 @@ class TlsServer(Server):
         return protocol
 
 
-def listen(setting: str, address: Address) -> socket.socket:
+def listen(setting: str, address: Address, *, needed_beyond_loopback: str = "") -> socket.socket:
     """A listening socket. `setting` is the name of the setting that has the address.
 
-    Raises: SettingsError where the address is not available.
+    `needed_beyond_loopback`: the settings that this port lacks for clients of other machines.
+    Raises: SettingsError where the address is not available, or is not to be used.
     """
     try:
-        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server(
-            (address.host, address.port), family=family, backlog=BACKLOG
-        )
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, _, _, _, resolved = found[0]
+        # What was resolved is checked and used: asked twice, a name may have two answers.
+        if needed_beyond_loopback and not ipaddress.ip_address(resolved[0]).is_loopback:
+            raise SettingsError(
+                f"{setting}: {address}: not a loopback address: needs {needed_beyond_loopback}"
+            )
+        listener = socket.create_server(resolved, family=family, backlog=BACKLOG)
     except OSError as error:
         raise SettingsError(f"{setting}: {address}: {error.strerror or error}") from error
     except UnicodeError as error:

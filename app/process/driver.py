@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from app.dialects.spec import GangKey
 from app.kube.watch.events import Event
 from app.metrics import Metrics
 from app.process.collector import Collector
@@ -63,6 +64,10 @@ class Driver:
         """An Ungate has been carried out, or not."""
         self._step("outcome", lambda now: self._inputs.ungate_finished(ungate.uid, outcome, now))
 
+    def write_lost(self, gang: GangKey, what: str, uid: str) -> None:
+        """An event, status or deletion was not written."""
+        self._step("outcome", lambda now: self._inputs.write_lost(gang, what, uid, now))
+
     def heal(self) -> None:
         """The books differ from the records."""
         self._step("heal", self._inputs.heal)
@@ -94,12 +99,12 @@ class Driver:
             log.exception("engine", step=name)
 
     def _log_warnings(self) -> None:
-        """Log what is wrong with the topologies whenever that changes."""
+        """Log what is wrong with topologies and objects of the cluster, each thing once."""
         warnings = self._engine.warnings()
         if warnings != self._warnings:
+            for warning in (each for each in warnings if each not in self._warnings):
+                log.warning("cluster", problem=warning)
             self._warnings = warnings
-            for warning in warnings:
-                log.warning("topology", problem=warning)
 
 
 def fault_counter(metrics: Metrics) -> OnFault:

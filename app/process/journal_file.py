@@ -24,9 +24,13 @@ class JournalFile:
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.size = 0
         self._path, self._most_bytes = path, most_bytes
+        previous = path.with_name(f"{path.name}.previous")
         try:
+            for each in (path, previous):
+                if each.exists() and not each.is_file():  # renamed, /dev/null would be gone
+                    raise SettingsError(f"journal {each}: not a regular file")
             if path.exists():
-                path.replace(path.with_name(f"{path.name}.previous"))
+                path.replace(previous)
             self._file = path.open("xb")
         except OSError as error:
             raise SettingsError(f"journal {path}: cannot be written: {error}") from error

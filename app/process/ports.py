@@ -1,7 +1,8 @@
 """The ports of one Corral: taken first, so that a wrong address ends the start; served last.
 
-extender_listen    kube-scheduler's verbs, probes and metrics
-api_listen         probes and metrics, for people
+extender_listen    kube-scheduler's verbs, probes and metrics; beyond loopback over TLS, and only
+                   for clients with a certificate of extender_client_ca
+api_listen         probes and metrics, for people, kubelets and Prometheus: they have no certificate
 admission_listen   the webhook, over TLS; nothing else, since every pod may reach it
 """
 
@@ -13,20 +14,22 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI
 
-from app.admission.tls import Certificate, certificate_of
+from app.errors import SettingsError
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
+from app.process.tls import Certificate, certificate_of
 from app.settings import Address, Settings
 
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
+EXTENDER_TLS = ("extender_cert", "extender_key", "extender_client_ca")
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """Sockets that listen already; connections wait in the kernel until they are served."""
 
-    extender: socket.socket
+    extender: tuple[socket.socket, Certificate | None]
     api: socket.socket | None
     admission: tuple[socket.socket, Certificate] | None
 
@@ -67,23 +70,57 @@ def listen_all(settings: Settings, metrics: Metrics, closing: AsyncExitStack) ->
     Raises: SettingsError.
     """
 
-    def taken(setting: str, address: Address) -> socket.socket:
-        listener = listen(setting, address)
+    def taken(setting: str, address: Address, needed_beyond_loopback: str = "") -> socket.socket:
+        listener = listen(setting, address, needed_beyond_loopback=needed_beyond_loopback)
         closing.callback(listener.close)
         return listener
 
-    extender = taken("extender_listen", settings.extender_listen)
+    own = _extender_certificate(settings, metrics)
+    needed = "" if own else ", ".join(EXTENDER_TLS)
+    extender = taken("extender_listen", settings.extender_listen, needed), own
     api = admission = None
     if settings.api_listen is not None:
         api = taken("api_listen", settings.api_listen)
     if settings.admission_listen is not None:
+        # Without a pair pods are created without us: no reason to end. A Secret that is mounted
+        # later is seen at the next handshake.
         certificate = certificate_of(
+            "admission",
             settings.admission_cert,
             settings.admission_key,
-            lambda outcome: metrics.certificates[outcome].inc(),
+            settings.admission_client_ca,
+            lambda outcome: metrics.certificates["admission", outcome].inc(),
+            metrics.broken_requests["handshake"].inc,
         )
         admission = taken("admission_listen", settings.admission_listen), certificate
     return Listeners(extender, api, admission)
+
+
+def _extender_certificate(settings: Settings, metrics: Metrics) -> Certificate | None:
+    """What the extender's port is served with; None where the settings name nothing for it.
+
+    Raises: SettingsError where only some of it is there, or cannot be read: kube-scheduler would
+        get no answer, or, without an authority, everybody.
+    """
+    missing = [name for name in EXTENDER_TLS if getattr(settings, name) is None]
+    if len(missing) == len(EXTENDER_TLS):
+        return None
+    if missing:
+        given = next(name for name in EXTENDER_TLS if name not in missing)
+        raise SettingsError(
+            f"{given}: {getattr(settings, given)}: needs {', '.join(missing)} beside it"
+        )
+    certificate = certificate_of(
+        "extender",
+        settings.extender_cert,
+        settings.extender_key,
+        settings.extender_client_ca,
+        lambda outcome: metrics.certificates["extender", outcome].inc(),
+        metrics.broken_requests["handshake"].inc,
+    )
+    if not certificate.is_loaded:
+        raise SettingsError(certificate.problem)
+    return certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +137,37 @@ def ports_of(settings: Settings, metrics: Metrics, listeners: Listeners, routes:
     api = admission = None
     if listeners.api is not None:
         people = _application("Corral", routes.health)
-        api = _open_port(settings, metrics, listeners.api, people)
+        api = _open_port(settings, metrics, listeners.api, None, people)
     if listeners.admission is not None:
         apiserver = _application("Corral for kube-apiserver", routes.webhook)
         admission = _admission_port(settings, metrics, *listeners.admission, apiserver)
     scheduler = _application("Corral for kube-scheduler", routes.verbs, routes.health)
-    extender = _open_port(settings, metrics, listeners.extender, scheduler)
+    extender = _open_port(settings, metrics, *listeners.extender, scheduler)
     return Ports(extender, api, admission)
 
 
 def _open_port(
-    settings: Settings, metrics: Metrics, listener: socket.socket, app: FastAPI
+    settings: Settings,
+    metrics: Metrics,
+    listener: socket.socket,
+    certificate: Certificate | None,
+    app: FastAPI,
 ) -> OpenPort:
     most_body_bytes = max(settings.filter_body_bytes, settings.preempt_body_bytes)
     server = server_of(
         app,
-        _bounds(settings, metrics, most_body_bytes),
+        _bounds(
+            settings,
+            metrics,
+            most_body_bytes,
+            settings.max_connections,
+            settings.under_way_bytes,
+        ),
         keep_alive_seconds=settings.keep_alive_seconds,
         finish_seconds=settings.bind_seconds + CLOSE_SECONDS,
+        tls=certificate.context if certificate else None,
     )
-    return OpenPort(url_of(listener), listener, server)
+    return OpenPort(url_of(listener, "https" if certificate else "http"), listener, server)
 
 
 def _admission_port(
@@ -131,7 +179,13 @@ def _admission_port(
 ) -> OpenPort:
     server = server_of(
         app,
-        _bounds(settings, metrics, settings.admission_body_bytes),
+        _bounds(
+            settings,
+            metrics,
+            settings.admission_body_bytes,
+            settings.admission_connections,
+            settings.admission_under_way_bytes,
+        ),
         keep_alive_seconds=settings.keep_alive_seconds,
         finish_seconds=CLOSE_SECONDS,
         tls=certificate.context,
@@ -139,11 +193,19 @@ def _admission_port(
     return OpenPort(url_of(listener, "https"), listener, server)
 
 
-def _bounds(settings: Settings, metrics: Metrics, most_body_bytes: int) -> Bounds:
+def _bounds(
+    settings: Settings,
+    metrics: Metrics,
+    most_body_bytes: int,
+    max_connections: int,
+    most_bytes_under_way: int,
+) -> Bounds:
     return Bounds(
         receive_seconds=settings.receive_seconds,
         most_body_bytes=most_body_bytes,
-        max_connections=settings.max_connections,
+        max_connections=max_connections,
+        # One connection alone may have half of it: what exceeds the body's own limit is told so.
+        most_bytes_under_way=max(most_bytes_under_way, 4 * most_body_bytes),
         on_breach=lambda reason: metrics.broken_requests[reason].inc(),
     )
 

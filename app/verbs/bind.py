@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from app.fair_queue import FairQueue, Shares
 from app.state.effects import Bind, BindOutcome, Bound, Effect, RejectBind
 from app.state.inputs import Inputs
 
@@ -25,6 +26,7 @@ CROWDED = "too many pods wait for their gangs; kube-scheduler tries this one aga
 class Held:
     """One pod's unanswered /bind; `answer` resolves to DONE or a sentence."""
 
+    namespace: str
     node: str
     answer: asyncio.Future[str]
 
@@ -35,7 +37,8 @@ class BindDesk:
     Units: `answer_seconds` is the absolute bound of one request; it lies a little over
     `gang_bind_seconds` plus the time of one binding, so the engine's own deadline comes first.
     `most_held` requests wait at most, so that /filter always finds a free connection. One more
-    takes the place of the oldest; the engine knows that its pod has arrived.
+    takes the place of the oldest of the namespace with the most; the engine knows that its pod has
+    arrived.
     """
 
     def __init__(
@@ -51,6 +54,8 @@ class BindDesk:
         self._answer_seconds = answer_seconds
         self._most_held = most_held
         self._held_by_uid: dict[str, Held] = {}
+        self._uids: FairQueue[str, None] = FairQueue()  # by namespace, the oldest first
+        self._shares = Shares()
 
     def __len__(self) -> int:
         """How many pods have a request waiting."""
@@ -62,10 +67,8 @@ class BindDesk:
         if held is None or held.node != node:
             if held is not None:
                 self._answer(uid, f"the pod was sent to node {node} meanwhile")
-            held = Held(node, asyncio.get_running_loop().create_future())
-            self._held_by_uid[uid] = held
-            if len(self._held_by_uid) > self._most_held:
-                self._answer(next(iter(self._held_by_uid)), CROWDED)
+            held = Held(namespace, node, asyncio.get_running_loop().create_future())
+            self._hold(uid, held)
             try:
                 self._feed(self._inputs.bind_arrived(namespace, name, uid, node, time.monotonic()))
             except BaseException:
@@ -103,7 +106,23 @@ class BindDesk:
         for uid in tuple(self._held_by_uid):
             self._answer(uid, sentence)
 
+    def _hold(self, uid: str, held: Held) -> None:
+        if len(self._held_by_uid) >= self._most_held:
+            giving = self._shares.to_leave_out(held.namespace)
+            if self._uids.has(giving):
+                oldest, _ = self._uids.drop(giving, is_oldest=True)
+            else:  # so many namespaces have one
+                _, oldest, _ = self._uids.take()
+            self._answer(oldest, CROWDED)
+        self._held_by_uid[uid] = held
+        self._uids.put(held.namespace, uid, None)
+        self._shares.add(held.namespace)
+
     def _answer(self, uid: str, sentence: str) -> None:
         held = self._held_by_uid.pop(uid, None)
-        if held is not None and not held.answer.done():
+        if held is None:
+            return
+        self._uids.remove(held.namespace, uid)
+        self._shares.remove(held.namespace)
+        if not held.answer.done():
             held.answer.set_result(sentence)

@@ -196,8 +196,8 @@ async def test_an_ordinary_pod_is_bound_at_once_where_kube_scheduler_says(tmp_pa
 async def test_a_binding_the_api_server_refuses_is_an_error(tmp_path):
     async with running(tmp_path) as plane:
         web = await plane.create(pod("web", requests={"cpu": "1"}))
-        web["metadata"]["uid"] = "another"
-        assert "gone" in await plane.bind(web, NODES[0])
+        plane.sandbox.faults.fail_next(1, resource="pods/binding", status=403, reason="Forbidden")
+        assert "403" in await plane.bind(web, NODES[0])
         assert "nodeName" not in (await plane.pod("web"))["spec"]
 
 
@@ -268,10 +268,10 @@ async def test_a_busy_api_server_is_asked_again(tmp_path):
 async def test_a_search_that_fails_is_counted_and_costs_only_its_own_gang(tmp_path, monkeypatch):
     search = Planner._searched
 
-    def trips(planner, gang, *more):
+    def trips(planner, gang, *more, **named):
         if gang.key.name == "bad":
             raise RuntimeError("bug")
-        return search(planner, gang, *more)
+        return search(planner, gang, *more, **named)
 
     monkeypatch.setattr(Planner, "_searched", trips)
     async with running(tmp_path) as plane:
@@ -337,6 +337,7 @@ async def test_an_extra_port_answers_people(tmp_path):
         verb = await people.post("/filter", json={})
     assert ready.status_code == 200
     assert re.search(r'^corral_gangs\{phase="\w+"\} 0\.0$', metrics.text, re.MULTILINE)
+    assert "\ncorral_absent_pods 0.0\n" in metrics.text
     assert verb.status_code == 404
 
 

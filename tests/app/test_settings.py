@@ -70,6 +70,35 @@ def test_the_environment_may_name_the_file(monkeypatch, settings_file):
     assert load({}).wake_burst == 9
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("team-a=512, team-b=0", id="text"),
+        pytest.param({"team-a": 512, "team-b": 0}, id="mapping"),
+        pytest.param((("team-a", 512), ("team-b", 0)), id="pairs"),
+    ],
+)
+def test_a_namespace_has_a_number_of_pods_of_its_own(given):
+    assert load({"absent_pods_in": given}).absent_pods_in == (("team-a", 512), ("team-b", 0))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("team-a", "team-a=: expected a namespace and a number of pods"),
+        ("=5", "=5: expected a namespace and a number of pods"),
+        ("team-a=-1", "team-a=-1: expected a namespace and a number of pods"),
+        ("team-a=٣", "team-a=٣: expected a namespace and a number of pods"),
+        ("team-a=1000000", "team-a=1000000: expected a namespace and a number of pods"),
+        (5, "expected NAMESPACE=PODS,…, such as team-a=512,team-b=0"),
+    ],
+)
+def test_a_number_of_pods_by_namespace_that_is_none_is_told(given, told):
+    with pytest.raises(SettingsError) as error:
+        load({"absent_pods_in": given})
+    assert str(error.value) == f"flag --absent-pods-in: {given!r} is not valid: {told}"
+
+
 def test_service_variables_of_kubernetes_are_no_settings(monkeypatch):
     monkeypatch.setenv("CORRAL_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("CORRAL_PORT", "tcp://10.0.0.1:80")

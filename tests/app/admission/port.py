@@ -16,13 +16,13 @@ from fastapi import FastAPI
 
 from app.admission.routes import Desk, webhook
 from app.admission.scope import Scope
-from app.admission.tls import Certificate
 from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
+from app.process.tls import Certificate, Files
 from app.settings import Address
-from tests.app.admission.certificates import Pair, pair
+from tests.certificates import Pair, pair
 
 SCOPE = Scope("corral")
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
@@ -57,6 +57,7 @@ async def running_port(
     *,
     scope: Scope = SCOPE,
     first: Pair | None = None,
+    client_ca: Path | None = None,
     most_body_bytes: int = 8 * 1024 * 1024,
     receive_seconds: float = 5.0,
 ) -> AsyncIterator[Running]:
@@ -64,12 +65,18 @@ async def running_port(
     (first or pair("first")).write(folder)
     metrics = Metrics(DIALECTS.kinds)
     certificate = Certificate(
-        folder / "tls.crt", folder / "tls.key", lambda outcome: metrics.certificates[outcome].inc()
+        Files("admission", folder / "tls.crt", folder / "tls.key", client_ca),
+        lambda outcome: metrics.certificates["admission", outcome].inc(),
+        metrics.broken_requests["handshake"].inc,
     )
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes)))
     bounds = Bounds(
-        receive_seconds, most_body_bytes, 100, lambda reason: metrics.broken_requests[reason].inc()
+        receive_seconds,
+        most_body_bytes,
+        100,
+        32 * 1024 * 1024,
+        lambda reason: metrics.broken_requests[reason].inc(),
     )
     listener = listen("admission_listen", Address("127.0.0.1", 0))
     server = server_of(

@@ -15,8 +15,8 @@ from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.settings import Address, Settings
-from tests.app.admission.certificates import HOST, pair
 from tests.app.sandbox.http import MERGE, PODS, Client, client_of, until
+from tests.certificates import HOST, pair
 from tests.cluster import RACK, collection, job
 from tests.controlplane.webhook import BROKEN, configurations
 from tests.workloads import GATE, asking, gates_of, member

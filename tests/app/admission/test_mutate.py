@@ -213,10 +213,11 @@ def test_a_queue_name_is_kueues_only_where_kueue_runs():
         assert operations(thing, replace(SCOPE, kueue_manages=True)) == []
 
 
+@pytest.mark.parametrize("label", [{MANAGED: "true"}, {}], ids=["with_our_label", "without_it"])
 @pytest.mark.parametrize("fields", KUEUES)
-def test_a_pod_that_kueue_took_in_after_us_is_given_back(fields):
+def test_a_pod_that_kueue_took_in_after_us_is_given_back(fields, label):
     thing = pod("p", **{"annotations": IN_RACK, **fields})
-    ours = {MANAGED: "true", **thing["metadata"]["labels"]}
+    ours = {**label, **thing["metadata"]["labels"]}
     gates = [GATE, *thing["spec"].get("schedulingGates", [])]
     taken = {
         **thing,

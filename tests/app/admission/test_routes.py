@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from app.admission.namespaces import METADATA_NAME, Namespaces
+from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES
 from app.admission.scope import Scope
 from app.labels import selector_from_text
-from tests.app.admission.certificates import HOST, pair
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
 from tests.app.polling import until
+from tests.certificates import HOST, pair
 from tests.cluster import RACK, job, pod
 from tests.workloads import REQUIRED, asking, member
 
@@ -184,6 +185,18 @@ async def test_an_object_of_any_form_is_let_in_with_its_uid(tmp_path: Path, path
         assert running.value("corral_admissions_total", outcome="failed") == 0
 
 
+@pytest.mark.parametrize("name", ["p", "p" * 1_000], ids=["short", "long"])
+async def test_an_object_that_cannot_be_read_is_told_in_a_warning_of_the_usual_length(
+    tmp_path: Path, name: str
+):
+    thing = {"metadata": {"name": name}, "spec": {"schedulingGates": {}}}
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        answer = await client.post("/mutate", json=review(thing))
+    (warning,) = answer.json()["response"]["warnings"]
+    assert warning.startswith("Corral: Pod p")
+    assert len(warning) <= 256  # kube-apiserver cuts longer ones
+
+
 async def test_an_object_that_is_too_deep_is_no_review(tmp_path: Path):
     body = json.dumps(review({})).encode().replace(b'"object": {}', b'"object": ' + b"[" * 90_000)
     async with running_port(tmp_path) as running, running.client(pair("first")) as client:
@@ -247,3 +260,50 @@ async def test_a_hundred_reviews_at_once_are_all_answered_with_their_own_uid(tmp
         uids = [answer.json()["response"]["uid"] for answer in answers]
         assert uids == [f"uid-{n}" for n in range(100)]
         assert running.value("corral_pods_gated_total") == 100
+
+
+LARGE = {"image": "a", "name": "c", "args": ["x" * MOST_CHANGED_BYTES]}
+
+
+@pytest.mark.parametrize(
+    ("path", "thing", "most"),
+    [
+        pytest.param(
+            "/mutate", member("g", 0, 2, containers=[LARGE]), MOST_CHANGED_BYTES, id="a_pod_to_gate"
+        ),
+        pytest.param(
+            "/validate",
+            job("train", pods=2, annotations=BROKEN, containers=[LARGE]),
+            MOST_CHECKED_BYTES,
+            id="a_job_to_check",
+        ),
+    ],
+)
+async def test_a_large_object_is_let_in_as_it_is_and_its_user_told(
+    tmp_path: Path, path: str, thing: dict[str, Any], most: int
+):
+    async with running_port(tmp_path) as running:
+        response = await post(running, path, review(thing))
+        assert running.value("corral_admissions_total", outcome="unread") == 1
+    assert response["allowed"] is True
+    assert "patch" not in response
+    (warning,) = response["warnings"]
+    metadata = thing["metadata"]
+    assert warning.startswith(f"Corral: {thing['kind']} {metadata['namespace']}/{metadata['name']}")
+    assert f"more than the {most} that are checked" in warning
+
+
+async def test_nobody_is_told_of_a_large_object_that_says_nothing_to_corral(tmp_path: Path):
+    thing = job("theirs", pods=2, scheduler="theirs", containers=[LARGE])
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/validate", review(thing))
+    assert response == {"uid": UID, "allowed": True}
+
+
+async def test_a_small_change_of_what_was_large_is_not_checked_either(tmp_path: Path):
+    before = job("train", pods=2, annotations=BROKEN, containers=[LARGE])
+    after = job("train", pods=2, annotations=BROKEN)
+    async with running_port(tmp_path) as running:
+        asked = review(after, before=before, operation="UPDATE")
+        response = await post(running, "/validate", asked)
+    assert response["allowed"] is True

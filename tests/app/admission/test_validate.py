@@ -232,12 +232,24 @@ def test_1_3_where_the_size_is_not_known_no_slice_is_too_large(thing):
     assert errors(thing) == []
 
 
-def test_1_3_a_job_of_a_job_set_has_a_part_of_the_pods_only():
+@pytest.mark.parametrize(
+    ("owners", "is_part"),
+    [
+        pytest.param([{"controller": True}], True, id="its_controller"),
+        pytest.param([{}, {"controller": True}], True, id="its_controller_behind_another_owner"),
+        pytest.param([{}], False, id="an_owner_that_does_not_control_it"),
+        pytest.param([{"controller": False}], False, id="one_that_says_so"),
+        pytest.param([], False, id="nobody"),
+        pytest.param([None, "JobSet"], False, id="what_is_no_owner"),
+    ],
+)
+def test_1_3_a_job_that_a_job_set_controls_has_a_part_of_the_pods_only(owners, is_part):
     thing = job("j", pods=2, annotations={**slices_of(8), REQUIRED: BLOCK})
-    assert errors(thing) != []
-    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train"}
-    thing["metadata"]["ownerReferences"] = [owner | {"uid": "u", "controller": True}]
-    assert errors(thing) == []
+    job_set = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train"}
+    thing["metadata"]["ownerReferences"] = [
+        {**job_set, "uid": "u", **each} if isinstance(each, dict) else each for each in owners
+    ]
+    assert (errors(thing) == []) is is_part
 
 
 GROUPED = {REQUIRED: RACK, POD_SET_GROUP: "g"}
@@ -392,6 +404,12 @@ def test_5_3_a_pod_may_not_change_its_group():
     before = member("g", 0, 2)
     (told,) = errors(changed(before, **{GROUP: "h"}), before)
     assert told == f'metadata.annotations[{GROUP}]: Invalid value: "h": field is immutable'
+
+
+def test_5_3_a_workload_of_one_group_may_make_pods_of_another():
+    before = stateful_set({GROUP: "of-its-pods", TOTAL: "2"}, 2)
+    before["metadata"]["annotations"] = {GROUP: "its-own"}
+    assert errors(changed(before, note="scaled"), before) == []
 
 
 def test_5_3_a_pod_that_ends_its_group_may_not_take_it_back():

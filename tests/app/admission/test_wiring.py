@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,8 +19,9 @@ from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
 from app.settings import Address, Settings, load
-from tests.app.admission.certificates import HOST, pair
 from tests.app.admission.port import patch_of, patched, review
+from tests.app.polling import until
+from tests.certificates import HOST, pair
 from tests.cluster import RACK, pod
 from tests.workloads import asking, member
 
@@ -57,7 +59,7 @@ async def test_a_running_corral_answers_reviews_and_counts_them_on_its_other_por
         async with httpx.AsyncClient(base_url=corral.extender_url, timeout=5) as other:
             metrics = (await other.get("/metrics")).text
         assert "corral_pods_gated_total 1.0" in metrics
-        assert 'corral_admission_certificates_total{outcome="loaded"} 1.0' in metrics
+        assert 'corral_certificates_total{outcome="loaded",port="admission"} 1.0' in metrics
         for path in ("/metrics", "/healthz", "/filter"):
             assert (await client.post(path)).status_code == 404
     with pytest.raises(httpx.HTTPError):
@@ -145,3 +147,36 @@ def test_the_settings_are_read_from_flags_as_text():
     assert settings.admission_listen == Address("0.0.0.0", 9443)
     assert settings.admission_namespace_selector == selector_from_text("team in (a,b),!legacy")
     assert settings.admission_cert == Path("/tls.crt")
+
+
+@pytest.mark.slow
+async def test_a_flood_of_bodies_and_connections_is_bounded_and_reviews_are_answered(tmp_path):
+    knobs = {
+        "admission_body_bytes": 64 * 1024,
+        "admission_under_way_bytes": 512 * 1024,
+        "admission_connections": 24,
+    }
+    async with running(tmp_path, **knobs) as corral:
+        async with trusting(corral.admission_url) as client:
+            assert (await client.post("/validate", json=review(pod("p")))).status_code == 200
+        protocol: Any = corral.ports.admission.server.config.http_protocol_class
+        host, port = corral.ports.admission.listener.getsockname()[:2]
+        half = b"POST /mutate HTTP/1.1\r\nContent-Length: 65000\r\n\r\n" + b" " * 60_000
+        writers = []
+        for opening in (*[half] * 20, *[b""] * 30):
+            _, writer = await asyncio.open_connection(
+                host, port, ssl=pair("first").client(), server_hostname=HOST
+            )
+            writer.write(opening)
+            writers.append(writer)
+        sample = corral.metrics.registry.get_sample_value
+        await until(lambda: sample("corral_broken_requests_total", {"reason": "busy"}) > 5)
+        assert sample("corral_broken_requests_total", {"reason": "idle"}) > 5
+        assert protocol.taken.body_bytes <= 512 * 1024
+        assert len(corral.ports.admission.server.server_state.connections) <= 24
+        async with trusting(corral.admission_url) as client:
+            answer = await client.post("/mutate", json=review(member("g", 0, 2)))
+            assert patch_of(answer.json()["response"])
+        for writer in writers:
+            writer.transport.abort()
+        await until(lambda: protocol.taken.body_bytes == 0)

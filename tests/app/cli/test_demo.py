@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from app.cli.showcase import SHOWPIECES, with_levels
+from app.cli.demo import PLACE_SECONDS, Stage, _domains, _place
+from app.cli.showcase import BLOCK, RACK, SHOWPIECES, with_levels
+from app.sandbox import Sandbox
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "openb-2023.json.gz"
+WORDS = {RACK: ["rack"], BLOCK: ["block"], "": []}
+WITHIN = {RACK: r"block-\d+-rack-\d+", BLOCK: r"block-\d+(-rack-\d+|, \d+ racks)"}
 SECONDS = 60  # of a busy machine; about 4 otherwise
 
 pytestmark = pytest.mark.slow
@@ -46,9 +52,31 @@ def test_a_dozen_gangs_are_placed_and_the_one_that_cannot_be_is_told_why():
     placed = {name: row for name, row in rows(printed).items() if row[-1] != "waits"}
     assert set(placed) == {piece.name for piece in SHOWPIECES} - {"too-big"}
     for piece in SHOWPIECES:
-        if piece.name in placed and piece.constraint == "required rack":
-            assert "rack-" in placed[piece.name][3]
+        _, _, constraint, domains, *_ = rows(printed)[piece.name]
+        assert constraint.split() == [piece.mode, *WORDS[piece.level]]
+        if piece.name in placed and piece.mode == "required":
+            assert re.fullmatch(WITHIN[piece.level], domains)
     assert "gang default/too-big cannot be placed" in printed
+
+
+@pytest.mark.parametrize(
+    ("racks", "said"),
+    [
+        pytest.param({("b1", "r1")}, "r1", id="one_rack"),
+        pytest.param({("b1", "r1"), ("b1", "r2")}, "b1, 2 racks", id="one_block"),
+        pytest.param({("b1", "r1"), ("b1", "r2"), ("b2", "r3")}, "2 blocks, 3 racks", id="more"),
+    ],
+)
+def test_where_a_gang_is_is_said_by_the_narrowest_domain_that_holds_it(racks, said):
+    assert _domains(racks) == said
+
+
+async def test_the_demo_waits_for_no_gang_that_has_been_shown():
+    async with Sandbox() as sandbox:
+        headers = {"Authorization": f"Bearer {sandbox.token}"}
+        async with aiohttp.ClientSession(sandbox.url, headers=headers) as api:
+            stage = Stage("", sandbox, None, api, Path())
+            assert await asyncio.wait_for(_place(stage, ()), PLACE_SECONDS / 2) == []
 
 
 def test_the_curl_lines_name_a_body_that_holds_a_real_request():

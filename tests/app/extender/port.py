@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 
 from app.dialects.registry import DIALECTS
-from app.extender.guard import Bounds
+from app.extender.guard import Bounds, GuardedProtocol, Taken
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
@@ -69,6 +69,12 @@ class Running:
     fed: list[Effect]
     server: Server
 
+    @property
+    def taken(self) -> Taken:
+        """What all connections have of the port."""
+        protocol: type[GuardedProtocol] = self.server.config.http_protocol_class
+        return protocol.taken
+
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self.server.server_state.connections)
@@ -93,6 +99,7 @@ async def running_port(
     receive_seconds: float = 5.0,
     keep_alive_seconds: int = 120,
     max_connections: int = 1000,
+    under_way_bytes: int = 128 * 1024 * 1024,
     answer_seconds: float = 5.0,
     filter_body_bytes: int = 8 * 1024 * 1024,
     preempt_body_bytes: int = 32 * 1024 * 1024,
@@ -112,6 +119,7 @@ async def running_port(
         receive_seconds,
         max(filter_body_bytes, preempt_body_bytes),
         max_connections,
+        under_way_bytes,
         lambda reason: metrics.broken_requests[reason].inc(),
     )
     listener = listen("extender_listen", LOOPBACK)

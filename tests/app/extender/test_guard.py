@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.app.extender.port import ScriptedEngine, answer_of, args, dumped, http, running_port
+from tests.app.polling import until
 
 BINDING = dumped({"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n1"})
 
@@ -176,13 +177,93 @@ async def test_connections_over_the_bound_are_closed_and_others_are_served():
     async with running_port(max_connections=2) as port:
         first = await asyncio.open_connection(*port.address)
         second = await asyncio.open_connection(*port.address)
+        for _, writer in (first, second):
+            writer.write(b"POST /filter HTTP/1.1\r\n")
+        await until(lambda: not port.taken.idle)
         third = await asyncio.open_connection(*port.address)
         assert await closed(third[0]) == b""
         assert broken(port, "connections") == 1
-        first[1].write(http("/filter", args(["n1"])))
+        first[1].write(http("/filter", args(["n1"])).partition(b"\r\n")[2])
         assert (await answer_of(first[0]))[0] == 200
         for _, writer in (first, second, third):
             writer.close()
+
+
+async def test_a_new_connection_takes_the_place_of_the_one_that_is_idle_longest():
+    async with running_port(max_connections=2) as port:
+        first = await asyncio.open_connection(*port.address)
+        second = await asyncio.open_connection(*port.address)
+        first[1].write(http("/filter", args(["n1"])))
+        assert (await answer_of(first[0]))[0] == 200
+        third = await asyncio.open_connection(*port.address)
+        assert await closed(second[0]) == b""
+        assert (broken(port, "idle"), broken(port, "connections")) == (1, 0)
+        for reader, writer in (first, third):
+            writer.write(http("/filter", args(["n1"])))
+            assert (await answer_of(reader))[0] == 200
+        for _, writer in (first, second, third):
+            writer.close()
+
+
+def unfinished(body_bytes: int) -> bytes:
+    """A /filter request that lacks its last byte."""
+    head = f"POST /filter HTTP/1.1\r\nContent-Length: {body_bytes + 1}\r\n\r\n"
+    return head.encode() + b" " * body_bytes
+
+
+async def test_bodies_under_way_share_one_budget_and_a_small_one_finds_room():
+    budget, body = 1_000_000, 200_000
+    async with running_port(under_way_bytes=budget) as port:
+        greedy = [await asyncio.open_connection(*port.address) for _ in range(30)]
+        for _, writer in greedy:
+            writer.write(unfinished(body))
+        await until(lambda: broken(port, "busy") >= 20)
+        assert port.taken.body_bytes <= budget
+        assert broken(port, "busy") < 30
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/filter", args(["n1"])))
+        assert (await answer_of(reader))[0] == 200
+        for _, each in (*greedy, (reader, writer)):
+            each.close()
+        await until(lambda: port.taken.body_bytes == 0)
+
+
+async def test_one_connection_has_at_most_half_of_the_budget():
+    async with running_port(under_way_bytes=1_000_000) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/filter", b" " * 499_000))
+        assert (await answer_of(reader))[0] == 200
+        writer.write(unfinished(501_000))
+        assert (await closed(reader)).startswith(b"HTTP/1.1 503 ")
+        assert broken(port, "busy") == 1
+        writer.close()
+        await until(lambda: port.taken.body_bytes == 0)
+
+
+async def test_what_is_answered_is_under_way_no_longer():
+    async with running_port(bind_body_bytes=1024) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        names = [f"n{i}" for i in range(5)]
+        writer.write(b"".join(http("/filter", args([name])) for name in names))
+        for _ in names:
+            await answer_of(reader)
+        assert port.taken.body_bytes == 0
+        writer.write(b"POST /bind HTTP/1.1\r\nContent-Length: 9999\r\n\r\n" + b" " * 2000)
+        assert b"1024 bytes" in (await answer_of(reader))[1]
+        writer.write(b" " * 7000)
+        await until(lambda: port.taken.body_bytes == 0)
+        writer.close()
+
+
+async def test_a_held_bind_is_under_way_until_its_answer():
+    async with running_port(answer_seconds=0.2) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(http("/bind", BINDING))
+        await until(lambda: port.engine.arrived)
+        assert port.taken.body_bytes == len(BINDING)
+        await answer_of(reader)
+        assert port.taken.body_bytes == 0
+        writer.close()
 
 
 async def test_a_few_pipelined_requests_are_answered_in_order():

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.extender import models
-from app.extender.models import BadRequest, FullNodes, NodeNames
+from app.extender.models import (
+    MOST_FULL_NODES,
+    MOST_NAMES,
+    BadRequest,
+    FullNodes,
+    NodeNames,
+)
 from app.verbs.preempt import Victims
 from tests.app.extender.port import args, dumped, pod
 
@@ -69,6 +75,26 @@ def test_a_wrong_name_after_good_ones_is_found_when_all_are_needed():
     assert "n1" in names
     with pytest.raises(BadRequest, match="NodeNames"):
         names.names()
+
+
+@pytest.mark.parametrize("name", ["", "n", "a-node-of-some-length", "é"])
+def test_more_names_than_any_cluster_has_nodes_are_refused_before_they_are_decoded(name):
+    def raw(names: int) -> bytes:
+        return json.dumps([name] * names, separators=(",", ":")).encode()
+
+    assert len(NodeNames(raw(MOST_NAMES)).names()) == MOST_NAMES
+    with pytest.raises(BadRequest, match=f"NodeNames: more than {MOST_NAMES} names"):
+        NodeNames(raw(MOST_NAMES + 1)).names()
+
+
+def test_more_whole_nodes_than_fit_a_body_are_refused():
+    def raw(nodes: int) -> bytes:
+        items = [{"metadata": {"name": f"n{i}"}} for i in range(nodes)]
+        return json.dumps({"items": items}).encode()
+
+    assert len(FullNodes(raw(MOST_FULL_NODES))) == MOST_FULL_NODES
+    with pytest.raises(BadRequest, match=f"more than {MOST_FULL_NODES}"):
+        FullNodes(raw(MOST_FULL_NODES + 1))
 
 
 def test_a_request_by_name():

@@ -23,7 +23,7 @@ from app.extender.guard import Bounds, GuardedProtocol, guarded
 from app.extender.server import Server, TlsServer, listen, server_of
 from tests.app.extender.port import LOOPBACK, running_port
 
-BOUNDS = Bounds(5.0, 1024, 16, lambda reason: None)
+BOUNDS = Bounds(5.0, 1024, 16, 1024 * 1024, lambda reason: None)
 
 PROTOCOL = (
     "__init__",
@@ -36,6 +36,7 @@ PROTOCOL = (
     "on_headers_complete",
     "on_body",
     "on_message_complete",
+    "on_response_complete",
     "timeout_keep_alive_handler",
 )
 OWN_STATE = {
@@ -44,6 +45,8 @@ OWN_STATE = {
     "_header_bytes",
     "_named_bytes",
     "_body_bytes",
+    "_under_way",
+    "_is_over_budget",
     "_deadline",
 }
 

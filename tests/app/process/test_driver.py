@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from app.kube.watch.events import Applied
+from structlog.testing import capture_logs
+
+from app.kube.watch.events import Applied, Listed
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
 from app.state.effects import Effect
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from tests.app.polling import until
-from tests.records import RACK, node
+from tests.records import RACK, group, node, pod
 
 TICK_SECONDS = 0.001
 
@@ -57,6 +59,22 @@ async def test_time_goes_on_after_a_tick_that_fails():
     await asyncio.wait([ticking])
 
 
+async def test_what_is_wrong_with_the_cluster_is_logged_once_and_again_when_it_comes_back():
+    warned = [("a",), ("a", "b"), ("b",), ("a",)]
+
+    class Warning(Engine):
+        def warnings(self):
+            return warned[0] if len(warned) == 1 else warned.pop(0)
+
+    driver, *_ = driven(Warning(EngineSettings(levels=(RACK,))))
+    with capture_logs() as lines:
+        ticking = asyncio.create_task(driver.tick())
+        await until(lambda: len(warned) == 1 and len(lines) >= 3)
+        ticking.cancel()
+        await asyncio.wait([ticking])
+    assert [line["problem"] for line in lines if "problem" in line] == ["a", "b", "a"]
+
+
 def test_an_engine_that_cannot_be_drained_is_counted():
     driver, _, errors = driven(Tripping(EngineSettings(levels=(RACK,))))
     driver.drain()
@@ -68,3 +86,13 @@ def test_what_the_engine_kept_from_spreading_is_counted():
     fault_counter(metrics)("search for gang default/bad", RuntimeError("bug"))
     sample = metrics.registry.get_sample_value
     assert sample("corral_engine_errors_total", {"input": "part"}) == 1
+
+
+def test_a_write_that_was_lost_reaches_the_engine():
+    engine = Engine(EngineSettings(levels=(RACK,), kinds=("Node", "Pod")))
+    driver, fed, _ = driven(engine)
+    driver.apply(Listed("Node", (node("b1/r1/n", gpus=8),)))
+    driver.apply(Listed("Pod", (pod("g0", annotations=group("g", 0, RACK)),)))
+    (event,) = fed
+    driver.write_lost(event.gang, event.reason, event.about.uid)
+    assert engine.lost_writes == 1

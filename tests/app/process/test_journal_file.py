@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,27 @@ def test_the_journal_of_the_process_before_is_kept_beside_the_new_one(tmp_path):
 def test_a_file_that_cannot_be_made_is_named(tmp_path):
     with pytest.raises(SettingsError, match=r"journal .*absent/j: cannot be written: .*No such"):
         JournalFile(tmp_path / "absent" / "j", 100)
+
+
+@pytest.mark.parametrize("name", ["j", "j.previous"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_what_is_no_regular_file_is_refused_and_left_alone(tmp_path, name, make):
+    make(tmp_path / name)
+    found = (tmp_path / name).lstat()
+    with pytest.raises(SettingsError, match=rf"journal {tmp_path}/{name}: not a regular file"):
+        JournalFile(tmp_path / "j", 100)
+    assert (tmp_path / name).lstat().st_ino == found.st_ino
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_link_to_a_regular_file_is_a_journal_too(tmp_path):
+    (tmp_path / "target").write_bytes(b"first\n")
+    (tmp_path / "j").symlink_to("target")
+    journal = JournalFile(tmp_path / "j", 100)
+    journal.write(b"second\n")
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == b"second\n"
+    assert (tmp_path / "j.previous").read_bytes() == b"first\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from tests.app.admission.certificates import pair
+from tests.certificates import pair
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 MUTATING = f"{CONFIGURATIONS}/mutatingwebhookconfigurations"

@@ -39,9 +39,11 @@ def desk_of(engine: Holding, seconds: float = 5.0, most: int = 1_000) -> BindDes
     return desk
 
 
-async def asked(desk: BindDesk, node: str = "n1", uid: str = "u") -> asyncio.Task[str]:
+async def asked(
+    desk: BindDesk, node: str = "n1", uid: str = "u", namespace: str = "ns"
+) -> asyncio.Task[str]:
     """A request that has arrived at the desk."""
-    request = asyncio.create_task(desk.bind("ns", "p", uid, node))
+    request = asyncio.create_task(desk.bind(namespace, "p", uid, node))
     await asyncio.sleep(0)
     return request
 
@@ -67,6 +69,34 @@ async def test_where_too_many_wait_the_oldest_makes_room_and_is_bound_all_the_sa
     for number in range(3):
         desk.finished(bind(uid=f"u{number}"), Bound())
     assert [await other for other in others] == [DONE, DONE]
+
+
+async def test_where_too_many_wait_the_namespace_with_the_most_makes_room():
+    desk = desk_of(Holding(), most=3)
+    quiet = await asked(desk, uid="q", namespace="quiet")
+    loud = [await asked(desk, uid=f"u{number}", namespace="loud") for number in range(4)]
+    assert [await each for each in loud[:2]] == [CROWDED, CROWDED]
+    another = await asked(desk, uid="a", namespace="another")
+    last = await asked(desk, uid="z", namespace="last")  # each has one: the oldest turn ends
+    assert len(desk) == 3
+    for uid in ("q", "u2", "u3", "a", "z"):
+        desk.finished(bind(uid=uid), Bound())
+    assert [await each for each in (quiet, *loud[2:], another, last)] == [
+        CROWDED,
+        CROWDED,
+        DONE,
+        DONE,
+        DONE,
+    ]
+
+
+async def test_a_desk_that_was_full_and_is_empty_has_room_for_all_again():
+    desk = desk_of(Holding(), most=2)
+    for _ in range(3):
+        requests = [await asked(desk, uid=f"u{number}") for number in range(2)]
+        for number in range(2):
+            desk.finished(bind(uid=f"u{number}"), Bound())
+        assert [await each for each in requests] == [DONE, DONE]
 
 
 async def test_a_failed_binding_is_told_as_it_is():

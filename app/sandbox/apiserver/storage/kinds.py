@@ -84,6 +84,9 @@ NAMESPACE = Kind(
     "", "v1", "namespaces", "Namespace", is_namespaced=False, has_status=True, short_names=("ns",)
 )
 EVENT = Kind("", "v1", "events", "Event", may_create_by_put=True, short_names=("ev",))
+QUOTA = Kind(  # kept and shown, not enforced
+    "", "v1", "resourcequotas", "ResourceQuota", has_status=True, short_names=("quota",)
+)
 JOB = Kind("batch", "v1", "jobs", "Job", has_status=True, has_generation=True)
 LEASE = Kind(
     "coordination.k8s.io",
@@ -137,6 +140,7 @@ BUILT_IN = (
     NODE,
     NAMESPACE,
     EVENT,
+    QUOTA,
     JOB,
     LEASE,
     PRIORITY_CLASS,

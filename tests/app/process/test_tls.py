@@ -12,10 +12,12 @@ import httpx
 import pytest
 import uvloop
 
-from app.admission.tls import Certificate, certificate_of
 from app.errors import SettingsError
-from tests.app.admission.certificates import HOST, Pair, pair, replace
+from app.process.tls import Certificate, Files, certificate_of
 from tests.app.admission.port import Running, review, running_port
+from tests.certificates import HOST, Pair, pair, replace
+
+CHANGES = "corral_certificates_total"
 
 
 def served(running: Running, trusted: Pair) -> bool:
@@ -71,10 +73,10 @@ async def test_a_broken_pair_keeps_the_one_before_and_is_counted(tmp_path, file,
     async with running_port(tmp_path) as running:
         replace(tmp_path / file, content)
         assert await asyncio.to_thread(served, running, pair("first"))
-        assert running.value("corral_admission_certificates_total", outcome="refused") == 1
+        assert running.value(CHANGES, port="admission", outcome="refused") == 1
         # The same broken pair is not read once more at each handshake.
         assert await asyncio.to_thread(served, running, pair("first"))
-        assert running.value("corral_admission_certificates_total", outcome="refused") == 1
+        assert running.value(CHANGES, port="admission", outcome="refused") == 1
 
 
 async def test_a_pair_that_is_removed_keeps_serving_and_one_that_comes_back_is_taken(tmp_path):
@@ -101,7 +103,9 @@ def test_a_link_pointed_elsewhere_is_a_change(tmp_path):
     link = tmp_path / "..data"
     link.symlink_to(tmp_path / "first")
     outcomes: list[str] = []
-    certificate = Certificate(link / "tls.crt", link / "tls.key", outcomes.append)
+    certificate = Certificate(
+        Files("admission", link / "tls.crt", link / "tls.key"), outcomes.append
+    )
     other = tmp_path / "..fresh"
     other.symlink_to(tmp_path / "second")
     os.replace(other, link)
@@ -123,13 +127,13 @@ def test_an_encrypted_key_is_refused_without_asking_anyone(tmp_path):
         ),
     )
     outcomes: list[str] = []
-    assert not Certificate(certificate, key, outcomes.append).is_loaded
+    assert not Certificate(Files("admission", certificate, key), outcomes.append).is_loaded
     assert outcomes == ["refused"]
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_tls_1_2_and_newer_are_spoken(tmp_path, version):
-    certificate = Certificate(*pair("first").write(tmp_path))
+    certificate = Certificate(Files("admission", *pair("first").write(tmp_path)))
     client = pair("first").client()
     client.minimum_version = client.maximum_version = version
     assert _shake_hands(certificate.context, client) == version.name.replace("_", ".", 1).replace(
@@ -139,7 +143,7 @@ def test_tls_1_2_and_newer_are_spoken(tmp_path, version):
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
 def test_tls_1_1_is_refused(tmp_path):
-    certificate = Certificate(*pair("first").write(tmp_path))
+    certificate = Certificate(Files("admission", *pair("first").write(tmp_path)))
     client = pair("first").client()
     client.set_ciphers("DEFAULT@SECLEVEL=0")
     client.minimum_version = client.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -151,7 +155,7 @@ def test_tls_1_1_is_refused(tmp_path):
 def test_a_port_without_a_certificate_is_refused_by_name(tmp_path, missing):
     files = {"admission_cert": tmp_path / "a", "admission_key": tmp_path / "b", missing: None}
     with pytest.raises(SettingsError, match=f"^admission_listen: needs {missing}"):
-        certificate_of(files["admission_cert"], files["admission_key"], print)
+        certificate_of("admission", files["admission_cert"], files["admission_key"], None, print)
 
 
 @pytest.mark.slow

@@ -1,0 +1,207 @@
+"""The certificates of a port, exchanged while it is open.
+
+    port            certificate and key    clients are asked for a certificate of
+    extender        extender_cert, _key    extender_client_ca, always
+    admission       admission_cert, _key   admission_client_ca, where there is one
+
+Every handshake looks whether the files are still those that were read: a `stat` call each. New
+ones are tried on their own first, so broken ones (half written, or a key of another certificate)
+leave those before in use. Connections that exist keep what they have.
+
+A session of an earlier connection is never resumed where clients are asked: a resumed one is not
+verified again, so it would outlive the authority that vouched for it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from app.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """PEM files of one port: "extender" or "admission", as the names of its settings begin.
+
+    `client_ca`: the authorities whose clients are served; None: all clients are.
+    """
+
+    port: str
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+class Certificate:
+    """Files as a TLS server context.
+
+    `on_change` gets "loaded" or "refused" each time, `on_failure` is called for every handshake
+    that fails.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        on_change: Callable[[str], None] = lambda _outcome: None,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.files = files
+        self.problem = ""
+        """What is wrong with the files as they were last read; "": nothing."""
+        self._on_change = on_change
+        self._stamp: _Stamp | None = None
+        self._current: ssl.SSLContext | None = None
+        self.context = self._server_context()
+        self.context.sni_callback = self._handshake
+        self.context.sslobject_class = _Connection
+        self.context.on_failure = on_failure
+        self._refresh()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is a pair to serve with."""
+        return self._current is not None
+
+    def _handshake(
+        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
+    ) -> int | None:
+        """Gives one connection the newest good files; called before any certificate is sent.
+
+        OpenSSL takes the authorities from there as well, but whether clients are asked at all
+        from the context that the connection began with.
+        """
+        self._refresh()
+        if self._current is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._current
+        return None
+
+    def _refresh(self) -> None:
+        """Read the files again if they changed; those that were refused are not tried twice."""
+        files = self.files
+        named = (files.certificate, files.key, *((files.client_ca,) if files.client_ca else ()))
+        stamp = tuple(_stamp(file) for file in named)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        context = self._server_context()
+        self.problem = _load(context, files)
+        if self.problem:
+            self._on_change("refused")
+            log.error("certificate refused", problem=self.problem, is_older_one_kept=self.is_loaded)
+            return
+        self._current = context
+        self._on_change("loaded")
+        log.info("certificate loaded", certificate=str(files.certificate))
+
+    def _server_context(self) -> _Context:
+        context = _Context(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.files.client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
+        return context
+
+
+class _Context(ssl.SSLContext):
+    """A server context whose handshakes tell the client why they failed."""
+
+    on_failure: Callable[[], None]
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *more: Any, **named: Any
+    ) -> ssl.SSLObject:
+        """One connection's TLS."""
+        connection = super().wrap_bio(incoming, outgoing, *more, **named)
+        assert isinstance(connection, _Connection)
+        connection.outgoing, connection.on_failure = outgoing, self.on_failure
+        return connection
+
+
+class _Connection(ssl.SSLObject):
+    """A handshake whose alert is sent.
+
+    asyncio and uvloop drop a connection as soon as its handshake fails, with OpenSSL's alert still
+    in memory. So a failure shows first as "more input is needed", upon which they send what there
+    is. The client's next byte, its end or the time limit of handshakes then ends the connection.
+    """
+
+    outgoing: ssl.MemoryBIO
+    on_failure: Callable[[], None]
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLSyscallError):
+            raise
+        except ssl.SSLError as error:
+            self._failure = error
+            self.on_failure()
+            if not self.outgoing.pending:
+                raise  # no TLS at all, as plain HTTP: there is no alert
+            raise ssl.SSLWantReadError from error
+
+
+def certificate_of(
+    port: str,
+    certificate: Path | None,
+    key: Path | None,
+    client_ca: Path | None,
+    on_change: Callable[[str], None] = lambda _outcome: None,
+    on_failure: Callable[[], None] = lambda: None,
+) -> Certificate:
+    """The certificate that the settings of a port name.
+
+    Raises: SettingsError where one of the pair is missing.
+    """
+    if certificate is None or key is None:
+        missing = f"{port}_cert" if certificate is None else f"{port}_key"
+        raise SettingsError(f"{port}_listen: needs {missing}: this port is served over TLS only")
+    return Certificate(Files(port, certificate, key, client_ca), on_change, on_failure)
+
+
+def _load(context: ssl.SSLContext, files: Files) -> str:
+    """What is wrong with the files, or "": the context has them now."""
+    try:
+        context.load_cert_chain(files.certificate, files.key, password=_no_password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        return f"{files.port}_cert {files.certificate}, {files.port}_key {files.key}: {_why(error)}"
+    if files.client_ca is None:
+        return ""
+    try:
+        context.load_verify_locations(files.client_ca)
+    except OSError as error:
+        return f"{files.port}_client_ca {files.client_ca}: {_why(error)}"
+    return ""
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written, replaced, or its link is pointed elsewhere."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask on the terminal.
+    raise ValueError("the key is encrypted")

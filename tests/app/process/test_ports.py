@@ -1,0 +1,90 @@
+"""The ports that are taken, and those that are not to be."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import SettingsError
+from app.metrics import Metrics
+from app.process.ports import EXTENDER_TLS, Listeners, listen_all
+from app.settings import Address, Settings
+from tests.certificates import HOST, pair
+
+ALL = "extender_cert, extender_key, extender_client_ca"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """The three settings of a port for clients with a certificate."""
+    return dict(
+        zip(EXTENDER_TLS, (*pair("first").write(tmp_path), tmp_path / "tls.crt"), strict=True)
+    )
+
+
+async def taken(**settings: Any) -> Listeners:
+    """The listeners these settings name, closed again."""
+    async with AsyncExitStack() as closing:
+        return listen_all(Settings(**settings), Metrics(), closing)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::ffff:0.0.0.0"])
+async def test_beyond_loopback_the_extender_needs_a_certificate_and_an_authority(
+    host: str,
+) -> None:
+    with socket.create_server((HOST, 0)) as probe:
+        address = Address(host, probe.getsockname()[1])
+    with pytest.raises(SettingsError) as refused:
+        await taken(extender_listen=address)
+    assert str(refused.value) == (
+        f"extender_listen: {address}: not a loopback address: needs {ALL}"
+    )
+    socket.create_server((HOST, address.port)).close()  # nothing listens there
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "::1"])
+async def test_on_loopback_it_needs_neither(host: str) -> None:
+    _, certificate = (await taken(extender_listen=Address(host, 0))).extender
+    assert certificate is None
+
+
+async def test_with_all_three_it_listens_anywhere(files: dict[str, Path]) -> None:
+    address = Address("0.0.0.0", 0)
+    _, certificate = (await taken(extender_listen=address, **files)).extender
+    assert certificate is not None
+    assert certificate.files.client_ca == files["extender_client_ca"]
+
+
+@pytest.mark.parametrize("missing", EXTENDER_TLS)
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_a_part_of_the_three_is_refused_everywhere(
+    files: dict[str, Path], missing: str, host: str
+) -> None:
+    del files[missing]
+    first = next(iter(files))
+    with pytest.raises(SettingsError) as refused:
+        await taken(extender_listen=Address(host, 0), **files)
+    assert str(refused.value) == f"{first}: {files[first]}: needs {missing} beside it"
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        pytest.param("extender_cert", "extender_cert {file}, extender_key", id="certificate"),
+        pytest.param("extender_client_ca", "extender_client_ca {file}: ", id="authority"),
+    ],
+)
+@pytest.mark.parametrize("content", [None, b"", b"no PEM at all"], ids=["absent", "empty", "junk"])
+async def test_a_file_that_cannot_be_used_is_named(
+    files: dict[str, Path], tmp_path: Path, broken: str, named: str, content: bytes | None
+) -> None:
+    files[broken] = file = tmp_path / "broken.pem"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        await taken(extender_listen=Address(HOST, 0), **files)
+    assert str(refused.value).startswith(named.format(file=file))
