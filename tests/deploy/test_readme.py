@@ -42,8 +42,10 @@ def test_every_link_leads_somewhere(link: str) -> None:
 
 def written(default: object) -> str:
     """A setting's default as README writes it."""
-    if default is None or isinstance(default, bool):
-        return {True: "on", False: "off", None: "none"}[default]
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    if default is None or default == ():
+        return "none"
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -68,5 +70,5 @@ def test_every_metric_and_its_label_exist() -> None:
 def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
     reasons = {code(row[0])[0] for row in table("reason")}
     text = "".join(path.read_text() for path in (ROOT / "app" / "state").rglob("*.py"))
-    emitted = set(re.findall(r'"((?:Gang|Pod|Ranks|Nodes)[A-Z][A-Za-z]+)"', text))
+    emitted = set(re.findall(r'"((?:Gang|Places|Pod|Ranks|Nodes)[A-Z][A-Za-z]+)"', text))
     assert reasons == emitted

@@ -44,8 +44,10 @@ def _corral() -> dict[str, Any]:
     return dict(next(one for one in pod["containers"] if one["name"] == "corral"))
 
 
-def _settings() -> Settings:
+def _settings(*, with_webhook: bool = True) -> Settings:
     given = {one["name"]: one.get("value", "any") for one in _corral()["env"]}
+    if with_webhook:
+        given |= _one("webhook.yaml", "ConfigMap")["data"]
     return Settings(**{name.removeprefix(ENV_PREFIX).lower(): given[name] for name in given})
 
 
@@ -87,12 +89,49 @@ def test_each_webhook_reaches_the_port_through_the_service(webhook: dict[str, An
     )
     (port,) = service["spec"]["ports"]
     assert called["port"] == port["port"]
-    (served,) = [one for one in _corral()["ports"] if one["name"] == port["targetPort"]]
     listen = _settings().admission_listen
     assert listen is not None
-    assert served["containerPort"] == listen.port
+    assert port["targetPort"] == listen.port
     labels = _one("corral.yaml", "Deployment")["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_port_is_open_only_where_webhook_yaml_is_applied() -> None:
+    without = _settings(with_webhook=False)
+    assert without.admission_listen is None
+    assert without.api_listen is None
+    assert without.extender_listen.host == "127.0.0.1"
+    assert "ports" not in _corral()
+    (source,) = _corral()["envFrom"]
+    settings = _one("webhook.yaml", "ConfigMap")["metadata"]
+    assert source == {"configMapRef": {"name": settings["name"], "optional": True}}
+    deployment = _one("corral.yaml", "Deployment")["metadata"]
+    assert settings["namespace"] == deployment["namespace"]
+    text = (DEPLOY / "webhook.yaml").read_text(encoding="utf-8")
+    assert f"-n {deployment['namespace']} rollout restart deployment {deployment['name']}\n" in text
+
+
+def test_the_network_policy_leaves_the_webhooks_port_to_the_addresses_it_names() -> None:
+    policy = _one("network-policy.yaml", "NetworkPolicy")
+    deployment = _one("corral.yaml", "Deployment")
+    assert policy["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    listen = _settings().admission_listen
+    assert listen is not None
+    (limited,) = [rule for rule in policy["spec"]["ingress"] if "from" in rule]
+    assert [one["port"] for one in limited["ports"]] == [listen.port]
+    assert all(source.keys() == {"ipBlock"} for source in limited["from"])
+
+
+def test_what_anybody_may_reach_is_the_port_of_kube_scheduler() -> None:
+    pod = _one("corral.yaml", "Deployment")["spec"]["template"]["spec"]
+    (scheduler,) = [one for one in pod["containers"] if one["name"] == "kube-scheduler"]
+    policy = _one("network-policy.yaml", "NetworkPolicy")
+    (open_to_all,) = [rule for rule in policy["spec"]["ingress"] if "from" not in rule]
+    probed = scheduler["livenessProbe"]["httpGet"]["port"]
+    assert [one["port"] for one in open_to_all["ports"]] == [probed]
 
 
 def test_the_certificate_is_mounted_where_the_settings_look_and_may_be_missing() -> None:

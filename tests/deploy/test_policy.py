@@ -1,0 +1,78 @@
+"""deploy/policy.yaml guards what the code writes, for the identity that is shipped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.dialects import corral
+from tests.deploy.test_readme import README, table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEXT = (ROOT / "deploy" / "policy.yaml").read_text(encoding="utf-8")
+CHANGES, WRITES = "what-corral-changes.corral.dev", "what-only-corral-writes.corral.dev"
+
+
+def policy(name: str) -> dict[str, Any]:
+    (found,) = [
+        one
+        for one in yaml.safe_load_all(TEXT)
+        if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] == name
+    ]
+    return dict(found["spec"])
+
+
+def variable(name: str) -> str:
+    return next(
+        str(each["expression"]) for each in policy(WRITES)["variables"] if each["name"] == name
+    )
+
+
+def test_the_annotations_that_are_guarded_are_those_that_corral_writes() -> None:
+    (condition,) = policy(WRITES)["matchConditions"]
+    for words in (variable("ours"), condition["expression"].partition("]")[0]):
+        assert sorted(re.findall(r"'([^']+)'", words)) == sorted(corral.WRITTEN)
+
+
+def test_each_word_of_ours_is_guarded_or_one_that_users_write() -> None:
+    names = set(
+        re.findall(r'(?m)^[A-Z_]+ = PREFIX \+ "([a-z-]+)"', Path(corral.__file__).read_text())
+    )
+    for path in (ROOT / "app").rglob("*.py"):
+        names |= set(re.findall(r'corral\.PREFIX \+ "([a-z-]+)"', path.read_text(encoding="utf-8")))
+    words = {corral.PREFIX + name for name in names}
+    readme = " ".join(row[0] for row in table("annotation"))
+    users_own = {word for word in words if f"/{word.partition('/')[2]}" in readme}
+    assert words >= {*corral.WRITTEN, *corral.WORKLOAD}  # the search above finds them
+    assert words - users_own - {corral.MANAGED} == {*corral.WRITTEN}
+    assert not users_own & {*corral.WRITTEN}
+
+
+def test_the_gate_that_is_guarded_is_ours() -> None:
+    assert set(re.findall(r"'name': '([^']+)'", TEXT)) == {corral.GATE}
+
+
+def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
+    (condition,) = policy(CHANGES)["matchConditions"]
+    deployment = (ROOT / "deploy" / "corral.yaml").read_text(encoding="utf-8")
+    (shipped,) = [one for one in yaml.safe_load_all(deployment) if one["kind"] == "Deployment"]
+    (keeper,) = shipped["spec"]["template"]["spec"]["initContainers"]
+    user = f"system:serviceaccount:{keeper['command'][2].replace('/', ':')}"
+    assert re.findall(r"'([^']+)'", condition["expression"]) == [user]
+
+
+def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
+    bindings = {
+        one["spec"]["policyName"]: one["spec"]["validationActions"]
+        for one in yaml.safe_load_all(TEXT)
+        if one["kind"] == "ValidatingAdmissionPolicyBinding"
+    }
+    assert bindings == {CHANGES: ["Deny"], WRITES: ["Deny"]}
+    assert {policy(name)["failurePolicy"] for name in bindings} == {"Fail"}
+
+
+def test_readme_says_to_apply_it() -> None:
+    assert "(deploy/policy.yaml)" in README
