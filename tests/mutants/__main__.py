@@ -1,12 +1,13 @@
 """python -m tests.mutants [--count N] [--seed S] [--paths PATH…] [--jobs J]
 
-or with --resume FILE, or --json.
+or with --covered FILE, --resume FILE, or --json.
 
 Draws mutants of `topology` and `app` and tries each of them; `--count` counts those drawn, and a
 larger count with the same seed draws the same ones and more. Nothing is drawn from `app/sandbox`:
 it stands in for the API server, and what it does is compared with a real one, by tests that are
-too slow for this. A mutant that survives takes minutes; with `--resume FILE` every result is kept
-in that file as it comes, and a later run goes on from there.
+too slow for this. A mutant that survives takes minutes. It takes less with `--covered FILE`, where
+`pytest --cov --cov-context=test` has recorded which tests run which line. With `--resume FILE`
+every result is kept in that file as it comes, and a later run goes on from there.
 
 A survivor is equivalent to the code as it is, or shows that a test is missing: whoever reads the
 difference decides which. A history of the simulator that merely changes is no violation.
@@ -26,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+from tests.mutants.covering import Covering
 from tests.mutants.syntax import Mutant, mutants
 from tests.mutants.trial import KilledBy, Trial, tried
 from tests.sim.planted import ROOT
@@ -53,12 +55,21 @@ def drawn(root: Path, *, count: int, seed: int, paths: Sequence[str] = PACKAGES)
     return found[:count]
 
 
-def trials(found: Sequence[Mutant], root: Path, *, jobs: int, kept: Path | None) -> Iterator[Trial]:
+def trials(
+    found: Sequence[Mutant],
+    root: Path,
+    covering: Covering | None = None,
+    *,
+    jobs: int,
+    kept: Path | None,
+) -> Iterator[Trial]:
     """What became of each, as they end; what the file `kept` already says is not tried again."""
     known = {trial.mutant: trial for trial in _read(kept)}
     yield from (known[mutant] for mutant in found if mutant in known)
     with ThreadPoolExecutor(jobs) as pool:
-        running = [pool.submit(tried, mutant, root) for mutant in found if mutant not in known]
+        running = [
+            pool.submit(tried, mutant, root, covering) for mutant in found if mutant not in known
+        ]
         try:
             for ended in as_completed(running):
                 trial = ended.result()
@@ -95,13 +106,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which")
     parser.add_argument("--paths", nargs="+", default=PACKAGES, help="files and folders to mutate")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--covered", type=Path, help="which tests run which line: .coverage")
     parser.add_argument("--resume", type=Path, help="keep what is found here, and go on from it")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     asked = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    covering = None if asked.covered is None else Covering(asked.covered, ROOT)
     found = []
     mutants = drawn(ROOT, count=asked.count, seed=asked.seed, paths=asked.paths)
-    for trial in trials(mutants, ROOT, jobs=asked.jobs, kept=asked.resume):
+    for trial in trials(mutants, ROOT, covering, jobs=asked.jobs, kept=asked.resume):
         found.append(trial)
         at = f"{trial.mutant.path}:{trial.mutant.line}"
         print(f"{at} killed by {trial.killed_by} {trial.reason}", file=sys.stderr, flush=True)

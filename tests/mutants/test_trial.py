@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import asdict
 
 import pytest
+from coverage import CoverageData
 
 from tests.mutants.__main__ import show, trials
+from tests.mutants.covering import Covering
 from tests.mutants.syntax import mutants
 from tests.mutants.trial import Trial, is_simulated, runs_for, tried
 
 QUEUE = "app/state/queue.py"
+LONGEST = "from app.state.queue import longest\n"
 SIMULATOR = """
 import sys
 from app.state.queue import urgent
@@ -77,6 +83,19 @@ def checkout(tmp_path):
     return tmp_path
 
 
+def recorded(checkout):
+    """Which tests run which line of the checkout."""
+    command = [sys.executable, "-m", "pytest", "-q", "--cov=app", "--cov-context=test"]
+    subprocess.run(
+        [*command, "--cov-report="],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        check=True,
+        timeout=60,
+    )
+    return Covering(checkout / ".coverage", checkout)
+
+
 def mutant_with(line):
     """The one mutant of the module that has this line."""
     (found,) = [each for each in mutants(QUEUE, FILES[QUEUE]) if line in each.applied(FILES[QUEUE])]
@@ -111,6 +130,81 @@ def test_a_mutant_is_killed_by(checkout, line, killed_by, reason):
     trial = tried(mutant_with(line), checkout)
     assert (trial.killed_by, trial.reason) == (killed_by, reason)
     assert (checkout / QUEUE).read_text(encoding="utf-8") == FILES[QUEUE]
+
+
+@pytest.mark.slow
+def test_only_tests_that_run_the_line_are_tried_and_they_may_be_anywhere(checkout):
+    far = checkout / "tests/topology/test_far.py"
+    far.parent.mkdir()
+    far.write_text(f"{LONGEST}\ndef test_equal():\n    longest(1, 1)\n")
+    covering = recorded(checkout)
+    mutant = mutant_with("one if (one >= other) else")
+    assert covering.tests_of(mutant, FILES[QUEUE]) == [
+        "tests/app/state/test_queue.py::test_the_longer_one_is_taken",
+        "tests/topology/test_far.py::test_equal",
+    ]
+    (checkout / "tests/topology/test_red.py").write_text("def test_red():\n    assert False\n")
+    assert tried(mutant, checkout, covering).killed_by == "nothing"
+    far.write_text(f"{LONGEST}\ndef test_equal():\n    assert isinstance(longest(1, 1.0), float)\n")
+    trial = tried(mutant, checkout, covering)
+    assert trial.killed_by == "other tests"
+    assert trial.reason == "tests/topology/test_far.py::test_equal"
+
+
+@pytest.mark.slow
+def test_a_line_that_no_recorded_test_runs_is_tried_by_its_folder(checkout):
+    tests = checkout / "tests/app/state/test_queue.py"
+    tests.unlink()
+    covering = recorded(checkout)
+    tests.write_text(FILES["tests/app/state/test_queue.py"])
+    mutant = mutant_with("return max(waiting)")
+    assert covering.tests_of(mutant, FILES[QUEUE]) == []
+    assert tried(mutant, checkout, covering).killed_by == "folder tests"
+
+
+@pytest.mark.slow
+def test_the_tests_beside_it_are_tried_as_well_for_some_start_processes(checkout):
+    covering = recorded(checkout)
+    process = checkout / "tests/app/state/test_process.py"
+    code = f"{LONGEST}; assert isinstance(longest(1, 1.0), float)".replace("\n", "")
+    process.write_text(
+        "import subprocess, sys\n\n"
+        f"def test_it():\n    subprocess.run([sys.executable, '-c', {code!r}], check=True)\n"
+    )
+    trial = tried(mutant_with("one if (one >= other) else"), checkout, covering)
+    assert trial.reason == "tests/app/state/test_process.py::test_it"
+
+
+@pytest.mark.slow
+def test_a_trial_finds_what_lies_beside_the_checkout(checkout, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    checkout = checkout.rename(home / "corral")
+    (home / "shared").mkdir()
+    (home / "shared/case").write_text("1")
+    (checkout / "tests/app/state/test_peers.py").write_text(
+        "from pathlib import Path\nfrom app.state.queue import longest\n\ndef test_it():\n"
+        "    assert longest(1, float(Path('../shared/case').read_text())) == 1\n"
+        "    assert isinstance(longest(1, 1.0), float)\n"
+    )
+    trial = tried(mutant_with("one if (one >= other) else"), checkout)
+    assert trial.reason == "tests/app/state/test_peers.py::test_it"
+
+
+def test_the_tests_of_a_default_are_those_that_run_its_function(tmp_path):
+    source = "def first(\n    waiting,\n    least=3,\n):\n    return min(waiting, least)\n"
+    data = CoverageData(str(tmp_path / ".coverage"))
+    for test, lines in {"tests/a.py::wide": [1, 5, 6, 7], "tests/b.py::narrow": [5]}.items():
+        data.set_context(f"{test}|run")
+        data.add_lines({QUEUE: lines})
+    data.write()
+    covering = Covering(tmp_path / ".coverage", tmp_path)
+    default = next(each for each in mutants(QUEUE, source) if "least=4" in each.applied(source))
+    assert covering.tests_of(default, source) == ["tests/b.py::narrow", "tests/a.py::wide"]
+
+
+def test_a_record_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no recorded coverage"):
+        Covering(tmp_path / ".coverage", tmp_path)
 
 
 @pytest.mark.slow

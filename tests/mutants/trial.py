@@ -1,9 +1,13 @@
-"""One mutant, tried in a copy of the checkout: by the tests beside it, then by the simulator.
+"""One mutant, tried in a copy of the checkout: by tests, then by the simulator.
 
-Tests mirror the tree: those of `topology/fit/view.py` are in `tests/topology/fit`. All of them run,
-then the quick ones of the folders above. Of `tests/app` only the files run, since its folders are
-other parts of the program. The simulator plays only what it loads. A test that fails kills the
-mutant if it succeeds without it, and so does a seed. A run that does not end kills it too.
+Where it is recorded which tests run the mutated line, those are tried, then the tests beside it:
+some of these start processes, in which nothing is recorded. Otherwise all tests beside it are tried
+and then the quick ones of the folders above: tests mirror the tree, and those of
+`topology/fit/view.py` are in `tests/topology/fit`. Of `tests/app` only the files run, since its
+folders are other parts of the program. The simulator plays only what it loads.
+
+A test that fails kills the mutant if it succeeds without it, and so does a seed. A run that does
+not end kills it too.
 """
 
 from __future__ import annotations
@@ -19,21 +23,24 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Literal
 
+from tests.mutants.covering import Covering
 from tests.mutants.syntax import Mutant
 from tests.sim.planted import first_violation
 
 SHARED_FOLDER = Path("tests/app")
+PEERS = "shared"  # beside the checkout: the recorded cases that tests/parity plays, if it is there
 SEEDS = 60
 TESTS_SECONDS = 1800.0  # for the tests of one folder
 SEEDS_SECONDS = 900.0  # for all seeds
+FIRST_TESTS = 60  # of those that run the line; most mutants fail one of them
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 SUCCEEDED = (0, 5)  # pytest's exit codes: all tests passed; no tests there
 
-KilledBy = Literal["folder tests", "seeds", "nothing"]
+KilledBy = Literal["folder tests", "other tests", "seeds", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,13 @@ class Trial:
     seconds: float
 
 
-def tried(mutant: Mutant, root: Path, *, tests_seconds: float = TESTS_SECONDS) -> Trial:
+def tried(
+    mutant: Mutant,
+    root: Path,
+    covering: Covering | None = None,
+    *,
+    tests_seconds: float = TESTS_SECONDS,
+) -> Trial:
     """What became of a mutant in a copy of the checkout at `root`.
 
     Raises: RuntimeError if what kills it fails without it as well.
@@ -57,9 +70,15 @@ def tried(mutant: Mutant, root: Path, *, tests_seconds: float = TESTS_SECONDS) -
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         copy = Path(directory) / "checkout"
         shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
+        if (root.parent / PEERS).is_dir():
+            (Path(directory) / PEERS).symlink_to(root.parent / PEERS)
         (copy / mutant.path).write_text(mutant.applied(source), encoding="utf-8")
-        killed_by: KilledBy = "folder tests"
-        reason = _failure(mutant, root, copy, tests_seconds)
+        covered_by = covering.tests_of(mutant, source) if covering is not None else []
+        runs = runs_for(mutant.path, root)
+        if covered_by:
+            runs = chain(_runs_of(covered_by, copy), islice(runs, 1))
+        reason = _failure(mutant, root, copy, runs, tests_seconds)
+        killed_by: KilledBy = "folder tests" if _is_near(reason, mutant.path) else "other tests"
         if not reason and is_simulated(mutant.path, root):
             killed_by, reason = "seeds", _violation(mutant, root, copy)
     seconds = round(time.monotonic() - began, 1)
@@ -76,6 +95,22 @@ def runs_for(path: str, root: Path) -> Iterator[list[str]]:
         yield ["-m", "not e2e and not slow", f"--ignore={below}", *_tests_in(folder, root)]
 
 
+def _runs_of(tests: Sequence[str], copy: Path) -> Iterator[list[str]]:
+    """Arguments of pytest for these tests, in order: the first few, then the rest."""
+    for number, some in enumerate((tests[:FIRST_TESTS], tests[FIRST_TESTS:])):
+        if some:
+            named = copy / f"tests-{number}.txt"  # too many for a command line
+            named.write_text("".join(f"{test}\n" for test in some), encoding="utf-8")
+            yield [f"@{named}"]
+
+
+def _is_near(test: str, path: str) -> bool:
+    """Whether a test is in the folder that mirrors a module's, or in one above."""
+    own = "tests" / Path(path).parent
+    is_run = "::" not in test  # that did not end
+    return is_run or Path(test.partition("::")[0]).parent in (own, *own.parents)
+
+
 def _tests_in(folder: Path, root: Path, first: str = "") -> list[str]:
     if folder == SHARED_FOLDER:
         return sorted(str(file.relative_to(root)) for file in (root / folder).glob("test_*.py"))
@@ -83,9 +118,11 @@ def _tests_in(folder: Path, root: Path, first: str = "") -> list[str]:
     return [*([str(folder / first)] if is_there else []), str(folder)]
 
 
-def _failure(mutant: Mutant, root: Path, copy: Path, seconds: float) -> str:
+def _failure(
+    mutant: Mutant, root: Path, copy: Path, runs: Iterator[list[str]], seconds: float
+) -> str:
     """The first test that the mutant fails; "" if it passes them all."""
-    for arguments in runs_for(mutant.path, root):
+    for arguments in runs:
         code, output = _pytest(copy, arguments, seconds)
         if code in SUCCEEDED:
             continue

@@ -2,7 +2,8 @@
 
 fresh   nobody else is there: a gang that fits runs within `FRESH_SECONDS` of its last pod (L1)
 crowd   more small pods and gangs than the cluster takes, for ever; a gang that needs a whole
-        domain runs within `BYPASS_SECONDS`, whoever comes later (L3)
+        domain runs within `BYPASS_SECONDS`, whoever comes later (L3). It begins when its
+        namespace may have earmarks again, after those that ended before
 """
 
 from __future__ import annotations
@@ -44,8 +45,11 @@ def crowd(world: World) -> None:
     world.workloads.quota_share = 0.0
     world.delete_everything()
     world.clock.run_until(world.clock.now + ROOM_SECONDS)
+    world.clock.run_until(world.clock.now + _rest_seconds(world))
     world.hits.hit("L3 crowded")
-    ends = world.clock.now + AHEAD_SECONDS + BYPASS_SECONDS
+    # The large gang's pods have been tried before: each comes when its own back-off is over.
+    seconds = BYPASS_SECONDS + _refused_seconds(world, BACKOFF_SECONDS)
+    ends = world.clock.now + AHEAD_SECONDS + seconds
     _keep_crowded(world, ends)
     world.clock.run_until(world.clock.now + AHEAD_SECONDS)
     large = _large(world)
@@ -74,7 +78,7 @@ def _keep_crowded(world: World, ends: float) -> None:
 def _small(world: World, *, is_behind: bool) -> Workload:
     """`is_behind`: the large gang is there already."""
     rng, gpus = world.rng, world.profile.gpus
-    # Gangs that are there before would get earmarks of their own, one after the other.
+    # Gangs that are there before come before it in the queue, one after the other.
     kind = rng.choice(("plain", "group")) if is_behind else "plain"
     return Workload(
         name=world.workloads.new_name(kind),
@@ -120,11 +124,24 @@ def fresh(world: World) -> None:
     world.workloads.begin(gang)
     while len(world.workloads.live_pods(gang)) < gang.declared and world.clock.now < latest:
         world.clock.run_until(world.clock.now + 0.1)
-    seconds = FRESH_SECONDS
-    if dict(world.profile.settings)["gang_bind_seconds"] < FRESH_SECONDS:
-        seconds += REFUSED_SECONDS
+    seconds = FRESH_SECONDS + _refused_seconds(world, FRESH_SECONDS)
     world.clock.run_until(world.clock.now + seconds)
     _require_bound(world, gang, f"L1: {gang.name} is all there for {seconds} s")
+
+
+def _refused_seconds(world: World, apart: float) -> float:
+    """How much later a gang runs whose members come so far apart that /bind refuses the first."""
+    return REFUSED_SECONDS if dict(world.profile.settings)["gang_bind_seconds"] < apart else 0.0
+
+
+def _rest_seconds(world: World) -> float:
+    """How long the namespace of the workloads may have no more earmarks."""
+    rests = (
+        corral.engine.starvation.rests_until("default") - corral.now
+        for corral in world.corrals
+        if corral.life is not None
+    )
+    return max(0.0, *rests)
 
 
 def _require_bound(world: World, workload: Workload, why: str) -> None:

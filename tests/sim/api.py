@@ -19,6 +19,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
 from app.kube.watch.events import Kind
+from app.state.gang.membership import member_of
 from tests.sim.clock import Clock, History
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
@@ -48,7 +49,7 @@ class ApiServer:
         self.version = 1
         self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.changes: dict[Kind, list[Change]] = {kind: [] for kind in KINDS}
-        self.succeeded_and_gone: Counter[GangKey] = Counter()  # pods of groups
+        self.succeeded_and_gone: dict[GangKey, Counter[str]] = {}  # pods of groups, by set
         self._history = history
         self._clock = clock
         self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in KINDS}
@@ -102,12 +103,14 @@ class ApiServer:
 
     def _count_succeeded(self, gone: PodRecord) -> None:
         """Count a pod of a group; with the last pod of a group its count ends."""
-        key = _group_of(gone)
-        if key is None:
+        key, claim = _group_of(gone), DIALECTS.claim(gone)
+        if key is None or claim is None:
             return
-        self.succeeded_and_gone[key] += gone.phase == "Succeeded"
+        if gone.phase == "Succeeded":
+            pod_set = member_of(gone, claim).pod_set
+            self.succeeded_and_gone.setdefault(key, Counter())[pod_set] += 1
         if not any(_group_of(each) == key for each in self.pods.values()):
-            del self.succeeded_and_gone[key]
+            self.succeeded_and_gone.pop(key, None)
 
     def _write(self, kind: Kind, record: Any) -> Any:
         self.version += 1

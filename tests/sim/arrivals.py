@@ -19,8 +19,11 @@ def has_arrived(life: Life, uid: str) -> bool:
 
 
 def arrived_of(life: Life, gang: Gang) -> set[str]:
-    """The planned members of the gang that have come once."""
-    return {uid for uid in gang.plan.nodes if has_arrived(life, uid)}
+    """The planned members that have come once, and have no gate as far as the watch shows."""
+    ungated = (
+        uid for uid in gang.plan.nodes if uid in gang.members and not gang.members[uid].pod.gates
+    )
+    return {uid for uid in ungated if has_arrived(life, uid)}
 
 
 @dataclass(slots=True)
@@ -49,3 +52,7 @@ class Arrivals:
             gang.plan.nodes != plan or gang.binding.moved_at == moved_at,
             f"I3: {uid} comes to /bind again, and gang {gang.key} counts that as progress",
         )
+
+    def was_early(self, life: Life, uid: str) -> None:
+        """The watch did not show in time that the pod may be bound: it has not arrived."""
+        life.arrived.pop(uid, None)

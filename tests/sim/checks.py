@@ -15,6 +15,7 @@ from app.dialects import corral as own
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
+from app.state.arrivals import EARLY_SECONDS
 from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate
 from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
@@ -30,7 +31,6 @@ from tests.sim.life import Life
 from tests.sim.node_filters import counts, is_open, totals_by_node
 from tests.sim.shadow import check_books, shadow, state_of
 from tests.sim.told import (
-    amounts_of,
     claim_of,
     domain,
     has_started,
@@ -194,6 +194,8 @@ class Checks:
                 self._only_ours((name for name, _ in effect.annotations), effect)
             elif isinstance(effect, RejectBind) and "reach their binding" in effect.sentence:
                 self._not_early(corral, effect)
+            elif isinstance(effect, RejectBind) and "waits for a node" in effect.sentence:
+                self._arrivals.was_early(life, effect.uid)
 
     def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
         foreign = [name for name in names if not name.startswith(own.PREFIX)]
@@ -299,7 +301,9 @@ class Checks:
 
     def _answers_in_time(self, corral: Corral, life: Life) -> None:
         """I3, F9: a held /bind is answered by its gang's deadline, or its binding is under way."""
-        most = corral.settings.gang_bind_seconds + corral.tick_seconds + SLACK
+        hold = corral.settings.gang_bind_seconds
+        # Of its gang's deadline, which begins when the watch shows the pod.
+        most = min(EARLY_SECONDS, hold) + hold + corral.tick_seconds + SLACK
         if self.clock.now < life.slept_until + most:
             return
         for uid, held in life.desk.items():
@@ -348,10 +352,7 @@ class Checks:
         ]
         taken = totals_by_node(
             [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
-            + [
-                (booking.node, amounts_of(engine, booking.request))
-                for booking in engine.books.held.values()
-            ]
+            + [(booking.node, booking.request) for booking in engine.books.held.values()]
         )
         for uid, booking, gang in waiting:
             node: NodeRecord | None = nodes.get(booking.node)
@@ -359,7 +360,7 @@ class Checks:
             assert node is not None
             require(is_open(node), f"I1: {uid} is planned on {node.name}, which is closed")
             has = dict(node.allocatable)
-            for resource, amount in amounts_of(engine, booking.request):
+            for resource, amount in booking.request:
                 asked = taken[node.name][resource]
                 require(
                     not amount or asked <= has.get(resource, 0),

@@ -54,6 +54,9 @@ CALL_SECONDS = BIND_SECONDS / 3
 ANSWER_SECONDS = 30.0  # the desk's own bound: gang_bind_seconds + BIND_SECONDS + a margin
 WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
 
+LOST_REPORTS = 0.25  # of all events: the queue is full, or the API server away
+LOST_SECONDS = 0.05
+
 OpenJournal = Callable[[str, int], Callable[[bytes], None]]
 """Where the journal of this Corral, in this incarnation, is written."""
 
@@ -90,6 +93,7 @@ class Corral:
             clock, api, rng, history, hits, name, lambda bind: observer.posting(self, bind)
         )
         self._clock, self._api, self._rng = clock, api, rng
+        self._report_rng = Random(name)
         self._history, self._hits, self._network = history, hits, network
 
     # -- life and death ------------------------------------------------------------------------
@@ -338,6 +342,8 @@ class Corral:
                 self._answer(effect.uid, effect.sentence)
             case EmitEvent():
                 self._history.say(f"{self.name}: reports {effect.reason}: {effect.sentence}")
+                if self._report_rng.random() < LOST_REPORTS:
+                    self._clock.after(LOST_SECONDS, self._alive(lambda: self._lose(effect)))
             case Requeue() if self.is_leading:
                 if effect.uid not in life.wakes:
                     life.wakes[effect.uid] = effect
@@ -349,6 +355,11 @@ class Corral:
                 self._work(self._ungating(effect))
             case Evict() | Delete() if self.is_leading:
                 self._work(self._writes.remove(effect))
+
+    def _lose(self, effect: EmitEvent) -> None:
+        self._hits.hit("F18 report dropped")
+        args = (effect.gang, effect.reason, effect.about.uid)
+        self._step(None, "report lost", lambda: self.taking.write_lost(*args, self.now))
 
     def _work(self, work: Work) -> None:
         life = self.life

@@ -60,6 +60,7 @@ FAULTS: dict[str, str] = {
     "F12 excess": "a group has more pods than it declares",
     "F12 foreign": "another scheduler takes a node's capacity",
     "F7 ungate failed": "a pod is not ungated at the first try",
+    "F18 report dropped": "an event is not written, and may be true still",
     "F12 gated deleted": "a gated member is deleted",
     "I10 failed": "our own search for one gang raises",
 }

@@ -25,7 +25,7 @@ from app.state.plan.planner import Planner
 from tests.sim.faults import Hits
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, lacks, totals_by_node
-from tests.sim.told import amounts_of, named
+from tests.sim.told import named
 from tests.sim.violation import require
 
 Subject = str | Event | None
@@ -125,7 +125,7 @@ class Isolation:
         there = [(each.node, each.request) for each in pods.values() if counts(each)]
         booked = life.engine.books.held
         there += [
-            (record.node, amounts_of(life.engine, booked[uid].request) if uid in booked else ())
+            (record.node, booked[uid].request if uid in booked else ())
             for uid, on in self._held.items()
             if on == record.node and uid != record.uid
         ]

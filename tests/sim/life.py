@@ -41,6 +41,6 @@ class Life:
     last_now: float = 0.0
     slept_until: float = 0.0
     is_drained: bool = False
-    succeeded_and_gone: Counter[GangKey] = field(default_factory=Counter)
+    succeeded_and_gone: dict[GangKey, Counter[str]] = field(default_factory=dict)
     """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs

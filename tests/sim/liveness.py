@@ -7,21 +7,25 @@ quiet again no other may be held for long without being bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.dialects import corral as own
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import PodRecord
+from app.state.gang.gang import Phase
+from app.state.gang.membership import member_of
 from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
 from tests.sim.oracle import Taken, first_fit, place, to_come, wanted
 from tests.sim.owners import declared_by
+from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, amounts_of, claim_of, is_known
+from tests.sim.told import OWNERS, claim_of, is_known
 from tests.sim.violation import Violation, require
 
 
@@ -31,14 +35,17 @@ def check_nobody_is_forgotten(
     """L1, L2, I3: no gang and no pod waits that has a place.
 
     What is earmarked for a gang that starves is not for others; a gang that waits for what
-    kube-scheduler alone knows of has no place, but now and then a hold on one.
+    kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
+    those that get the place have the time that kube-scheduler takes to try their pods again.
     Raises: Violation.
     """
     corrals = list(corrals)
     marks = [mark for corral in corrals for mark in corral.engine.starvation.of.items()]
     in_vain = _held_in_vain(corrals, is_hopeless)
+    # A hold in vain ends when its time is up, which may be just before this is asked.
+    just_now = _just_planned(corrals) if any(map(is_hopeless, api.list("Pod"))) else set()
     for key, members in gangs(api).items():
-        if any(map(is_hopeless, members)):
+        if any(map(is_hopeless, members)) or key in just_now:
             continue
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         why = waits_in_vain(api, key, members, Taken(closed, _expected(corrals, key)))
@@ -47,6 +54,17 @@ def check_nobody_is_forgotten(
     for pod in ordinary(api):
         node = first_fit(api, pod, taken)
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
+
+
+def _just_planned(corrals: Iterable[Corral]) -> set[GangKey]:
+    """Gangs whose pods kube-scheduler may not have brought yet: it has tried them before."""
+    return {
+        gang.key
+        for corral in corrals
+        if corral.is_leading
+        for gang in corral.engine.gangs.by_key.values()
+        if gang.phase is Phase.PLACED and corral.now < gang.binding.moved_at + MOST_BACKOFF
+    }
 
 
 def _held_in_vain(
@@ -66,7 +84,7 @@ def _expected(
 ) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """What is held for pods that gangs other than this one expect, by whoever leads."""
     return tuple(
-        (booking.node, amounts_of(corral.engine, booking.request))
+        (booking.node, booking.request)
         for corral in corrals
         if corral.is_leading
         for gang in corral.engine.gangs.by_key.values()
@@ -89,9 +107,25 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
             spares = sum(each.is_spare for each in gang.placeholders.values())
             asked = max((_claim(pod).said.spares for pod in live), default=0)
             require(spares <= asked, f"I7: {gang.key} has {spares} spares, it asks for {asked}")
-            kept = len(gang.placeholders) - spares
-            lacks = _declared(api, gang.key, members) - len(live) if kept else 0
-            require(kept <= lacks, f"I7: {kept} places are kept for {gang.key}, it lacks {lacks}")
+            kept = Counter(
+                each.member.pod_set for each in gang.placeholders.values() if not each.is_spare
+            )
+            excess = _in_excess(api, gang.key, members, live)
+            lacks = _declared(api, gang.key, members) - len(live) + len(excess) if kept else 0
+            require(
+                kept.total() <= lacks,
+                f"I7: {kept.total()} places are kept for {gang.key}, it lacks {lacks}",
+            )
+            waiting = Counter(
+                _set_of(pod) for pod in live if not pod.node and pod.uid not in excess
+            )
+            for pod_set, places in _places_by_set(members, Counter()).items():
+                lacks = places - waiting[pod_set]
+                require(
+                    kept[pod_set] <= max(lacks, 0),
+                    f"I7: {kept[pod_set]} places are kept for pod set {pod_set} of {gang.key},"
+                    f" it lacks {lacks}",
+                )
 
 
 def check_books(api: ApiServer, corrals: Iterable[Corral]) -> None:
@@ -153,10 +187,14 @@ def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken:
     """Where the gang's waiting members would fit; "" if they do not, or must not start."""
     live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
     bound = [pod for pod in live if pod.node]
+    excess = _in_excess(api, key, members, live)
+    live = [pod for pod in live if pod.uid not in excess]
     waiting = [pod for pod in live if not pod.node and _is_ready(pod)]
     # At most: what ended and went while no Corral looked is not known.
-    places = _declared(api, key, members) - len(bound) - api.succeeded_and_gone[key]
-    if places <= 0 or not waiting or len(waiting) > places or _disagree(live):
+    gone = api.succeeded_and_gone.get(key, Counter())
+    places = _declared(api, key, members) - len(bound) - gone.total()
+    is_unclear = _disagree(live) or _has_excess(members, gone)
+    if places <= 0 or not waiting or len(waiting) > places or is_unclear:
         return ""  # which of them are in excess is the engine's own choice
     claims = [_claim(pod) for pod in live]
     if bound and any(claim.said.slices for claim in claims):
@@ -192,6 +230,52 @@ def _claim(pod: PodRecord) -> Claim:
 def _disagree(live: list[PodRecord]) -> bool:
     totals = {_claim(pod).said.pods for pod in live}
     return len(totals - {None}) > 1
+
+
+def _has_excess(members: list[PodRecord], gone: Counter[str]) -> bool:
+    """Whether a set that a driver declares has more pods than that, those that succeeded included.
+
+    A controller makes another driver for one that succeeded and was deleted.
+    """
+    declared = next((said for pod in members if (said := _claim(pod).said).leaves), None)
+    if declared is None:
+        return False
+    there = gone + Counter(
+        _claim(pod).leaf
+        for pod in members
+        if pod.phase == "Succeeded" or not (pod.is_finished or pod.is_terminating)
+    )
+    return any(there[leaf.name] > leaf.pods for leaf in declared.leaves)
+
+
+def _in_excess(
+    api: ApiServer, key: GangKey, members: list[PodRecord], live: list[PodRecord]
+) -> set[str]:
+    """The live ones that wait though of their pod set all run that the gang started with; uids."""
+    places = _places_by_set(members, api.succeeded_and_gone.get(key, Counter()))
+    return {pod.uid for pod in live if not pod.node and places.get(_set_of(pod), 1) <= 0}
+
+
+def _places_by_set(members: list[PodRecord], gone: Mapping[str, int]) -> dict[str, int]:
+    """How many more pods of each set may run in a gang that remembers what it started with.
+
+    `gone`: those that have succeeded and were deleted since. Empty where the gang does not
+    remember it, or has been resized: then any pod may be of it.
+    """
+    texts = {pod.annotations.get(own.POD_SETS, "") for pod in members} - {""}
+    size = next((pods for pod in members if (pods := _claim(pod).said.pods) is not None), 0)
+    places = Counter(dict(own.pod_sets_from_text(texts.pop()))) if len(texts) == 1 else Counter()
+    if not places or places.total() != size:
+        return {}
+    for pod in members:
+        runs = pod.node and not pod.is_finished and not pod.is_terminating
+        if (runs or pod.phase == "Succeeded") and _set_of(pod) in places:
+            places[_set_of(pod)] -= 1
+    return {pod_set: pods - gone.get(pod_set, 0) for pod_set, pods in places.items()}
+
+
+def _set_of(pod: PodRecord) -> str:
+    return member_of(pod, _claim(pod)).pod_set
 
 
 def _owners(api: ApiServer, key: GangKey) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from app.dialects import corral as own
 from app.dialects.spec import ANYWHERE, Claim, GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
-from app.state.plan.planner import OPTIONS
+from app.state.plan.planner import MOST_TRIES
 from tests.records import BLOCK, RACK
 from tests.sim.api import ApiServer
 from tests.sim.node_filters import (
@@ -27,6 +27,7 @@ from tests.sim.node_filters import (
 )
 from tests.sim.told import claim_of, domain
 from topology.errors import InvalidRequest
+from topology.fit.view import Options
 from topology.model import tree as trees
 from topology.model.answer import Placement
 from topology.model.capacity import Capacity
@@ -119,7 +120,7 @@ def place(
     try:
         pod_sets = _pod_sets(ordered, axis, is_led=not bound)
         gang = Gang(str(key), Group("gang", pod_sets))
-        found = find(tree, capacity, gang, masks, OPTIONS)
+        found = find(tree, capacity, gang, masks, Options(tries=MOST_TRIES))
     except InvalidRequest:
         return None
     return found if isinstance(found, Placement) else None

@@ -37,7 +37,7 @@ PLANTED = (
         "gangs are not planned again when pods free capacity",
     ),
     Planted(
-        "app.state.engine.Engine.bind_arrived",
+        "app.state.engine.Engine._bind",
         Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
@@ -45,7 +45,8 @@ PLANTED = (
         "app.state.engine.Engine._replace_all",
         Change(
             "expression",
-            "[*self.books.bound, *self.gangs.key_of]",
+            "[*self.books.bound, *self.gangs.key_of, *self.named_pods.unclaimed,"
+            " *self.arrivals.uids]",
             becomes="[*self.books.bound]",
         ),
         "members deleted while the watch was down are still counted",
@@ -114,7 +115,7 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.plan.queue.Queue.back_off",
+        "app.state.plan.queue.Queue.await_end",
         Change(
             "statement",
             "self._retry_at = min(self._retry_at, gang.back_off.not_before)",
@@ -141,8 +142,8 @@ PLANTED = (
         "a gang starts with one member too few",
     ),
     Planted(
-        "app.state.plan.planner.Planner.begin_pass",
-        Change("statement", "self._unfit.clear()", becomes="pass"),
+        "app.state.plan.planner.Planner.capacity_grew",
+        Change("statement", "self._unfit.grew(nodes)", becomes="pass"),
         "a request that did not fit once is never searched for again",
         is_quick=True,
     ),
@@ -242,7 +243,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.placeholders._expect_declared",
+        "app.state.lifecycle.placeholders._expect_spares",
         Change(
             "expression", "sum(each.is_spare for each in gang.placeholders.values())", becomes="0"
         ),
@@ -287,8 +288,8 @@ PLANTED = (
         "app.state.lifecycle.binding.forget",
         Change(
             "expression",
-            "(binding.answered, binding.arrived, binding.posted)",
-            becomes="(binding.answered, binding.posted)",
+            "(binding.answered, binding.arrived, binding.posted, binding.outdated)",
+            becomes="(binding.answered, binding.posted, binding.outdated)",
         ),
         "a member's arrival outlives the reservation it was for",
         is_quick=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
-from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
 from tests.sim.life import Life
@@ -95,7 +95,7 @@ def start_of(life: Life, key: GangKey, members: list[PodRecord]) -> Start:
         if key.source != "pod":
             declared -= sum(each.phase == "Succeeded" for each in members)
             # At most: what ended and went while no Corral looked is not known.
-            declared -= life.succeeded_and_gone[key]
+            declared -= life.succeeded_and_gone.get(key, Counter()).total()
     return Start(1 if is_early else declared, declared)
 
 
@@ -145,11 +145,6 @@ def domain(node: NodeRecord, level: str) -> str:
     """The node's domain of a level, by its path."""
     block, rack = node.labels.get(BLOCK, ""), node.labels.get(RACK, "")
     return block if level == BLOCK else f"{block}/{rack}"
-
-
-def amounts_of(engine: Engine, request: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    names = engine.books.axis.names
-    return tuple((names[row], amount) for row, amount in enumerate(request) if amount)
 
 
 def named(event: Event) -> str:

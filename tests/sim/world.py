@@ -170,6 +170,8 @@ class World:
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
             kinds=KINDS_READ,
+            # Whether a gang fits is judged without the bound on places for pods that do not exist.
+            absent_share_per_namespace=1.0,
             **dict(self.profile.settings),
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
