@@ -45,6 +45,7 @@ API_VERSIONS = {
     "Job": "batch/v1",
     "Lease": "coordination.k8s.io/v1",
     "Namespace": "v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
     "Node": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
@@ -53,8 +54,11 @@ API_VERSIONS = {
     "RoleBinding": "rbac.authorization.k8s.io/v1",
     "Secret": "v1",
     "SelfSubjectAccessReview": "authorization.k8s.io/v1",
+    "Service": "v1",
     "ServiceAccount": "v1",
     "Topology": "kueue.x-k8s.io/v1beta2",
+    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
 }
 CLUSTER_SCOPED = frozenset(
     {
@@ -66,6 +70,8 @@ CLUSTER_SCOPED = frozenset(
         "PriorityClass",
         "SelfSubjectAccessReview",
         "Topology",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     }
 )
 STRICT = {"fieldValidation": "Strict"}  # a misspelt field is an error, not a warning

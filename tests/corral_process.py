@@ -53,7 +53,8 @@ class CorralProcess:
     """A Corral that can be started, killed, stopped and started again; always the same URL.
 
     Without a kubeconfig it is the service account of its pod. Further keywords are settings, by
-    their names in `app/settings.py`.
+    their names in `app/settings.py`. With an `extender_cert` its port is open to other machines,
+    and another one answers for health and metrics.
     """
 
     def __init__(
@@ -64,15 +65,20 @@ class CorralProcess:
         levels: Sequence[str] = (BLOCK, RACK),
         **settings: object,
     ) -> None:
-        (port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{port}"
+        port, people = free_ports(2)
+        self.url = self._people = f"http://127.0.0.1:{port}"
+        host = "127.0.0.1"
+        if "extender_cert" in settings:
+            host, self.url = "0.0.0.0", f"https://127.0.0.1:{port}"
+            settings["api_listen"] = f"127.0.0.1:{people}"
+            self._people = f"http://127.0.0.1:{people}"
         self.log = folder / "corral.log"
         self._run: _Serve | None = None
         file = folder / "corral-settings.yaml"
         file.write_text(yaml.safe_dump({"levels": ",".join(levels), **settings}), encoding="utf-8")
         self._flags = (
             *((f"--kubeconfig={kubeconfig}",) if kubeconfig is not None else ()),
-            f"--extender-listen=127.0.0.1:{port}",
+            f"--extender-listen={host}:{port}",
             f"--settings={file}",
         )
 
@@ -105,7 +111,7 @@ class CorralProcess:
         run = self._running()
         deadline = time.monotonic() + READY_SECONDS
         last = "no answer"
-        with httpx.Client(base_url=self.url, timeout=2.0, trust_env=False) as client:
+        with httpx.Client(base_url=self._people, timeout=2.0, trust_env=False) as client:
             while time.monotonic() < deadline:
                 run.check()
                 try:
@@ -129,6 +135,14 @@ class CorralProcess:
         self._running().signalled(signal.SIGKILL, EXIT_SECONDS)
         self._run = None
 
+    def pause(self) -> None:
+        """SIGSTOP: what a machine without any time for it looks like."""
+        self._running().pause()
+
+    def resume(self) -> None:
+        """It goes on where it was."""
+        self._running().resume()
+
     def terminate(self) -> int:
         """SIGTERM; the exit code once it has gone. Raises: TimeoutError."""
         code = self._running().signalled(signal.SIGTERM, EXIT_SECONDS)
@@ -137,7 +151,7 @@ class CorralProcess:
 
     def metric(self, name: str) -> float:
         """One sample of /metrics, by its whole name with labels. Raises: KeyError."""
-        text = httpx.get(f"{self.url}/metrics", timeout=5.0, trust_env=False).text
+        text = httpx.get(f"{self._people}/metrics", timeout=5.0, trust_env=False).text
         samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         return float(dict(samples)[name])
 

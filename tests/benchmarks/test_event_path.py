@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 from benchmarks.event_path import followed, measure
 from tests.records import pod
-from topology import NODE_LEVEL, build
+from topology import NODE_LEVEL, Gang, Group, PodSet, build
 
 
 def test_each_call_of_a_project_function_is_one_return():
@@ -18,6 +20,25 @@ def test_what_is_called_below_counts_too():
     path = followed(lambda: build(["rack", NODE_LEVEL], {"n1": ("r1", "n1")}, generation=1))
     assert path.returns > 1
     assert any(file.endswith("/topology/model/tree.py") for file in path.files)
+
+
+def test_what_the_garbage_collector_ends_meanwhile_does_not_count():
+    walk = Gang("a", Group("a", (PodSet("a", 1, (1,)),))).pod_sets()
+    next(walk)  # to be ended before its end is one return more
+    left: list[object] = [walk]
+    left.append(left)
+    del walk, left
+    thresholds = gc.get_threshold()
+
+    def make_it_run() -> list[list[int]]:
+        gc.set_threshold(1)
+        return [[] for _ in range(100)]
+
+    try:
+        path = followed(make_it_run)
+    finally:
+        gc.set_threshold(*thresholds)
+    assert path.returns == 0
 
 
 def test_every_kind_of_event_has_its_two_figures_and_they_do_not_vary():

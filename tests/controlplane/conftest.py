@@ -27,8 +27,19 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         if os.environ.get("CORRAL_E2E") == "required":
             raise
         pytest.skip(str(missing))
-    with ControlPlane(tmp_path_factory.mktemp("plane"), has_controllers=True) as plane:
+    folder = tmp_path_factory.mktemp("plane")
+    with ControlPlane(folder, has_controllers=True, is_audited=True) as plane:
         yield plane
+    assert plane.denials() == []
+
+
+@pytest.fixture(autouse=True)
+def nothing_denied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The rights that are shipped were enough; a test that means to be denied reads it itself."""
+    yield
+    if "plane" in request.fixturenames:
+        plane: ControlPlane = request.getfixturevalue("plane")
+        assert plane.denials() == []
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ class CutProxy:
     """Passes bytes between its clients and one address; `url` is where it listens."""
 
     def __init__(self, host: str, port: int) -> None:
+        self.connections_made = 0
         self.connections_cut = 0
         self.url = ""
         self._target = (host, port)
@@ -93,6 +94,7 @@ class CutProxy:
             client.abort()
             return
         client.peer, server.peer = server, client
+        self.connections_made += 1
         self._pairs.add(client)
         client.transport.resume_reading()
 

@@ -12,12 +12,14 @@ processes say is in `folder`, one log each.
 from __future__ import annotations
 
 import copy
+import json
 import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,12 +29,14 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.certificates import client
 from tests.cluster import Cluster, Object, Objects
 from tests.controlplane.process import Process
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RBAC = ROOT / "deploy" / "rbac.yaml"
+POLICY = ROOT / "deploy" / "policy.yaml"
 SCHEDULER_CONFIG = ROOT / "scheduler-config" / "1.36.yaml"
 
 START_SECONDS = 60.0  # a process on a busy machine with cold disks; 3 s otherwise
@@ -45,11 +49,28 @@ USERS = {
     "corral": ("system:serviceaccount:corral-system:corral", SERVICE_ACCOUNTS),
     "corral-scheduler": ("system:serviceaccount:corral-system:corral-scheduler", SERVICE_ACCOUNTS),
     "stranger": ("stranger", ""),
+    "tenant": ("tenant", ""),
+}
+
+# Whose requests the API server writes down, one line each: the identities that are shipped.
+AUDITED = [USERS["corral"][0], USERS["corral-scheduler"][0]]
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "rules": [{"level": "Metadata", "users": AUDITED}, {"level": "None"}],
 }
 
 # No node lifecycle: without kubelets it would taint every node after 40 s.
 CONTROLLERS = ",".join(
-    f"{name}-controller" for name in ("job", "statefulset", "garbage-collector", "namespace")
+    f"{name}-controller"
+    for name in (
+        "job",
+        "statefulset",
+        "garbage-collector",
+        "namespace",
+        "validatingadmissionpolicy-status",  # checks the types of deploy/policy.yaml
+    )
 )
 
 
@@ -68,22 +89,39 @@ def binaries() -> Path:
     return Path(_build_script("--folder").strip())
 
 
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A request that the rights of deploy/rbac.yaml or a policy of deploy/policy.yaml refused."""
+
+    user: str
+    verb: str
+    path: str
+    why: str
+
+
 class ControlPlane:
     """etcd and kube-apiserver while the `with` block lasts, and whatever is started beside them."""
 
-    def __init__(self, folder: Path, *, has_controllers: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, has_controllers: bool = False, is_audited: bool = False
+    ) -> None:
         self.folder = folder
         self._binaries = binaries()
         self._has_controllers = has_controllers
+        self._is_audited = is_audited  # else `denials` knows nothing; a line a request costs
         self._stack = ExitStack()
         self._clusters: dict[str, Cluster] = {}
         self._scheduler: Process | None = None
+        self._apiserver: Process | None = None
+        self._flags: list[str] = []  # of the API server: it starts again as it was
         etcd, peer, secure = free_ports(3)
         self.etcd_url = f"http://127.0.0.1:{etcd}"
         self._peer_url = f"http://127.0.0.1:{peer}"
         self._port = secure
         self.url = f"https://127.0.0.1:{secure}"
         self.ca = folder / "certificates" / "apiserver.crt"
+        self._audit_log = folder / "audit.log"
+        self._audited = 0  # bytes of the log that `denials` has read
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -109,6 +147,29 @@ class ControlPlane:
             self._clusters[user] = self._stack.enter_context(client)
         return self._clusters[user]
 
+    @contextmanager
+    def granted(self, role: str, user: str = "corral") -> Iterator[None]:
+        """While the block lasts, one of USERS has one more ClusterRole."""
+        admin = self.cluster()
+        group = "rbac.authorization.k8s.io"
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{role}-{user}"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "User", "apiGroup": group, "name": USERS[user][0]}],
+        }
+        shipped = admin.get("ClusterRole", role)
+        assert shipped, f"there is no ClusterRole {role}"
+        admin.create(binding)
+        try:
+            rule = shipped["rules"][0]
+            client = self.cluster(user)
+            admin.wait(lambda: may(client, rule), START_SECONDS, f"the right {role}")
+            yield
+        finally:
+            admin.delete("ClusterRoleBinding", f"{role}-{user}")
+
     def nodes(self, nodes: Iterable[Object]) -> Objects:
         """The nodes as stored, each with the status it came with."""
         return self.cluster().create_all(nodes)
@@ -129,21 +190,27 @@ class ControlPlane:
         return path
 
     def start_scheduler(
-        self, config: Path = SCHEDULER_CONFIG, extender: str | None = None, **replace: Any
+        self,
+        config: Path = SCHEDULER_CONFIG,
+        extender: str | None = None,
+        tls: Mapping[str, Path] | None = None,
+        **replace: Any,
     ) -> None:
         """Starts kube-scheduler with a configuration file, and returns when it schedules.
 
         Only what a test machine needs is replaced: the kubeconfig, the extender's address (without
-        one there is no extender at all), no leader election. `replace` sets further top-level
-        fields: mappings are merged into the file's, anything else takes its place.
+        one there is no extender at all) and, with `tls`, the files of its tlsConfig, no leader
+        election. `replace` sets further top-level fields: mappings are merged into the file's,
+        anything else takes its place.
         """
         if self._scheduler is not None:
             raise RuntimeError("a kube-scheduler runs already: stop_scheduler first")
         settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+        here: dict[str, Any] = {"urlPrefix": extender}
+        if tls is not None:
+            here["tlsConfig"] = {name: str(file) for name, file in tls.items()}
         settings["extenders"] = (
-            [{**one, "urlPrefix": extender} for one in settings.get("extenders", [])]
-            if extender
-            else []
+            [{**one, **here} for one in settings.get("extenders", [])] if extender else []
         )
         settings = merged(
             settings,
@@ -175,11 +242,56 @@ class ControlPlane:
             self._scheduler.stop()
             self._scheduler = None
 
+    def start_apiserver(self) -> None:
+        """Starts kube-apiserver on the data there is, and returns when it is ready."""
+        self._apiserver = self._run("kube-apiserver", *self._flags)
+        wait_ready(self._apiserver, f"{self.url}/readyz", token("admin"))
+
+    def stop_apiserver(self) -> None:
+        """Stops kube-apiserver; what it has stored stays."""
+        if self._apiserver is not None:
+            self._apiserver.stop()
+            self._apiserver = None
+
+    @contextmanager
+    def scheduler(self, name: str, extender: str, **replace: Any) -> Iterator[Process]:
+        """One more kube-scheduler while the block lasts, on a host of this name.
+
+        It elects its leader with the others by the Lease of the shipped configuration.
+        """
+        settings = yaml.safe_load(SCHEDULER_CONFIG.read_text(encoding="utf-8"))
+        for one in settings["extenders"]:
+            one["urlPrefix"] = extender
+        kubeconfig = {"kubeconfig": str(self.kubeconfig("corral-scheduler"))}
+        settings = merged(settings, {"clientConnection": kubeconfig, **replace})
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        (port,) = free_ports(1)
+        own_host = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+        flags = [f"--config={path}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
+        command = [*own_host, self._binaries / "kube-scheduler", *flags, "-v=2"]
+        process = Process(command, self.folder / f"{name}.log")
+        try:
+            wait_ready(process, f"https://127.0.0.1:{port}/healthz")
+            yield process
+        finally:
+            process.stop()
+
     @property
     def scheduler_log(self) -> str:
         """What every kube-scheduler of this plane has said so far, one after the other."""
         log = self.folder / "kube-scheduler.log"
         return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+    def denials(self) -> list[Denial]:
+        """What the API server has denied the shipped identities since the last call."""
+        if not self._audit_log.exists():
+            return []
+        with self._audit_log.open("rb") as log:
+            log.seek(self._audited)
+            lines = log.read().rpartition(b"\n")[0].splitlines(keepends=True)
+        self._audited += sum(map(len, lines)) + bool(lines)  # the last one has lost its newline
+        return [found for line in lines if (found := _denial(json.loads(line)))]
 
     def apiserver_metrics(self) -> dict[str, float]:
         """The API server's metrics now: `name{label="value",…}` as it prints them -> value."""
@@ -199,12 +311,13 @@ class ControlPlane:
             "--unsafe-no-fsync",  # a crash of the machine may lose a test's cluster
         )
         wait_ready(etcd, f"{self.etcd_url}/readyz")
-        apiserver = self._run("kube-apiserver", *self._apiserver_flags())
-        wait_ready(apiserver, f"{self.url}/readyz", token("admin"))
+        self._flags = [*self._apiserver_flags(), *self._audit_flags()]
+        self.start_apiserver()
         admin = self.cluster()
         admin.wait(lambda: admin.get("Namespace", "default"), START_SECONDS, "namespace default")
-        for document in yaml.safe_load_all(RBAC.read_text(encoding="utf-8")):
-            admin.apply(document)
+        for file in (RBAC, POLICY):
+            for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+                admin.apply(document)
         if self._has_controllers:
             self._run(
                 "kube-controller-manager",
@@ -240,14 +353,73 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             # Pods need no token here, and new nodes are not to wait for a kubelet's first word.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--admission-control-config-file={self._webhook_client()}",
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
         ]
+
+    def _webhook_client(self) -> Path:
+        """A file that has the API server show webhooks a certificate of `pair("apiservers")`."""
+        certificate, key = client("apiserver", by="apiservers").write(self.folder, "webhook-client")
+        user = {"client-certificate": str(certificate), "client-key": str(key)}
+        kubeconfig = self.folder / "webhook-client.kubeconfig"
+        content: Object = {"apiVersion": "v1", "kind": "Config"}
+        content["users"] = [{"name": "*", "user": user}]
+        kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
+        path = self.folder / "admission-configuration.yaml"
+        plugin = {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": str(kubeconfig),
+        }
+        content = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
+        content["plugins"] = [
+            {"name": f"{kind}AdmissionWebhook", "configuration": plugin}
+            for kind in ("Mutating", "Validating")
+        ]
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return path
+
+    def _audit_flags(self) -> list[str]:
+        if not self._is_audited:
+            return []
+        policy = self.folder / "audit-policy.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT_POLICY), encoding="utf-8")
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self._audit_log}"]
 
     def _run(self, name: str, *flags: str) -> Process:
         process = Process([self._binaries / name, *flags], self.folder / f"{name}.log")
         self._stack.callback(process.stop)
         return process
+
+
+def may(user: Cluster, rule: Mapping[str, Any]) -> bool:
+    """Whether the user has the right that a rule of a ClusterRole begins with."""
+    resource, _, subresource = rule["resources"][0].partition("/")
+    asked = {
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": rule.get("namespace", ""),
+        "name": rule.get("resourceNames", [""])[0],
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+    return bool(user.create(review)["status"]["allowed"])
+
+
+def _denial(event: Mapping[str, Any]) -> Denial | None:
+    """What an event of the audit log says of a request that was denied, None of any other."""
+    answer = event.get("responseStatus", {})
+    why = answer.get("message", "")
+    is_forbidden = event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+    if not is_forbidden and "ValidatingAdmissionPolicy" not in why:
+        return None
+    return Denial(event["user"]["username"], event["verb"], event["requestURI"], why)
 
 
 def _private_key() -> bytes:

@@ -55,6 +55,19 @@ class Process:
         """Everything it has written so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def pause(self) -> None:
+        """SIGSTOP: it does nothing until `resume`."""
+        self._popen.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """It goes on, and does not know that time has passed."""
+        self._popen.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL, and waits until it is gone."""
+        self._popen.kill()
+        self._popen.wait(STOP_SECONDS)
+
     def stop(self) -> None:
         """Ends it and waits until it is gone."""
         if self._popen.poll() is None:

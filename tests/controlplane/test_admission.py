@@ -122,7 +122,7 @@ def test_only_pods_that_both_selectors_select_are_taken_in(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path, quiet: str
 ) -> None:
     selectors = {"admission_namespace_selector": "gangs!=no", "admission_pod_selector": "tier!=web"}
-    with installed(plane, tmp_path, **selectors) as webhook:
+    with plane.granted("corral-namespaces"), installed(plane, tmp_path, **selectors) as webhook:
 
         def is_gated(**fields: Any) -> bool:
             return GATE in gates_of(webhook.tried(pod("p", annotations=IN_RACK, **fields)))

@@ -6,59 +6,65 @@ import pytest
 import yaml
 
 from tests.cluster import Cluster, Object, Refused, node, pod
-from tests.controlplane.plane import RBAC, ROOT, ControlPlane
+from tests.controlplane.plane import RBAC, ROOT, ControlPlane, may
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 DEPLOYMENT = ROOT / "deploy" / "corral.yaml"
+NETWORK = ROOT / "deploy" / "network-policy.yaml"
+WEBHOOK = ROOT / "deploy" / "webhook.yaml"
 
-# (verb, API group, resource, subresource, namespace) of everything Corral does.
+# (verb, API group, resource, subresource, namespace, name) of everything Corral does; that it lists
+# and watches what its vocabularies read is in tests/deploy/test_rights.py.
 NEEDED = [
     *[
-        (verb, group, resource, "", "")
-        for group, resource in [
-            ("", "nodes"),
-            ("", "pods"),
-            ("", "namespaces"),
-            ("batch", "jobs"),
-            ("apps", "statefulsets"),
-            ("kueue.x-k8s.io", "topologies"),
-            ("jobset.x-k8s.io", "jobsets"),
-            ("leaderworkerset.x-k8s.io", "leaderworkersets"),
-            ("kubeflow.org", "pytorchjobs"),
-            ("kubeflow.org", "mpijobs"),
-        ]
-        for verb in ("get", "list", "watch")
+        (verb, group, resource, "", "", "")
+        for group, resource in [("", "nodes"), ("", "pods"), ("kubeflow.org", "mpijobs")]
+        for verb in ("list", "watch")
     ],
-    ("create", "", "pods", "binding", "default"),
-    ("create", "", "pods", "eviction", "default"),
-    ("patch", "", "pods", "", "default"),
-    ("create", "", "events", "", "default"),
-    ("patch", "", "events", "", "default"),
-    ("create", "events.k8s.io", "events", "", "default"),
-    ("get", "coordination.k8s.io", "leases", "", "corral-system"),
-    ("create", "coordination.k8s.io", "leases", "", "corral-system"),
+    ("get", "", "pods", "", "default", ""),
+    ("patch", "", "pods", "", "default", ""),
+    ("create", "", "pods", "binding", "default", ""),
+    ("create", "", "events", "", "default", ""),
+    ("get", "coordination.k8s.io", "leases", "", "corral-system", "corral-scheduler"),
 ]
+# What only a setting needs: the ClusterRole that README names beside it.
+APART = {
+    "corral-evict": ("create", "", "pods", "eviction", "default", ""),
+    "corral-delete-excess": ("delete", "", "pods", "", "default", ""),
+    "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
+}
 REFUSED = [
-    ("get", "", "secrets", "", "corral-system"),
-    ("list", "", "secrets", "", ""),
-    ("patch", "", "nodes", "", ""),
-    ("update", "", "nodes", "", ""),
-    ("delete", "", "nodes", "", ""),
-    ("create", "", "pods", "", "default"),
-    ("update", "", "pods", "", "default"),
-    ("delete", "", "pods", "", "default"),
-    ("patch", "", "pods", "status", "default"),
-    ("create", "", "pods", "exec", "default"),
-    ("patch", "batch", "jobs", "", "default"),
-    ("patch", "apps", "statefulsets", "", "default"),
-    ("patch", "jobset.x-k8s.io", "jobsets", "", "default"),
-    ("delete", "kueue.x-k8s.io", "topologies", "", ""),
-    ("get", "coordination.k8s.io", "leases", "", "kube-system"),
-    ("update", "coordination.k8s.io", "leases", "", "corral-system"),
-    ("create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""),
-    ("create", "", "serviceaccounts", "token", "corral-system"),
-    ("impersonate", "", "users", "", ""),
+    *APART.values(),
+    ("get", "", "secrets", "", "corral-system", ""),
+    ("list", "", "secrets", "", "", ""),
+    ("get", "", "nodes", "", "", ""),
+    ("patch", "", "nodes", "", "", ""),
+    ("update", "", "nodes", "", "", ""),
+    ("delete", "", "nodes", "", "", ""),
+    ("create", "", "pods", "", "default", ""),
+    ("update", "", "pods", "", "default", ""),
+    ("patch", "", "pods", "status", "default", ""),
+    ("patch", "", "pods", "ephemeralcontainers", "default", ""),
+    ("patch", "", "pods", "resize", "default", ""),
+    ("create", "", "pods", "exec", "default", ""),
+    ("create", "", "bindings", "", "default", ""),
+    ("get", "", "namespaces", "", "", "default"),
+    ("patch", "", "events", "", "default", ""),
+    ("create", "events.k8s.io", "events", "", "default", ""),
+    ("patch", "batch", "jobs", "", "default", ""),
+    ("patch", "apps", "statefulsets", "", "default", ""),
+    ("patch", "jobset.x-k8s.io", "jobsets", "", "default", ""),
+    ("delete", "kueue.x-k8s.io", "topologies", "", "", ""),
+    ("get", "coordination.k8s.io", "leases", "", "kube-system", "kube-scheduler"),
+    ("get", "coordination.k8s.io", "leases", "", "corral-system", "other"),
+    *[
+        (verb, "coordination.k8s.io", "leases", "", "corral-system", "corral-scheduler")
+        for verb in ("list", "watch", "create", "update", "patch", "delete")
+    ],
+    ("create", "rbac.authorization.k8s.io", "clusterrolebindings", "", "", ""),
+    ("create", "", "serviceaccounts", "token", "corral-system", ""),
+    ("impersonate", "", "users", "", "", ""),
 ]
 
 
@@ -70,6 +76,12 @@ def test_corral_may_do_what_it_does(plane: ControlPlane, right: tuple[str, ...])
 @pytest.mark.parametrize("right", REFUSED, ids=lambda right: _words(right))
 def test_corral_may_do_nothing_else(plane: ControlPlane, right: tuple[str, ...]) -> None:
     assert not _may(plane.cluster("corral"), right)
+
+
+@pytest.mark.parametrize("role", APART)
+def test_what_a_setting_needs_is_a_role_of_its_own(plane: ControlPlane, role: str) -> None:
+    with plane.granted(role):
+        assert _may(plane.cluster("corral"), APART[role])
 
 
 def test_no_role_of_ours_has_a_wildcard() -> None:
@@ -118,6 +130,12 @@ def test_corral_is_refused_secrets_nodes_and_deletions(
             attempt()
         assert refused.value.status == 403
     assert cluster.get("Pod", "member")
+    denied = [(one.verb, one.path.partition("?")[0]) for one in plane.denials()]
+    assert denied == [
+        ("list", "/api/v1/secrets"),
+        ("patch", "/api/v1/nodes/only"),
+        ("delete", "/api/v1/namespaces/default/pods/member"),
+    ]
 
 
 def test_a_stranger_may_not_even_list_pods(plane: ControlPlane) -> None:
@@ -127,12 +145,15 @@ def test_a_stranger_may_not_even_list_pods(plane: ControlPlane) -> None:
 
 
 def test_the_api_server_accepts_every_manifest(cluster: Cluster) -> None:
-    shipped = [*_documents(RBAC), *_documents(DEPLOYMENT)]
+    # The plane begins with policy.yaml; test_admission.py installs what webhook.yaml configures.
+    beside_webhook = [one for one in _documents(WEBHOOK) if "webhooks" not in one]
+    passing = [*_documents(DEPLOYMENT), *beside_webhook, *_documents(NETWORK)]
+    shipped = [*_documents(RBAC), *passing]
     stored = [cluster.apply(document) for document in shipped]
     assert [one["metadata"]["name"] for one in stored] == [
         one["metadata"]["name"] for one in shipped
     ]
-    for document in _documents(DEPLOYMENT):
+    for document in passing:
         cluster.delete(document["kind"], document["metadata"]["name"], "corral-system")
 
 
@@ -156,25 +177,17 @@ def _documents(path: object) -> list[Object]:
 
 
 def _may(user: Cluster, right: tuple[str, ...]) -> bool:
-    verb, group, resource, subresource, namespace = right
-    review = user.create(
-        {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {
-                "resourceAttributes": {
-                    "verb": verb,
-                    "group": group,
-                    "resource": resource,
-                    "subresource": subresource,
-                    "namespace": namespace,
-                }
-            },
-        }
-    )
-    return bool(review["status"]["allowed"])
+    verb, group, resource, subresource, namespace, name = right
+    rule = {
+        "verbs": [verb],
+        "apiGroups": [group],
+        "resources": ["/".join(filter(None, (resource, subresource)))],
+        "resourceNames": [name],
+        "namespace": namespace,
+    }
+    return may(user, rule)
 
 
 def _words(right: tuple[str, ...]) -> str:
-    verb, _, resource, subresource, _ = right
-    return f"{verb}_{resource}" + (f"_{subresource}" if subresource else "")
+    verb, _, resource, subresource, _, name = right
+    return "_".join(word for word in (verb, resource, subresource, name) if word)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests
+from app.errors import ApiError, Conflict, NotFound, TooManyRequests
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
 from tests.cluster import Cluster, Object, grid, pod
@@ -18,6 +19,7 @@ from tests.workloads import GATE, gates_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+EVICT, DELETE = "corral-evict", "corral-delete-excess"  # what a setting needs, as README says
 FOREIGN = "example.org/quota"
 BUDGET = {
     "apiVersion": "policy/v1",
@@ -45,9 +47,20 @@ NEAR_ANCHOR = {
 class World:
     """An API server, seen by its administrator and written to by Corral's client."""
 
-    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, kubeconfig: Path, plane: ControlPlane | None = None
+    ) -> None:
         self.cluster = cluster
         self._kubeconfig = kubeconfig
+        self._plane = plane
+
+    @contextmanager
+    def granted(self, *roles: str) -> Iterator[None]:
+        """While the block lasts, Corral has these roles too; the sandbox knows no rights."""
+        with ExitStack() as grants:
+            for role in roles if self._plane is not None else ():
+                grants.enter_context(self._plane.granted(role))
+            yield
 
     async def write(self, call: Callable[[Client], Awaitable[None]]) -> None:
         transport = await Transport.from_kubeconfig(self._kubeconfig)
@@ -89,7 +102,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         plane: ControlPlane = request.getfixturevalue("plane")
         cluster: Cluster = request.getfixturevalue("cluster")
         plane.nodes(grid(racks=1, nodes=2))
-        yield World(cluster, plane.kubeconfig("corral"))
+        yield World(cluster, plane.kubeconfig("corral"), plane)
         cluster.delete_all("PodDisruptionBudget")
     else:
         with sandbox(tmp_path, ()) as imitation:
@@ -159,9 +172,10 @@ async def test_an_eviction_counts_on_the_budget_until_it_says_no(world: World) -
         **{"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2},
         **{"desiredHealthy": 2, "expectedPods": 2},
     )
-    await world.write(lambda client: evict(client, first))
-    with pytest.raises(TooManyRequests):
-        await world.write(lambda client: evict(client, second))
+    with world.granted(EVICT):
+        await world.write(lambda client: evict(client, first))
+        with pytest.raises(TooManyRequests):
+            await world.write(lambda client: evict(client, second))
     left = [one["metadata"]["name"] for one in world.cluster.list("Pod", "default")]
     assert left == ["b"]
 
@@ -169,17 +183,19 @@ async def test_an_eviction_counts_on_the_budget_until_it_says_no(world: World) -
 async def test_an_eviction_of_a_pod_that_is_not_ready_yet_asks_no_budget(world: World) -> None:
     waiting = world.cluster.create(pod("a", labels={"app": "a"}, scheduler="none"))
     world.cluster.create(BUDGET)
-    await world.write(lambda client: evict(client, waiting))
+    with world.granted(EVICT):
+        await world.write(lambda client: evict(client, waiting))
     assert world.cluster.get("Pod", "a") is None
 
 
 async def test_evictions_and_deletions_mean_one_pod_by_its_uid(world: World) -> None:
     created = world.cluster.create(pod("a", scheduler="none"))
     created["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
-    with pytest.raises(Conflict):
-        await world.write(lambda client: evict(client, created))
-    with pytest.raises((Conflict, Forbidden)):  # the shipped role may not delete at all
-        await world.write(lambda client: client.delete_pod("default", "a", uid_of(created)))
+    with world.granted(EVICT, DELETE):
+        with pytest.raises(Conflict):
+            await world.write(lambda client: evict(client, created))
+        with pytest.raises(Conflict):
+            await world.write(lambda client: client.delete_pod("default", "a", uid_of(created)))
     assert world.pod("a")
 
 

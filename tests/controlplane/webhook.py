@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.app.admission.certificates import pair
+from tests.certificates import pair
 from tests.cluster import Cluster, Object, Refused, collection, job, pod
 from tests.controlplane.plane import ROOT, ControlPlane, free_ports
 from tests.corral_process import CorralProcess

@@ -1,0 +1,113 @@
+"""A tenant who may create pods in his namespace, and everything he can do to the others with that.
+
+Each attack alone and all at once: another namespace's gang starts at most a second later than it
+would alone, he holds at most what he may, and Corral's memory is free again once his pods are gone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.attacks import ATTACKS, all_of_them
+from tests.cluster import GPU, RACK, Cluster, Objects, grid
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.test_tenants import tenants
+from tests.corral_process import CorralProcess
+from tests.tenants import LOUD, QUIET
+from tests.workloads import asking, behind_gate, members
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+__all__ = ["tenants"]  # a fixture
+
+MIB = 1024 * 1024
+DELAY_SECONDS = 1.0
+MEMORY_MIB = 64
+SETTLE_SECONDS = 3.0  # kube-scheduler has looked at every new pod once
+MOST_HELD = 32  # places for pods that do not exist: `absent_pods_per_namespace`
+TRIES = 3
+
+
+@pytest.fixture
+def attacked(plane: ControlPlane, tenants: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
+    """A cluster of four racks, one of them full of pods that come and go."""
+    plane.nodes(grid(racks=4, nodes=8, gpus=8))
+    kubeconfig = plane.kubeconfig("corral")
+    with CorralProcess(kubeconfig, tmp_path, starvation_seconds=1.0) as corral:
+        plane.start_scheduler(extender=corral.url)
+        yield corral
+
+
+def gang(name: str) -> Objects:
+    pods = members(name, 4, requests={GPU: 8}, annotations=asking(required=RACK))
+    for each in pods:
+        each["metadata"]["namespace"] = QUIET
+    return [behind_gate(each) for each in pods]
+
+
+def start_of(cluster: Cluster, name: str) -> float:
+    """Seconds from the creation of a gang until it runs; it is gone afterwards."""
+    began = time.monotonic()
+    cluster.create_all(gang(name))
+    cluster.wait(lambda: len(cluster.bound(QUIET)) == 4, 60, "the quiet tenant's gang")
+    took = time.monotonic() - began
+    cluster.delete_all("Pod", QUIET)
+    cluster.wait(lambda: not cluster.list("Pod", QUIET), 30, "no pod left")
+    return took
+
+
+def resident(corral: CorralProcess) -> float:
+    """MiB."""
+    text = Path(f"/proc/{corral.pid}/status").read_text(encoding="utf-8")
+    (line,) = (each for each in text.splitlines() if each.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Felt:
+    """What an attack did to another tenant: seconds, pods and MiB."""
+
+    attack: str
+    alone: float
+    beside: float
+    held: int
+    memory: float
+
+    @property
+    def is_within_bounds(self) -> bool:
+        return (
+            self.beside <= self.alone + DELAY_SECONDS
+            and self.held <= MOST_HELD
+            and self.memory <= MEMORY_MIB
+        )
+
+
+def felt(cluster: Cluster, corral: CorralProcess, attack: str, pods: Objects) -> Felt:
+    """Attacks; his pods are gone afterwards."""
+    alone = statistics.median(start_of(cluster, f"alone-{each}") for each in range(TRIES))
+    before = resident(corral)
+    cluster.create_all(pods)
+    time.sleep(SETTLE_SECONDS)
+    beside = max(start_of(cluster, f"beside-{each}") for each in range(TRIES))
+    held = int(corral.metric("corral_absent_pods"))
+    cluster.delete_all("Pod", LOUD)
+    cluster.wait(lambda: not cluster.list("Pod", LOUD), 60, "the attacker's pods to go")
+    start_of(cluster, "after")
+    return Felt(attack, alone, beside, held, resident(corral) - before)
+
+
+def test_no_attack_delays_anothers_gang_holds_too_much_or_leaves_memory_behind(
+    tenants: Cluster, attacked: CorralProcess
+) -> None:
+    start_of(tenants, "warm")
+    found = [felt(tenants, attacked, name, attack()) for name, attack in ATTACKS.items()]
+    found.append(felt(tenants, attacked, "all at once", all_of_them()))
+    print(*found, sep="\n")
+    assert [each for each in found if not each.is_within_bounds] == []
+    assert any(each.held == MOST_HELD for each in found)
