@@ -18,7 +18,8 @@ import multiprocessing
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
@@ -69,8 +70,13 @@ def serve(nodes: int, port: Connection) -> None:
 
 async def _serve(nodes: int, port: Connection) -> None:
     settings = Settings(levels=(BLOCK, RACK), percentage_of_nodes_to_score=100)
-    engine = filled_engine(settings, nodes)
-    metrics = Metrics(DIALECTS.kinds)
+    await answer(filled_engine(settings, nodes), settings, Metrics(DIALECTS.kinds), port, bare())
+
+
+async def answer(
+    engine: Engine, settings: Settings, metrics: Metrics, port: Connection, more: APIRouter
+) -> None:
+    """Answers the verbs of an engine, and other routes, until cancelled; tells its port first."""
     limits = Limits(
         filter_body_bytes=settings.filter_body_bytes,
         preempt_body_bytes=settings.preempt_body_bytes,
@@ -83,11 +89,12 @@ async def _serve(nodes: int, port: Connection) -> None:
     app.include_router(
         verbs(Port(engine, engine.dialects.keeps, lambda effects: None, desk, metrics, limits))
     )
-    app.include_router(bare())
+    app.include_router(more)
     bounds = Bounds(
         receive_seconds=settings.receive_seconds,
         most_body_bytes=settings.preempt_body_bytes,
         max_connections=settings.max_connections,
+        most_bytes_under_way=settings.under_way_bytes,
         on_breach=lambda reason: None,
     )
     listener = listen("benchmark", Address("127.0.0.1", 0))
@@ -226,20 +233,29 @@ def bodies(nodes: int) -> list[tuple[str, str, bytes, int]]:
     ]
 
 
-def measure(nodes: int) -> list[Row]:
-    """All cases at one size, on a server of their own."""
+@contextmanager
+def served(serve: Callable[..., None], *arguments: object) -> Iterator[Client]:
+    """A client of a server process of its own, which `serve` is; it is told where to say its port.
+
+    Raises: TimeoutError.
+    """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    server = context.Process(target=serve, args=(nodes, theirs), daemon=True)
+    server = context.Process(target=serve, args=(*arguments, theirs), daemon=True)
     server.start()
     try:
         if not ours.poll(MOST_SECONDS):
             raise TimeoutError("the server did not start")
-        client = Client(ours.recv())
-        return [row for case in bodies(nodes) for row in _case(client, nodes, *case)]
+        yield Client(ours.recv())
     finally:
         server.terminate()
         server.join(MOST_SECONDS)
+
+
+def measure(nodes: int) -> list[Row]:
+    """All cases at one size, on a server of their own."""
+    with served(serve, nodes) as client:
+        return [row for case in bodies(nodes) for row in _case(client, nodes, *case)]
 
 
 def _case(client: Client, nodes: int, case: str, path: str, body: bytes, must: int) -> list[Row]:
