@@ -11,6 +11,7 @@
     - Gone              410: the version or page asked for has expired; list again
     - TooManyRequests   429: the API server asks to wait (`retry_after`)
     - Unreachable       no answer at all: the request may or may not have been carried out
+    - NotLeading        a write that was not sent: the kube-scheduler beside us does not lead
 
 A pod that fits nowhere is not here: it is an answer.
 """
@@ -90,6 +91,13 @@ class Unreachable(ApiError):
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "Unreachable", message)
+
+
+class NotLeading(ApiError):
+    """Not sent: another pair of kube-scheduler and Corral may lead by now."""
+
+    def __init__(self) -> None:
+        super().__init__(0, "NotLeading", "the kube-scheduler beside this Corral does not lead")
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {

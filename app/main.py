@@ -35,6 +35,7 @@ from app.extender.routes import Limits, Port, verbs
 from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
+from app.kube.core.decode import Keep
 from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
 from app.kube.watch.resource import Resource
@@ -172,7 +173,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     lease = _lease(settings, outside.transport)
     # One set of label keys for all pods that are read, however they reach us.
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
-    client = Client(outside.transport, keep=keep, keep_label=labels.keeps)
+    client = _client(outside.transport, keep, labels.keeps, lease)
     receivers = _receivers(driver, desk, read_again)
     writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
     namespaces = Namespaces(settings.admission_namespace_selector)
@@ -313,6 +314,15 @@ def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
         return None
     namespace, _, name = settings.neighbour_lease.partition("/")
     return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
+
+
+def _client(
+    transport: Transport, keep: Keep, keep_label: Keep, lease: NeighbourLease | None
+) -> Client:
+    """What writes to the API server, for as long as our neighbour surely leads."""
+    if lease is None:
+        return Client(transport, keep=keep, keep_label=keep_label)
+    return Client(transport, keep=keep, keep_label=keep_label, may_write=lease.confirm)
 
 
 def _leading(lease: NeighbourLease | None) -> Callable[[], bool]:

@@ -27,6 +27,7 @@ from app.errors import (
     Conflict,
     CorralError,
     NotFound,
+    NotLeading,
     TooManyRequests,
     Unreachable,
 )
@@ -122,9 +123,9 @@ class BindController:
             return Bound()
         if isinstance(failure, NotFound):
             return BindFailed("the pod is gone", is_gone=True)
-        if isinstance(failure, Conflict) or (
+        if isinstance(failure, Conflict | NotLeading) or (
             failure.may_pass and not isinstance(failure, TooManyRequests)
-        ):
+        ):  # NotLeading: a POST before it may have taken effect
             return await self._seen(bind, failure)
         return BindFailed(_refused(failure))
 
@@ -165,4 +166,6 @@ def _refused(error: ApiError) -> str:
     """One short sentence for kube-scheduler's event."""
     if isinstance(error, Unreachable):
         return "the API server did not answer the binding"
+    if isinstance(error, NotLeading):
+        return error.message
     return f"the API server refused the binding: {error.status} {error.reason}".rstrip()

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
@@ -144,6 +144,8 @@ def _failed(ungate: Ungate, error: ApiError | TimeoutError) -> UngateFailed:
     log.warning("ungate", pod=f"{ungate.namespace}/{ungate.name}", problem=repr(error))
     if not isinstance(error, ApiError) or isinstance(error, Unreachable):
         return UngateFailed("the API server did not answer the patch")
+    if isinstance(error, NotLeading):
+        return UngateFailed(error.message)
     return UngateFailed(
         f"the API server refused the patch: {error.status} {error.reason}".rstrip(),
         is_forbidden=error.status in _FINAL,

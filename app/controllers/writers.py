@@ -25,6 +25,7 @@ from app.controllers.status import StatusController
 from app.controllers.ungate import GateTimes, UngateController
 from app.controllers.wake import WakeController
 from app.dialects.spec import GangKey
+from app.errors import NotLeading
 from app.kube.client.writes import Client
 from app.metrics import Metrics
 from app.settings import Settings
@@ -45,7 +46,6 @@ from app.state.effects import (
     UngateOutcome,
 )
 
-NOT_LEADING = "the kube-scheduler beside another Corral leads"
 TURNED_AWAY = "PodNotInGang"  # the reason of the one report about a pod that is no member
 
 _Effect = TypeVar("_Effect", bound=Effect)
@@ -157,7 +157,8 @@ class Writers:
             self._gate_times.ungated(ungate.uid, time.monotonic())
             self._ungates.take(ungate)
         else:
-            self._ungates.refuse(ungate, NOT_LEADING)  # so that it comes again once we lead
+            # Refused, not dropped, so that it comes again once we lead.
+            self._ungates.refuse(ungate, NotLeading().message)
 
     def _report(self, report: EmitEvent) -> None:
         if report.reason == TURNED_AWAY:

@@ -2,12 +2,18 @@
 
 Two replicas of {kube-scheduler, Corral} run; kube-scheduler elects one. A Corral whose neighbour
 does not lead is asked nothing, and must not wake or report either: owners would get every event
-twice. There is no second election, so the two can never disagree for longer than one poll.
+twice. There is no second election.
+
+What was read counts only for as long as nobody else can have taken the Lease since. A pair that
+stood still for longer does not take itself for the leader when it goes on: its view of the cluster
+is old, and another pair may have filled the nodes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 from urllib.parse import quote
@@ -16,7 +22,9 @@ import msgspec
 
 from app.errors import CorralError, NotFound
 
-POLL_SECONDS = 2.0  # kube-scheduler's own retry period; a lease lasts 15
+LEASE_SECONDS = 15  # kube-scheduler's default
+POLLS_PER_LEASE = 7.5  # as often as kube-scheduler renews it by default
+FIRST_SHARE = 1 / 3  # of a Lease first read as ours; unless it renews, it gives up after the rest
 READ_SECONDS = 5.0
 
 
@@ -26,8 +34,10 @@ class Requests(Protocol):
     async def request(self, method: str, path: str, *, timeout: float = ...) -> bytes: ...
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct, rename="camel", frozen=True):
     holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
 
 
 class _Lease(msgspec.Struct):
@@ -35,10 +45,13 @@ class _Lease(msgspec.Struct):
 
 
 class NeighbourLease:
-    """Follows one Lease; `is_ours` while a process of the pod `pod_name` holds it.
+    """Follows one Lease; `is_ours` while a process of the pod `pod_name` surely holds it.
 
-    client-go names holders `<host name>_<random>`, and a pod's host name is its name. While the
-    API server cannot be read the last answer stands: nothing can be written then either.
+    client-go names holders `<host name>_<random>`, and a pod's host name is its name. A competitor
+    waits for the Lease's duration after it saw a renewal, on its own clock. A renewal that we see
+    came after our read before it was sent, so that the Lease is safe for its duration from then on.
+    Units: `clock` in seconds, monotonic, going on while the process stands still.
+    Source: client-go tools/leaderelection/leaderelection.go (v0.36), isLeaseValid.
     """
 
     def __init__(
@@ -49,28 +62,66 @@ class NeighbourLease:
         name: str,
         pod_name: str,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.is_ours = False
         self._transport = transport
         self._path = (
             f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases/{quote(name)}"
         )
         self._prefix = f"{pod_name}_"
         self._sleep = sleep
+        self._clock = clock
+        self._spec: _Spec | None = None  # as last read
+        self._asked_at: float | None = None  # when the last read that was answered was sent
+        self._ours_until = -math.inf
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody else can hold the Lease now."""
+        return self._clock() < self._ours_until
+
+    async def confirm(self) -> bool:
+        """The same; where it is not known to be ours, the Lease is read first.
+
+        A leader that has just been elected acts before the next poll shows it.
+        """
+        if not self.is_ours:
+            await self.read()
+        return self.is_ours
 
     async def run(self) -> None:
         """Read the Lease again and again until cancelled."""
         while True:
             await self.read()
-            await self._sleep(POLL_SECONDS)
+            await self._sleep(self._duration / POLLS_PER_LEASE)
 
     async def read(self) -> None:
-        """Bring `is_ours` up to date, if the API server answers."""
+        """Bring `is_ours` up to date, if the API server answers. All callers share one read."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.shield(self._reading)
+
+    async def _read(self) -> None:
+        asked_at = self._clock()
         try:
             raw = await self._transport.request("GET", self._path, timeout=READ_SECONDS)
-            holder = (msgspec.json.decode(raw, type=_Lease).spec or _Spec()).holder_identity
+            spec = msgspec.json.decode(raw, type=_Lease).spec or _Spec()
         except NotFound:
-            holder = None  # no kube-scheduler leads yet
+            spec = _Spec()  # no kube-scheduler leads yet
         except (CorralError, msgspec.DecodeError):
             return
-        self.is_ours = (holder or "").startswith(self._prefix)
+        before, before_at = self._spec, self._asked_at
+        self._spec, self._asked_at = spec, asked_at
+        if not (spec.holder_identity or "").startswith(self._prefix):
+            self._ours_until = -math.inf
+        elif before is None or before_at is None:
+            self._ours_until = asked_at + self._duration * FIRST_SHARE
+        elif spec != before:
+            self._ours_until = before_at + self._duration
+
+    @property
+    def _duration(self) -> int:
+        """Seconds."""
+        duration = self._spec.lease_duration_seconds if self._spec is not None else None
+        return duration if duration is not None and duration > 0 else LEASE_SECONDS

@@ -6,7 +6,7 @@ on behalf of its predecessor: the API server answers 409 instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
@@ -16,7 +16,8 @@ from uuid import uuid4
 
 import msgspec
 
-from app.errors import ApiError, Conflict, NotFound
+from app.errors import ApiError, Conflict, NotFound, NotLeading
+from app.kube.client.transport import REQUEST_SECONDS
 from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
 
@@ -24,6 +25,7 @@ LONGEST_MESSAGE = 1024  # bytes an Event's message may have
 LONGEST_REASON = 128  # characters
 EVENT_SECONDS = 10.0  # an event is not worth waiting for
 COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is called corral
+JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 NARROWINGS_KEPT = 64  # encoded affinities; the pods of one gang in one domain share theirs
@@ -38,7 +40,7 @@ class Requests(Protocol):
         path: str,
         *,
         body: object = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         timeout: float = ...,
     ) -> bytes: ...
 
@@ -62,17 +64,28 @@ def _keep_all(_key: str) -> bool:
     return True
 
 
+async def _always() -> bool:
+    return True
+
+
 class Client:
     """Writes to pods and events.
 
     `keep`: which labels and annotations `get_pod` retains; `keep_label`: which labels, if others.
+    `may_write`: asked right before each write is sent; without it every method raises NotLeading.
     """
 
     def __init__(
-        self, transport: Requests, *, keep: Keep = _keep_all, keep_label: Keep | None = None
+        self,
+        transport: Requests,
+        *,
+        keep: Keep = _keep_all,
+        keep_label: Keep | None = None,
+        may_write: Callable[[], Awaitable[bool]] = _always,
     ) -> None:
         self._transport = transport
         self._keep, self._keep_label = keep, keep_label
+        self._may_write = may_write
 
     async def bind(
         self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]
@@ -94,7 +107,7 @@ class Client:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = f"{_pod_path(namespace, name)}/binding"
-        await self._transport.request("POST", path, body=binding)
+        await self._write("POST", path, binding)
 
     async def annotate_pod(
         self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
@@ -147,7 +160,7 @@ class Client:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         path = f"{_pod_path(namespace, name)}/eviction"
-        await self._transport.request("POST", path, body=eviction)
+        await self._write("POST", path, eviction)
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Delete a pod, with the grace period of its own.
@@ -156,7 +169,7 @@ class Client:
             not known, any other ApiError.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-        await self._transport.request("DELETE", _pod_path(namespace, name), body=options)
+        await self._write("DELETE", _pod_path(namespace, name), options)
 
     async def patch_status(self, path: str, uid: str, status: Mapping[str, object]) -> None:
         """Merge this into the status of the object at a path of the API.
@@ -207,7 +220,7 @@ class Client:
             "count": 1,
         }
         path = f"/api/v1/namespaces/{_segment(namespace)}/events"
-        await self._transport.request("POST", path, body=event, timeout=EVENT_SECONDS)
+        await self._write("POST", path, event, timeout=EVENT_SECONDS)
 
     async def _patch(self, namespace: str, name: str, patch: object, content_type: str) -> None:
         """PATCH a pod; the patch names the uid."""
@@ -216,12 +229,26 @@ class Client:
     async def _send(self, path: str, patch: object, content_type: str) -> None:
         """PATCH an object; the patch names the uid."""
         try:
-            await self._transport.request("PATCH", path, body=patch, content_type=content_type)
+            await self._write("PATCH", path, patch, content_type)
         except ApiError as error:
             # A patch that names another uid is a change of an immutable field to the API server.
             if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.message:
                 raise Conflict(error.status, error.reason, error.message) from error
             raise
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        content_type: str = JSON,
+        timeout: float = REQUEST_SECONDS,
+    ) -> None:
+        if not await self._may_write():
+            raise NotLeading
+        await self._transport.request(
+            method, path, body=body, content_type=content_type, timeout=timeout
+        )
 
 
 @lru_cache(NARROWINGS_KEPT)  # our own plans: of at most `narrow_nodes` names

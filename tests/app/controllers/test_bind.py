@@ -15,6 +15,7 @@ from app.errors import (
     Forbidden,
     Gone,
     NotFound,
+    NotLeading,
     TooManyRequests,
     Unreachable,
 )
@@ -127,6 +128,8 @@ RECREATED = pod("p", on="n1", uid="uid-other")
         ),
         pytest.param([SILENT, SILENT], [SILENT], "did not answer", "POST POST GET", id="outage"),
         pytest.param([SILENT, NotFound(404, "")], [], "gone", "POST POST", id="gone_meanwhile"),
+        pytest.param([NotLeading()], [UNBOUND], "does not lead", "POST GET", id="not_leading"),
+        pytest.param([SILENT, NotLeading()], [HERE], Bound(), "POST POST GET", id="led_until_then"),
         pytest.param([RuntimeError("bug")], [], "RuntimeError", "POST", id="our_bug"),
     ],
 )

@@ -1,21 +1,49 @@
-"""A Corral acts only while the kube-scheduler of its own pod holds the Lease."""
+"""A Corral acts only while the kube-scheduler of its own pod surely holds the Lease."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from app.kube.client.lease import NeighbourLease
 from tests.app.kube.apiserver import refusal, reply
 
+DURATION = 15
 
-def held_by(holder: str | None):
-    return reply(200, {"kind": "Lease", "spec": {"holderIdentity": holder}})
+
+def held_by(holder, renewed="12:00:00", duration=DURATION):
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": renewed}
+    return reply(200, {"kind": "Lease", "spec": spec})
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def lease(transport, clock):
+    return NeighbourLease(
+        transport, namespace="corral-system", name="lease", pod_name="corral-abc", clock=clock
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "is_ours"),
     [
         pytest.param(held_by("corral-abc_1f2e"), True, id="our_neighbour"),
+        pytest.param(held_by("corral-abc_1f2e", duration=None), True, id="of_no_known_duration"),
         pytest.param(held_by("corral-abcd_1f2e"), False, id="a_pod_whose_name_only_begins_so"),
         pytest.param(held_by("corral-xyz_1f2e"), False, id="the_other_replica"),
         pytest.param(held_by(""), False, id="released"),
@@ -23,22 +51,82 @@ def held_by(holder: str | None):
         pytest.param(refusal(404, "NotFound"), False, id="not_there_yet"),
     ],
 )
-async def test_the_holder_decides(server, transport, answer, is_ours):
+async def test_the_holder_decides(server, lease, answer, is_ours):
     server.script.append(answer)
-    lease = NeighbourLease(
-        transport, namespace="corral-system", name="corral-scheduler", pod_name="corral-abc"
-    )
     await lease.read()
     assert lease.is_ours is is_ours
-    assert server.asked[0].path.endswith("/namespaces/corral-system/leases/corral-scheduler")
+    assert server.asked[0].path.endswith("/namespaces/corral-system/leases/lease")
 
 
 @pytest.mark.parametrize(
     "answer", [pytest.param(refusal(500), id="broken"), pytest.param(reply(200, "<"), id="garbage")]
 )
-async def test_without_an_answer_the_last_one_stands(server, transport, answer):
+async def test_without_an_answer_the_last_one_stands(server, lease, answer):
     server.script += [held_by("corral-abc_1"), answer]
-    lease = NeighbourLease(transport, namespace="n", name="l", pod_name="corral-abc")
     await lease.read()
     await lease.read()
     assert lease.is_ours
+
+
+async def test_it_is_safe_for_its_duration_from_the_read_before_the_one_that_saw_it_renewed(
+    server, lease, clock
+):
+    server.script += [held_by("corral-abc_1", "12:00:00"), held_by("corral-abc_1", "12:00:02")]
+    await lease.read()
+    first = clock.now
+    clock.now += 2
+    await lease.read()
+    clock.now = first + DURATION - 0.1
+    assert lease.is_ours
+    clock.now = first + DURATION
+    assert not lease.is_ours
+
+
+async def test_one_that_is_not_renewed_is_not_ours_for_longer_however_often_it_is_read(
+    server, lease, clock
+):
+    server.script += [
+        held_by("corral-abc_1", "12:00:00"),
+        *[held_by("corral-abc_1", "12:00:02")] * 9,
+    ]
+    for _ in range(9):
+        await lease.read()
+        clock.now += 2
+    assert not lease.is_ours
+    await lease.read()
+    assert not await lease.confirm()
+
+
+async def test_a_pair_that_stood_still_leads_again_only_once_it_sees_a_renewal(
+    server, lease, clock
+):
+    server.script += [held_by("corral-abc_1", "12:00:00"), held_by("corral-abc_1", "12:00:02")]
+    await lease.read()
+    await lease.read()
+    clock.now += 60  # nobody else took it meanwhile
+    server.script += [held_by("corral-abc_1", "12:00:02"), held_by("corral-abc_1", "12:01:03")]
+    assert not await lease.confirm()
+    clock.now += 1
+    assert await lease.confirm()
+
+
+async def test_a_lease_that_was_anothers_at_the_last_read_is_ours_from_there(server, lease, clock):
+    server.script += [held_by("corral-xyz_1"), held_by("corral-abc_1", "12:00:09")]
+    await lease.read()
+    clock.now += 2
+    assert await lease.confirm()
+    clock.now += DURATION - 2
+    assert not lease.is_ours
+
+
+async def test_all_who_ask_at_once_share_one_read(server, lease):
+    server.script += [held_by("corral-xyz_1")] * 2
+    assert await asyncio.gather(*(lease.confirm() for _ in range(9))) == [False] * 9
+    assert len(server.asked) == 1
+
+
+async def test_one_known_to_be_ours_is_not_read_again(server, lease):
+    server.script += [held_by("corral-abc_1")]
+    assert await lease.confirm()
+    assert await lease.confirm()
+    assert len(server.asked) == 1

@@ -7,7 +7,14 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from app.errors import ApiError, Conflict, NotFound, TooManyRequests, Unreachable
+from app.errors import (
+    ApiError,
+    Conflict,
+    NotFound,
+    NotLeading,
+    TooManyRequests,
+    Unreachable,
+)
 from app.kube.client.writes import Client
 from tests.app.kube.apiserver import refusal, reply
 
@@ -284,3 +291,36 @@ async def test_a_deletion_names_the_uid_and_leaves_the_grace_period_alone(server
         "kind": "DeleteOptions",
         "preconditions": {"uid": "u1"},
     }
+
+
+WRITES = {
+    "bind": lambda client: client.bind("team", "worker-0", "u1", "n1", {}),
+    "annotate": lambda client: client.annotate_pod("team", "worker-0", "u1", {"a": "b"}),
+    "ungate": lambda client: client.ungate_pod("team", "worker-0", "u1", "corral.dev/gang"),
+    "evict": lambda client: client.evict_pod("team", "worker-0", "u1"),
+    "delete": lambda client: client.delete_pod("team", "worker-0", "u1"),
+    "status": lambda client: client.patch_status("/apis/a/v1/namespaces/n/b/c", "u1", {}),
+    "event": lambda client: client.record_event(About(), "R", "m", is_warning=True, at=NOON),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_nothing_is_written_while_another_pair_may_lead(server, transport, write):
+    may = [False, True]
+
+    async def may_write():
+        return may.pop(0)
+
+    client = Client(transport, may_write=may_write)
+    with pytest.raises(NotLeading):
+        await write(client)
+    assert server.asked == []
+    server.script = [reply(200, {})]
+    await write(client)
+    assert len(server.asked) == 1
+
+
+def test_every_write_is_held_back():
+    known = {"bind", "annotate_pod", "ungate_pod", "evict_pod", "delete_pod", "patch_status"}
+    public = {name for name in vars(Client) if not name.startswith("_")}
+    assert public == known | {"record_event", "get_pod"}
