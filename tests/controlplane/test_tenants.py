@@ -29,7 +29,6 @@ GATHER_SECONDS = 3.0
 DELAY_SECONDS = 2.0  # what the other tenant may notice
 BURST = 60  # events at once: half of report_per_minute
 DROPPED = 'corral_reports_total{outcome="dropped"}'
-DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "exporter"}
 WRITTEN = 'corral_reports_total{outcome="written"}'
 
 
@@ -95,13 +94,37 @@ def test_a_gang_that_starves_closes_no_more_nodes_than_its_pods_need(
         for name in (names[0], *names[-6:]):  # one of those that are kept, and too few for the gang
             tenants.delete("Pod", f"filler-{name}", LOUD)
         claims = whole_node("claims", LOUD, nodeSelector={HOSTNAME: names[0]})
-        claims["metadata"]["ownerReferences"] = [{**DAEMON_SET, "uid": "a-uid", "controller": True}]
+        claims["metadata"]["ownerReferences"] = [
+            owned_by(tenants.create(daemon_set("exporter", LOUD)))
+        ]
         claims = tenants.create(claims)
         tenants.create_all(whole_node(f"plain-{number}", QUIET) for number in range(6))
         tenants.wait(lambda: len(tenants.bound(QUIET)) == 6, 30, "the other tenant's pods to run")
         tenants.wait(lambda: tenants.events(claims), 30, "kube-scheduler to try the pod")
     assert set(tenants.bound(QUIET).values()) == set(names[-6:])
     assert "claims" not in tenants.bound(LOUD)
+
+
+def daemon_set(name: str, namespace: str) -> Object:
+    """One whose controller does not run here; without it the garbage collector takes its pods."""
+    labels = {"app": name}
+    containers = [{"name": "main", "image": "registry.k8s.io/pause"}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+def owned_by(owner: Object) -> Object:
+    """The reference of a pod to its controller."""
+    about = {key: owner[key] for key in ("apiVersion", "kind")}
+    named = {key: owner["metadata"][key] for key in ("name", "uid")}
+    return {**about, **named, "controller": True}
 
 
 def whole_node(name: str, namespace: str, **spec: Any) -> Object:
