@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IN_ROOT = ("sh", "-c", 'cd "$0" && exec "$@"', ROOT)  # `python -m app` needs no installation there
 
 READY_SECONDS = 20.0  # 0.7 s on an idle machine
-EXIT_SECONDS = 20.0  # bind_seconds (8) and CLOSE_SECONDS (5), and a little
+EXIT_SECONDS = 25.0  # bind_seconds (15) and CLOSE_SECONDS (5), and a little
 
 
 class _Serve(Process):

@@ -2,14 +2,16 @@
 
     Bind ──queue──▶ workers ──POST──▶ 201 ─────────────────────────────────▶ Bound
                                ├ 404, 403, 422 … ──────────────────────────▶ BindFailed
-                               ├ 429, 5xx, no answer ──pause──▶ POST again, then as 409
-                               └ 409 ──GET──▶ on our node ─────────────────▶ Bound
-                                         └──▶ gone, on another node, unbound ▶ BindFailed
+                               ├ 429, 5xx, no answer ──pause──▶ POST again, while there is time
+                               └ 409, or one POST left in doubt
+                                   └──GET──▶ on our node ──────────────────▶ Bound
+                                        └──▶ gone, on another node, unbound ▶ BindFailed
 
 A success is only ever reported after the API server confirmed it: kube-scheduler never forgets
-an assumed pod. The second POST needs no look beforehand: its precondition is the pod's uid, and
-if the first one did take effect the answer is a 409 that the GET explains. A failing bind costs
-at most three calls and always ends in knowledge, unless the API server stops answering.
+an assumed pod. Another POST needs no look beforehand: its precondition is the pod's uid, and
+if one before it did take effect the answer is a 409 that the GET explains. While the API server
+restarts kube-scheduler's request is held rather than refused: for each refusal it would leave the
+pod alone for twice as long as before, 10 s at last.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from app.errors import (
     ApiError,
     Conflict,
     CorralError,
+    Forbidden,
     NotFound,
     NotLeading,
     TooManyRequests,
@@ -39,7 +42,9 @@ from app.state.effects import Bind, BindFailed, BindOutcome, Bound
 log = structlog.get_logger(__name__)
 
 MOST_QUEUED = 16_384  # as many as there can be held /bind requests
-RETRY_SECONDS = 0.5  # pause before the second POST where the server names none
+RETRY_SECONDS = 0.5  # pause before the second POST where the server names none; then doubled …
+LONGEST_RETRY_SECONDS = 2.0  # … up to this
+MOST_POSTS = 16  # of one binding, however fast the API server refuses them
 
 
 class BindClient(Protocol):
@@ -69,7 +74,7 @@ class BindController:
         self._on_outcome = on_outcome
         self._bind_seconds = bind_seconds
         self._retry_seconds = retry_seconds
-        self._call_seconds = bind_seconds / 3  # a bind is at most three calls
+        self._call_seconds = bind_seconds / 4  # two that hang leave time for the GET
         self._rng = Random()
         # One that is asked for again while it waits, since kube-scheduler gave up on its first
         # request, has one outcome for both.
@@ -114,25 +119,35 @@ class BindController:
             return BindFailed("the API server did not confirm the binding in time")
 
     async def _bind(self, bind: Bind) -> BindOutcome:
-        """One bind with its one retry and its one look back. See the picture above."""
-        failure = await self._post(bind)
-        if failure is not None and failure.may_pass:
-            await asyncio.sleep(self._pause(failure))
-            failure = await self._post(bind)
+        """One bind with its retries and its one look back. See the picture above."""
+        failure, is_in_doubt = await self._post_until_known(bind)
         if failure is None:
             return Bound()
         if isinstance(failure, NotFound):
             return BindFailed("the pod is gone", is_gone=True)
-        if isinstance(failure, Conflict | NotLeading) or (
-            failure.may_pass and not isinstance(failure, TooManyRequests)
-        ):  # NotLeading: a POST before it may have taken effect
+        if is_in_doubt:
             return await self._seen(bind, failure)
         return BindFailed(_refused(failure))
 
-    def _pause(self, failure: ApiError) -> float:
-        """Seconds until the second POST: what the server asks for, as far as there is time."""
-        asked = min(failure.retry_after or 0.0, self._call_seconds)
-        return asked + Backoff(self._rng, self._retry_seconds).pause()
+    async def _post_until_known(self, bind: Bind) -> tuple[ApiError | None, bool]:
+        """POST until the API server says yes or no, as long as there is time for one more.
+
+        The last failure, None for a success, and whether the pod may be bound all the same.
+        """
+        pauses = Backoff(self._rng, self._retry_seconds, LONGEST_RETRY_SECONDS)
+        last_start = time.monotonic() + self._bind_seconds - 2 * self._call_seconds
+        is_in_doubt = False
+        tries = 1
+        while (failure := await self._post(bind)) is not None:
+            # An API server that has just started knows nobody's rights yet.
+            may_pass = failure.may_pass or (is_in_doubt and isinstance(failure, Forbidden))
+            is_in_doubt = is_in_doubt or _leaves_doubt(failure)
+            pause = min(failure.retry_after or 0.0, self._call_seconds) + pauses.pause()
+            if not may_pass or tries == MOST_POSTS or time.monotonic() + pause > last_start:
+                break
+            await asyncio.sleep(pause)
+            tries += 1
+        return failure, is_in_doubt
 
     async def _post(self, bind: Bind) -> ApiError | None:
         """POST once; what the API server had against it."""
@@ -160,6 +175,13 @@ class BindController:
         if pod.node:
             return BindFailed(f"the pod is already bound to node {pod.node}")
         return BindFailed(_refused(failure))
+
+
+def _leaves_doubt(failure: ApiError) -> bool:
+    """Whether the pod may be bound all the same."""
+    return isinstance(failure, Conflict) or (
+        failure.may_pass and not isinstance(failure, TooManyRequests)
+    )
 
 
 def _refused(error: ApiError) -> str:

@@ -1,4 +1,4 @@
-"""Bindings against a scripted API server: the truth in at most three calls."""
+"""Bindings against a scripted API server: the truth in a bounded number of calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.bind import BindController
+from app.controllers.bind import MOST_POSTS, BindController
 from app.errors import (
     ApiError,
     Conflict,
@@ -28,6 +28,7 @@ CONFLICT = Conflict(409, "Conflict", "already assigned")
 BUSY = TooManyRequests(429, "TooManyRequests", "", 0.0)
 BROKEN = ApiError(500, "InternalError", "etcd")
 SILENT = Unreachable("timed out")
+FORBIDDEN = Forbidden(403, "Forbidden")
 
 
 class Scripted:
@@ -65,7 +66,7 @@ class Scripted:
 
 
 @asynccontextmanager
-async def controller(client, *, concurrency=4, bind_seconds=5.0):
+async def controller(client, *, concurrency=4, bind_seconds=5.0, retry_seconds=0.001):
     """A running controller and the outcomes it reports."""
     outcomes = []
     binds = BindController(
@@ -73,7 +74,7 @@ async def controller(client, *, concurrency=4, bind_seconds=5.0):
         lambda bind, outcome, seconds: outcomes.append((bind, outcome)),
         concurrency=concurrency,
         bind_seconds=bind_seconds,
-        retry_seconds=0.001,
+        retry_seconds=retry_seconds,
     )
     task = asyncio.create_task(binds.run())
     try:
@@ -114,21 +115,21 @@ RECREATED = pod("p", on="n1", uid="uid-other")
         pytest.param([CONFLICT], [SILENT], "409", "POST GET", id="nobody_tells"),
         pytest.param([CONFLICT], [DecodeError("x")], "409", "POST GET", id="unreadable_pod"),
         pytest.param([NotFound(404, "NotFound")], [], "gone", "POST", id="gone"),
-        pytest.param([Forbidden(403, "Forbidden")], [], "403 Forbidden", "POST", id="forbidden"),
+        pytest.param([FORBIDDEN], [], "403 Forbidden", "POST", id="forbidden"),
         pytest.param([ApiError(422, "Invalid")], [], "422 Invalid", "POST", id="invalid"),
         pytest.param([Gone(410, "Gone")], [], "410 Gone", "POST", id="some_other_4xx"),
         pytest.param([BUSY, None], [], Bound(), "POST POST", id="busy_once"),
-        pytest.param([BUSY, BUSY], [], "429", "POST POST", id="busy_for_long"),
         pytest.param([BROKEN, None], [], Bound(), "POST POST", id="broken_once"),
         pytest.param([SILENT, CONFLICT], [HERE], Bound(), "POST POST GET", id="lost_success"),
         pytest.param([BROKEN, CONFLICT], [HERE], Bound(), "POST POST GET", id="broken_success"),
-        pytest.param([SILENT, SILENT], [HERE], Bound(), "POST POST GET", id="two_lost_answers"),
+        pytest.param([SILENT] * 3 + [CONFLICT], [HERE], Bound(), "POST " * 4 + "GET", id="restart"),
+        pytest.param([SILENT, FORBIDDEN, None], [], Bound(), "POST " * 3, id="rights_not_read_yet"),
+        pytest.param([BUSY, FORBIDDEN], [], "403 Forbidden", "POST POST", id="busy_and_forbidden"),
         pytest.param(
-            [SILENT, SILENT], [UNBOUND], "did not answer", "POST POST GET", id="never_arrived"
+            [SILENT, NotLeading()], [UNBOUND], "does not lead", "POST POST GET", id="no_more"
         ),
-        pytest.param([SILENT, SILENT], [SILENT], "did not answer", "POST POST GET", id="outage"),
         pytest.param([SILENT, NotFound(404, "")], [], "gone", "POST POST", id="gone_meanwhile"),
-        pytest.param([NotLeading()], [UNBOUND], "does not lead", "POST GET", id="not_leading"),
+        pytest.param([NotLeading()], [], "does not lead", "POST", id="not_leading"),
         pytest.param([SILENT, NotLeading()], [HERE], Bound(), "POST POST GET", id="led_until_then"),
         pytest.param([RuntimeError("bug")], [], "RuntimeError", "POST", id="our_bug"),
     ],
@@ -143,15 +144,40 @@ async def test_what_becomes_of_a_binding(posts, gets, expected, methods):
     else:
         assert outcome == expected
     assert client.methods == methods.split()
-    assert len(client.calls) <= 3
+
+
+@pytest.mark.parametrize(
+    ("posts", "gets", "expected", "calls"),
+    [
+        pytest.param(BUSY, [], "429 TooManyRequests", MOST_POSTS, id="busy"),
+        pytest.param(SILENT, [UNBOUND], "did not answer", MOST_POSTS + 1, id="never_arrived"),
+        pytest.param(SILENT, [SILENT], "did not answer", MOST_POSTS + 1, id="outage"),
+        pytest.param(SILENT, [HERE], Bound(), MOST_POSTS + 1, id="every_answer_lost"),
+    ],
+)
+async def test_the_number_of_calls_is_bounded(monkeypatch, posts, gets, expected, calls):
+    monkeypatch.setattr("app.controllers.bind.LONGEST_RETRY_SECONDS", 0.001)
+    client = Scripted([posts] * 2 * MOST_POSTS, gets)
+    outcome = await outcome_of(client)
+    assert outcome == expected if isinstance(expected, Bound) else expected in outcome.sentence
+    assert len(client.calls) == calls
+
+
+async def test_a_binding_is_not_posted_again_without_time_for_the_look_back():
+    client = Scripted([SILENT] * MOST_POSTS, [UNBOUND])
+    began = asyncio.get_running_loop().time()
+    outcome = await outcome_of(client, bind_seconds=0.3, retry_seconds=0.2)
+    assert isinstance(outcome, BindFailed)
+    assert client.methods[-1] == "GET"
+    assert asyncio.get_running_loop().time() - began < 0.3
 
 
 async def test_a_server_that_never_answers_is_given_up_in_time():
-    client = Scripted()
+    client = Scripted(gets=[SILENT])
     client.gate = asyncio.Event()
-    outcome = await outcome_of(client, bind_seconds=0.1)
+    outcome = await outcome_of(client, bind_seconds=0.4)
     assert isinstance(outcome, BindFailed)
-    assert client.methods in (["POST", "POST"], ["POST", "POST", "GET"])
+    assert client.methods == ["POST", "POST", "GET"]
 
 
 async def test_many_bindings_run_side_by_side_up_to_the_bound():
