@@ -59,7 +59,8 @@ class Queue:
 
     def is_busy(self) -> bool:
         """Whether a gang has to wait for its turn: others are before it, or the tick is full."""
-        return self._is_pass_wanted or bool(self._lines) or bool(self._new) or self.budget.is_spent
+        others = self._lines or self._new or self._owed
+        return self._is_pass_wanted or bool(others) or self.budget.is_spent
 
     @property
     def turns_left(self) -> int:

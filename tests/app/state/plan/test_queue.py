@@ -133,6 +133,16 @@ def test_newcomers_do_not_keep_the_pass_from_ending_that_another_one_waits_for()
     assert had[:2] == ["g1", "old"]
 
 
+def test_nobody_is_planned_out_of_turn_between_two_passes():
+    gangs, waiting = [gang("g0"), gang("g1")], queue(room_for(1))
+    waiting.want_pass()
+    assert tick(waiting, gangs) == ["g0"]
+    waiting.want_pass()
+    assert tick(waiting, gangs) == ["g1"]
+    waiting.budget.begin()
+    assert waiting.is_busy()  # the second pass begins on the next tick
+
+
 def test_turns_of_gangs_that_are_gone_do_not_pile_up():
     stays, waiting = gang("stays"), queue(room_for(1))
     for number in range(500):
