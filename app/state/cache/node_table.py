@@ -29,12 +29,16 @@ from app.state.cache.eligibility import (
     taint_in_words,
     whole_number,
 )
+from topology.fit.view import Visits
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
 ABSENT = -1  # the code of a label that a node does not have
 MOST_KEPT = 512  # arrays kept, one byte a node for a mask; the least recently used goes first …
 MOST_SHAPE_BYTES = 16 * KIB  # … and none of a shape that weighs more
+# What judging all nodes costs, in node visits: per requirement, for so many rows of a column, per
+# value that it lists, and per toleration that is held against a set of taints.
+REQUIREMENT, ROWS, VALUE, TOLERATION = 100, 20, 5, 7
 
 _Array = npt.NDArray[Any]
 
@@ -100,6 +104,8 @@ class NodeTable:
     not be written to. Invariant: a free row has no label and no taint in any column.
     """
 
+    visits: Visits = field(default_factory=Visits)
+    """Where it counts what judging costs; a shape has as many terms as its tenant likes."""
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     _row_of: dict[str, int] = field(default_factory=dict)
     _free: list[int] = field(default_factory=list)
@@ -226,6 +232,7 @@ class NodeTable:
             found: _Array = kept[1]
             return found
         found = judged(shape)[self._rows_of(tree)]
+        self.visits.total += self._cost(shape)
         if weight(shape, MOST_SHAPE_BYTES) <= MOST_SHAPE_BYTES:
             self._kept[key] = (tree.generation, found)
             if len(self._kept) > MOST_KEPT:
@@ -239,6 +246,18 @@ class NodeTable:
             rows = np.fromiter(map(self._row_of.__getitem__, tree.nodes), np.intp, len(tree.nodes))
             known = self._rows[tree.levels] = (tree.generation, rows)
         return known[1]
+
+    def _cost(self, shape: Shape) -> int:
+        """What judging all nodes costs, in node visits."""
+        taints = self._taint_column()
+        requirements, values = len(shape.selector), 0
+        for term in (*shape.terms, *(term for _, term in shape.preferred)):
+            wanted = (*term.expressions, *term.fields)
+            requirements += len(wanted)
+            values += sum(len(each.values) for each in wanted)
+        each_row = REQUIREMENT + len(taints.codes) // ROWS
+        tolerated = len(shape.tolerations) * len(taints.values)
+        return requirements * each_row + values * VALUE + tolerated * TOLERATION
 
     # -- judgements by row ---------------------------------------------------------------------
 

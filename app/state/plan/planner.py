@@ -7,7 +7,8 @@ A request that found no place is searched again when something has changed for i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
@@ -60,10 +61,11 @@ class Planner:
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`starvation.py`)."""
-    _options: Options = field(default_factory=lambda: Options(tries=MOST_TRIES))
+    _options: Options = field(init=False)
     _unfit: Unfit = field(init=False)
 
     def __post_init__(self) -> None:
+        self._options = Options(tries=MOST_TRIES, visits=self.node_table.visits)
         self._unfit = Unfit(self.books, self.node_table)
 
     def refresh(self) -> None:
@@ -184,19 +186,28 @@ class Planner:
         `has_more_room`: the books show more room than other gangs find, for a part of this gang's
         plan yields to the rest.
         """
-        before = self._options.visits.total
-        try:
-            found = self._searched(gang, offer, members, has_more_room=has_more_room)
-        except Exception as error:
-            self.on_fault(f"search for gang {gang.key}", error)
-            return NoPlan(SearchFailed(type(error).__name__))
-        finally:
-            pods = len(gang.unplanned() if members is None else members)
-            visits = self._options.visits.total - before
-            self.budget.spend(gang.key.namespace, visits + POD * pods)
+        with self._counted(gang):
+            try:
+                found = self._searched(gang, offer, members, has_more_room=has_more_room)
+            except Exception as error:
+                self.on_fault(f"search for gang {gang.key}", error)
+                return NoPlan(SearchFailed(type(error).__name__))
+            finally:
+                pods = len(gang.unplanned() if members is None else members)
+                self.budget.spend(gang.key.namespace, POD * pods)
         if isinstance(found, NoPlan) and isinstance(found.why, NoFit) and gang.has_claims:
             return replace(found, note=CLAIMS_NOT_COUNTED)
         return found
+
+    @contextmanager
+    def _counted(self, gang: Gang) -> Iterator[None]:
+        """Have what the block looks at counted for the gang's namespace."""
+        visits = self.node_table.visits
+        before = visits.total
+        try:
+            yield
+        finally:
+            self.budget.spend(gang.key.namespace, visits.total - before)
 
     def _searched(
         self,
@@ -268,12 +279,13 @@ class Planner:
     def is_unfit(self, gang: Gang) -> bool:
         """Whether the last search for this gang found no place, and one would find none now."""
         last = gang.last_search
-        return (
-            last is not None
-            and last.version == gang.version
-            and depends_on(last.signature) == (self._closed_to(gang), self._nominated(gang))
-            and self._unfit.still_holds(last.signature)
-        )
+        with self._counted(gang):
+            return (
+                last is not None
+                and last.version == gang.version
+                and depends_on(last.signature) == (self._closed_to(gang), self._nominated(gang))
+                and self._unfit.still_holds(last.signature)
+            )
 
     def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
         """Pods that this gang gives way to on the nodes they are nominated for."""

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.kube.core.objects import Requirement, Shape, Term
+from app.state.cache.node_table import REQUIREMENT
 from app.state.lifecycle.replacements import Replacements
 from app.state.plan.budget import GANG, POD
 from tests.app.state.world import World, members
@@ -68,6 +69,18 @@ def test_a_gang_that_fits_is_planned_at_once_beside_any_number_that_do_not(gangs
     quiet = [replace(each, namespace="quiet") for each in members("q", 8)]
     world.put(*quiet)
     assert ticks_until(world, lambda: len(world.gang("q").plan.nodes) == 8) <= 2
+
+
+def test_what_a_shape_of_many_terms_costs_is_counted_where_a_search_is_spared_too():
+    terms = Shape(terms=tuple(shape_of(number).terms[0] for number in range(200)))
+    world = World(cluster(), visits_per_tick=LEAST)
+    many = [replace(each, shape=terms) for each in too_large("g", 0)]
+    world.put(*many)
+    world.tick()
+    for at in range(32):  # labels change, and more nodes gain room than are looked at one by one
+        world.put(node(f"b0/r{at // 8}/n{at}", gpus=9, labels={"changed": "yes"}))
+    world.tick()
+    assert world.engine.budget.spent > 200 * REQUIREMENT
 
 
 @pytest.mark.slow

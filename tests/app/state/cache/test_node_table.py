@@ -144,3 +144,34 @@ def test_values_that_change_all_the_time_are_forgotten():
         table.put_node(node("n0", labels={"pool": f"v{at}"}, taints=(Taint("t", str(at), ""),)))
         assert table.mask(shape, tree).tolist() == [False, True, True]
         assert table.most_values <= 8
+
+
+def spent_on(table: NodeTable, tree: trees.Tree, shape: Shape) -> int:
+    before = table.visits.total
+    table.mask(shape, tree)
+    return table.visits.total - before
+
+
+def choosing(terms: int, values: int = 1, salt: str = "") -> Shape:
+    listed = tuple(f"{salt}{value}" for value in range(values))
+    return Shape(terms=(Term((Requirement("pool", "NotIn", listed),), ()),) * terms)
+
+
+def test_what_judging_costs_is_counted_by_its_terms_and_values_and_not_again_while_it_is_kept():
+    table, tree = filled(1_000)
+    once = spent_on(table, tree, choosing(1))
+    assert once > 0
+    assert spent_on(table, tree, choosing(100)) == 100 * once
+    assert spent_on(table, tree, choosing(100)) == 0
+    by_value = spent_on(table, tree, choosing(1, values=2, salt="a")) - once
+    assert spent_on(table, tree, choosing(1, values=101, salt="b")) == once + 100 * by_value
+    assert by_value > 0
+
+
+def test_tolerations_are_counted_by_the_sets_of_taints_they_are_held_against():
+    tolerated = Shape(tolerations=(Toleration("t", "Exists", "", "", False),) * 50)
+    table, tree = filled(10)
+    plain = spent_on(table, tree, tolerated)
+    for at in range(10):
+        table.put_node(node(f"n{at}", taints=(Taint("t", str(at), "NoSchedule"),)))
+    assert spent_on(table, tree, tolerated) == 11 * plain  # nodes without a taint were there before
