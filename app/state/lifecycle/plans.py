@@ -63,8 +63,8 @@ class Plans:
         if gang.binding.outdated:
             return False
         self.planner.refresh()
-        if 0 < gang.absent.too_many <= self.absent_pods.most_pods(gang.key.namespace):
-            self.gangs.owe_review(gang)  # the cluster has grown: now there may be placeholders
+        if 0 < gang.absent.too_many <= self.absent_pods.most_for(gang):
+            self.gangs.owe_review(gang)  # now there may be placeholders
         absent = placeholders.to_come(gang)
         self.queue.budget.spend(gang.key.namespace, POD * len(absent))
         refusal = self.absent_pods.refusal(gang, absent)

@@ -95,11 +95,12 @@ class Replacements:
             and member.pod.uid not in gang.plan.nodes
             and self._take(gang, member)
         ]
-        most = self.reservations.absent_pods.most_pods(gang.key.namespace)
+        most = self.reservations.most_absent(gang)
         given_up = placeholders.review(gang, now, self.settings.absent_seconds, most)
         for uid in [uid for uid in gang.plan.nodes if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
         self.gangs.note_placeholders(gang)
+        self.reservations.count_placeholders(gang)
         if taken:
             binding.progress(gang, now)
             self.requeues.call(gang, now)

@@ -46,6 +46,15 @@ class Reservations:
             self.absent_pods.hold(gang, plan.nodes)
         binding.progress(gang, now)
 
+    def count_placeholders(self, gang: Gang) -> None:
+        """Note that placeholders of a gang have come or gone."""
+        if self.absent_pods.count_awaited(gang):
+            self.queue.want_pass()
+
+    def most_absent(self, gang: Gang) -> int:
+        """For how many pods that do not exist the gang can have places held."""
+        return self.absent_pods.most_for(gang)
+
     def hand_over(self, gang: Gang, uid: str, newcomer: str) -> None:
         """Give one member's part of the plan to another, unchanged."""
         plan = Plan(

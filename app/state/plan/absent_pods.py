@@ -4,6 +4,9 @@ A gang that starts before all its pods exist has places held for the rest, and s
 spares. What all gangs of a namespace hold so is bounded by a number of pods or a share of the
 cluster, whichever is more: a pod of ten millicores may declare a thousand others with a GPU each.
 The place of a lost member is not counted: its gang had it, and holds it for a while only.
+
+A gang that finds no place holds none, but the pods it waits for are kept in memory one by one. They
+are bounded as well, for all gangs of a namespace together.
 """
 
 from __future__ import annotations
@@ -17,11 +20,19 @@ from app.dialects.spec import Allowance, GangKey
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.state.cache.books import ALL_NODES, Books
 from app.state.gang.gang import Gang
-from app.state.plan.verdict import BeyondQuota, TooManyAbsent, absent
+from app.state.plan.verdict import (
+    AbsentRefusal,
+    BeyondQuota,
+    TooManyAbsent,
+    TooManyAwaited,
+    absent,
+)
 from app.state.settings import EngineSettings
 from topology.model.resources import PODS
 
 MOST_IN_SHARE = 1_000  # pods of one gang; more need a number in `absent_pods_in`
+
+MOST_AWAITED = 10_000  # pods of all gangs of a namespace; each takes some 600 bytes
 
 _Held = tuple[GangKey, Amounts]
 
@@ -45,6 +56,9 @@ class AbsentPods:
     """By namespace and the uid of the object that says so."""
     _namespace_of: dict[str, str] = field(default_factory=dict)  # by that uid
     _refused: set[str] = field(default_factory=set)  # namespaces, since something was released
+    _awaited: dict[GangKey, int] = field(default_factory=dict)
+    """Placeholders, whether or not they hold a place; only of gangs that have some."""
+    _awaited_in: Counter[str] = field(default_factory=Counter)
 
     def __len__(self) -> int:
         return len(self.held)
@@ -73,6 +87,24 @@ class AbsentPods:
         self._refused.discard(namespace)
         return was_refused
 
+    def awaited_in(self, namespace: str) -> int:
+        """How many placeholders the gangs of a namespace have."""
+        return self._awaited_in[namespace]
+
+    def count_awaited(self, gang: Gang) -> bool:
+        """Count a gang's placeholders; True if a gang was refused that may be placed now."""
+        key, namespace = gang.key, gang.key.namespace
+        now, before = len(gang.placeholders), self._awaited.pop(key, 0)
+        if now:
+            self._awaited[key] = now
+        self._awaited_in[namespace] += now - before
+        if not self._awaited_in[namespace]:
+            del self._awaited_in[namespace]
+        if now >= before or namespace not in self._refused:
+            return False
+        self._refused.discard(namespace)
+        return True
+
     def put_object(self, record: ObjectRecord) -> bool:
         """Take what an object lets a namespace have; True if a refused gang may be placed now."""
         allowance, before = self.dialects.allowance(record), self.drop_object(record.uid)
@@ -92,11 +124,15 @@ class AbsentPods:
             del self._allowances[namespace]
         return namespace in self._refused
 
-    def refusal(self, gang: Gang, uids: Collection[str]) -> TooManyAbsent | BeyondQuota | None:
+    def refusal(self, gang: Gang, uids: Collection[str]) -> AbsentRefusal | None:
         """Why the namespace may not have places held for these placeholders as well."""
         namespace = gang.key.namespace
-        if gang.absent.too_many:
-            return self._too_many(namespace, gang.absent.too_many)
+        if pods := gang.absent.too_many:
+            if pods > self.most_pods(namespace):
+                return self._too_many(namespace, pods)
+            self._refused.add(namespace)
+            most = self._most_awaited(namespace)
+            return TooManyAwaited(namespace, pods, self._awaited_in[namespace], most)
         if not uids:
             return None
         places = Counter(self._of_namespace.get(namespace, {}))
@@ -131,6 +167,16 @@ class AbsentPods:
             return most
         in_share = MOST_IN_SHARE if share == 1.0 else int(share * self._in_cluster(PODS))
         return max(most, min(in_share, MOST_IN_SHARE))
+
+    def most_for(self, gang: Gang) -> int:
+        """For how many pods this gang can have places held, beside what others wait for."""
+        namespace = gang.key.namespace
+        others = self._awaited_in[namespace] - self._awaited.get(gang.key, 0)
+        room = max(self._most_awaited(namespace) - others, 0)
+        return min(self.most_pods(namespace), room)
+
+    def _most_awaited(self, namespace: str) -> int:
+        return max(MOST_AWAITED, self.most_pods(namespace))
 
     def _too_many(self, namespace: str, pods: int) -> TooManyAbsent:
         self._refused.add(namespace)
@@ -170,8 +216,9 @@ class AbsentPods:
 
     def differences(self, gangs: Iterable[Gang]) -> Iterator[str]:
         """Where this differs from the gangs' plans; nothing unless Corral has a bug."""
-        planned: set[str] = set()
+        planned, known = set[str](), set[GangKey]()
         for gang in gangs:
+            known.add(gang.key)
             for uid, place in gang.placeholders.items():
                 if uid in gang.plan.nodes:
                     planned.add(uid)
@@ -180,6 +227,13 @@ class AbsentPods:
         for uid in self.held:
             if uid not in planned:
                 yield f"the place of {uid} is counted, and is in no plan"
+        awaited = Counter[str]()
+        for key, pods in self._awaited.items():
+            awaited[key.namespace] += pods
+            if key not in known:
+                yield f"gang {key} is gone, and its placeholders are counted"
+        if awaited != self._awaited_in:
+            yield "what gangs of namespaces wait for is not the sum of their placeholders"
         totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
         for held in self.held.values():
             totals[held[0].namespace][held] += 1

@@ -80,6 +80,22 @@ class TooManyAbsent:
 
 
 @dataclass(frozen=True, slots=True)
+class TooManyAwaited:
+    """The gangs of the namespace wait for as many pods that do not exist as they may."""
+
+    namespace: str
+    pods: int  # of this gang
+    awaited: int
+    most_pods: int
+
+    def __str__(self) -> str:
+        return (
+            f"places would be held for {absent(self.pods)}, and gangs of namespace"
+            f" {self.namespace} wait for {self.awaited} of at most {self.most_pods} already"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class BeyondQuota:
     """A quota would keep some of the gang's pods that do not exist yet from being made."""
 
@@ -93,6 +109,9 @@ class BeyondQuota:
             f"{self.where} allows {self.most} {self.resource} in all, which leaves too little for"
             f" {absent(self.pods)}"
         )
+
+
+AbsentRefusal = TooManyAbsent | TooManyAwaited | BeyondQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +128,7 @@ class SearchFailed:
 class NoPlan:
     """Why there is no plan now."""
 
-    why: NoFit | UnknownTopology | InvalidGang | TooManyAbsent | BeyondQuota | SearchFailed
+    why: NoFit | UnknownTopology | InvalidGang | AbsentRefusal | SearchFailed
     note: str = ""
     """What the search does not take into account, or who is in the way."""
     explain: Callable[[], NoFit] | None = field(default=None, compare=False, repr=False)

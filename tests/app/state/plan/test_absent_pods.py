@@ -9,6 +9,7 @@ from app.dialects.quota.dialect import QuotaRecord
 from app.kube.watch.events import Listed
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
+from app.state.plan import absent_pods
 from tests.app.state.lifecycle.test_absent import FAST, runs
 from tests.app.state.lifecycle.test_before_pods import driver
 from tests.app.state.lost import started
@@ -93,6 +94,66 @@ def test_spares_are_only_looked_for_up_to_the_bound():
     world.schedule(first)
     world.tick()
     assert len(world.gang().placeholders) == 88  # 5 % of 16 nodes with 110 pods each
+
+
+# A gang that finds no place holds none, and yet each of its pods to come costs memory.
+
+
+def waiting_for_each_other(gangs: int, monkeypatch, most: int = 20) -> World:
+    """Gangs whose nine absent pods would find no place, in a namespace that may await so many."""
+    monkeypatch.setattr(absent_pods, "MOST_AWAITED", most)
+    limits = {"absent_pods_per_namespace": 10, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [first_of(f"g{at}", 10, gpus=9) for at in range(gangs)], **limits)
+    world.tick()
+    return world
+
+
+def test_the_gangs_of_a_namespace_await_so_many_pods_whether_or_not_they_hold_places(monkeypatch):
+    world = waiting_for_each_other(4, monkeypatch)
+    awaited = [len(gang.placeholders) for gang in world.engine.gangs.by_key.values()]
+    assert awaited == [9, 9, 0, 0]
+    assert refusal(world, "uid-g3-0") == (
+        "gang default/g3 cannot be placed: places would be held for 9 pods that do not exist yet,"
+        " and gangs of namespace default wait for 18 of at most 20 already"
+    )
+    world.put(first_of("o", 10, namespace="other"))
+    world.tick()
+    assert len(world.gang("o").placeholders) == 9
+
+
+@pytest.mark.parametrize("how", ["deleted", "smaller"])
+def test_a_gang_of_a_crowded_namespace_has_its_turn_when_another_one_is_gone(monkeypatch, how):
+    world = waiting_for_each_other(2, monkeypatch)
+    world.put(fits := first_of("fits", 10, gpus=1))
+    world.tick()
+    assert world.held == {}
+    if how == "deleted":
+        world.delete(world.pods["uid-g0-0"])
+    else:
+        world.put(first_of("g0", 2, gpus=9))
+    for _ in range(3):
+        world.tick()
+    assert len(world.held) == 10
+    assert fits.uid in world.held
+
+
+def test_a_crowded_namespace_costs_no_roll_call_each_tick(monkeypatch):
+    world = waiting_for_each_other(4, monkeypatch)
+    for _ in range(3):
+        world.tick()
+    before = [gang.roll_calls for gang in world.engine.gangs.by_key.values()]
+    for _ in range(20):
+        world.tick()
+    assert [gang.roll_calls for gang in world.engine.gangs.by_key.values()] == before
+
+
+def test_nobody_is_counted_any_more_once_all_pods_are_gone(monkeypatch):
+    world = waiting_for_each_other(4, monkeypatch)
+    assert world.engine.absent_pods.awaited_in("default") == 18
+    world.delete(*world.pods.values())
+    world.tick()
+    assert world.engine.absent_pods.awaited_in("default") == 0
+    assert world.engine.differences() == []
 
 
 @pytest.mark.parametrize(("share", "fits"), [(0.5, True), (0.49, False), (1.0, True)])
