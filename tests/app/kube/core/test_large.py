@@ -11,7 +11,14 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.core.decode import decode_node, decode_pod
-from app.kube.core.large import LARGE, MOST_AFFINITY, MOST_TEXTS, MOST_VALUES
+from app.kube.core.large import (
+    LARGE,
+    MOST_AFFINITY,
+    MOST_AMOUNTS,
+    MOST_CONTAINERS,
+    MOST_TEXTS,
+    MOST_VALUES,
+)
 from app.kube.core.objects import PodRecord
 from tests.app.kube.core.test_decode import POD
 from tests.work import lines_run
@@ -171,6 +178,59 @@ def test_quotes_and_braces_inside_of_a_text_do_not_count():
 def test_texts_that_end_in_a_backslash_are_counted():
     labels = {f"{at}\\": "\\" for at in range(MOST_TEXTS + 1)}
     assert "metadata.labels" in decoded(pod_with({"labels": labels})).problem
+
+
+REQUESTS_OF_ONE = {"resources": {"requests": {"cpu": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("containers", "init_containers", "is_read"),
+    [(MOST_CONTAINERS, 0, True), (MOST_CONTAINERS - 9, 9, True), (MOST_CONTAINERS - 9, 10, False)],
+)
+def test_so_many_containers_are_read_and_beyond_them_none(containers, init_containers, is_read):
+    spec = {
+        "containers": [REQUESTS_OF_ONE] * containers,
+        "initContainers": [REQUESTS_OF_ONE] * init_containers,
+    }
+    record = decoded(pod_with(**spec))
+    if is_read:
+        assert not record.problem
+        assert dict(record.request) == {"cpu": 1000 * containers, "pods": 1}
+    else:
+        assert record.problem == (
+            "Pod team/worker-0: what spec.containers and spec.initContainers request is not"
+            f" counted: there are {MOST_CONTAINERS + 1} of them, more than {MOST_CONTAINERS}"
+        )
+        assert dict(record.request) == {"pods": 1}
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+@pytest.mark.parametrize("in_each", [2, MOST_AMOUNTS + 1], ids=["spread", "in_one"])
+def test_so_many_different_amounts_are_read_and_beyond_them_none(beyond, in_each):
+    amounts = {f"a.com/r{at}": f"{at + 1}" for at in range(MOST_AMOUNTS + beyond)}
+    asked = [dict(some) for some in batched(amounts.items(), in_each)]
+    asked += [asked[0], {f"b.com/{at}": "0" for at in range(5_000)}]  # neither counts
+    problem = decoded(
+        pod_with(containers=[{"resources": {"requests": of}} for of in asked])
+    ).problem
+    assert ("different amounts" in problem) == bool(beyond)
+
+
+def batched(items, size):
+    items = list(items)
+    return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def test_a_container_that_is_wrong_is_named_by_its_number():
+    with pytest.raises(DecodeError, match=r"\$\.spec\.containers\[1\]\.resources"):
+        decoded(pod_with(containers=[{"env": [FILLING]}, {"resources": 5}]))
+
+
+@pytest.mark.parametrize("field", ["overhead", "resources"])
+def test_amounts_of_the_pod_itself_are_bounded(field):
+    amounts = {f"a.com/r{at}": "1" for at in range(MOST_VALUES + 1)}
+    spec = {field: amounts if field == "overhead" else {"requests": amounts}}
+    assert f"spec.{field} is not read" in decoded(pod_with(**spec)).problem
 
 
 @pytest.mark.parametrize("field", MANY)
