@@ -243,7 +243,7 @@ def annotations() -> Iterator[tuple[str, bytes]]:
     group = {f"{KUEUE}pod-group-name": "g"}
     sets = written(as_many(lambda at: {"name": f"s{at}", "count": 1}, 64_000)).decode()
     yield "pod-group-sets, 64 KiB of sets", annotated({**group, f"{KUEUE}pod-group-sets": sets})
-    like = {"spec": {"affinity": affinity([{}] * 1_000)}}
+    like = {"spec": {"affinity": affinity([{}] * 220)}}
     sets = written([{"name": f"s{at}", "count": 1, "template": like} for at in range(18)]).decode()
     yield "pod-group-sets, templates", annotated({**group, f"{KUEUE}pod-group-sets": sets})
     deep = written([{"name": "a", "count": 1, "template": {"spec": "[" * 30_000}}]).decode()

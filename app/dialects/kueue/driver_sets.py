@@ -27,6 +27,7 @@ DRIVER = "(driver)"  # a leaf of its own; no set can have this name
 MOST_SETS = 18  # roles of one pod group, as in Kueue
 MOST_NESTED = 100  # of a template; a pod's own fields nest a dozen deep
 MOST_TEXT = 65_536  # characters; a template of a pod has a few thousand
+MOST_OBJECTS = 4_096  # of all templates together; each takes up to 1 us
 MOST_YAML = 2_048  # of those that are YAML: each takes 2 us, a hundred times what JSON takes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
@@ -110,6 +111,8 @@ def _sets(text: str) -> tuple[_Set, ...] | str:
     """The sets as they are written, or what is wrong with the text."""
     if len(text) > MOST_TEXT:
         return f"must have at most {MOST_TEXT} characters, got {len(text)}"
+    if (objects := text.count("{")) > MOST_OBJECTS:
+        return f"must have at most {MOST_OBJECTS} objects, got {objects}"
     try:
         return _SETS.decode(text)
     except msgspec.ValidationError as error:

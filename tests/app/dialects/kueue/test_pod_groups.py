@@ -315,6 +315,11 @@ def one(**changes):
             one(template={"x": "y" * 65_536}), "must have at most 65536 characters", id="too_long"
         ),
         pytest.param(
+            one(template={"x": [{}] * 4_096}),
+            "must have at most 4096 objects, got 4098",
+            id="too_many_objects",
+        ),
+        pytest.param(
             json.dumps([{"name": "w", "count": 1}] * 2), "two sets have the same name", id="twice"
         ),
         pytest.param(
