@@ -111,7 +111,7 @@ def test_a_gang_that_passes_kube_scheduler_slower_than_a_bind_is_held_starts_who
 ) -> None:
     plane.nodes(grid(racks=4, nodes=16, gpus=8))
     pods = members("gang", LARGE, requests={GPU: 1}, annotations=asking(unconstrained=True))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, gang_bind_seconds=0.3) as impatient:
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, gang_bind_seconds=0.05) as impatient:
         plane.start_scheduler(extender=impatient.url)
         cluster.create_all([behind_gate(one) for one in pods] if is_gated else pods)
         cluster.wait(lambda: len(gang(cluster)) == LARGE, LARGE_SECONDS, "the gang's start")
