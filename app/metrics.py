@@ -193,6 +193,12 @@ class Metrics:
             for port in TLS_PORTS
             for outcome in CERTIFICATE_OUTCOMES
         }
+        self.certificate_ends = Gauge(
+            "corral_certificate_expiration_timestamp_seconds",
+            "When the certificate that a setting names ends, of authorities the first one",
+            ["setting"],
+            registry=self.registry,
+        )
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
             "How late the last tick came: work that did not yield",

@@ -18,7 +18,7 @@ from app.errors import SettingsError
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
-from app.process.tls import Certificate, certificate_of
+from app.process.tls import Certificate, Hooks, certificate_of
 from app.settings import Address, Settings
 
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
@@ -89,11 +89,19 @@ def listen_all(settings: Settings, metrics: Metrics, closing: AsyncExitStack) ->
             settings.admission_cert,
             settings.admission_key,
             settings.admission_client_ca,
-            lambda outcome: metrics.certificates["admission", outcome].inc(),
-            metrics.broken_requests["handshake"].inc,
+            hooks_of("admission", metrics),
         )
         admission = taken("admission_listen", settings.admission_listen), certificate
     return Listeners(extender, api, admission)
+
+
+def hooks_of(port: str, metrics: Metrics) -> Hooks:
+    """Has everything about the certificate of a port counted."""
+    return Hooks(
+        lambda outcome: metrics.certificates[port, outcome].inc(),
+        metrics.broken_requests["handshake"].inc,
+        lambda setting, at: metrics.certificate_ends.labels(setting).set(at),
+    )
 
 
 def _extender_certificate(settings: Settings, metrics: Metrics) -> Certificate | None:
@@ -115,8 +123,7 @@ def _extender_certificate(settings: Settings, metrics: Metrics) -> Certificate |
         settings.extender_cert,
         settings.extender_key,
         settings.extender_client_ca,
-        lambda outcome: metrics.certificates["extender", outcome].inc(),
-        metrics.broken_requests["handshake"].inc,
+        hooks_of("extender", metrics),
     )
     if not certificate.is_loaded:
         raise SettingsError(certificate.problem)

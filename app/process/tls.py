@@ -14,8 +14,10 @@ verified again, so it would outlive the authority that vouched for it.
 
 from __future__ import annotations
 
+import math
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ import structlog
 from app.errors import SettingsError
 
 log = structlog.get_logger(__name__)
+
+NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL, which ssl has no name for
+HANDSHAKE_TURNS = 4  # of both sides; TLS 1.3 takes two, TLS 1.2 three
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
@@ -42,29 +47,38 @@ class Files:
     client_ca: Path | None = None
 
 
-class Certificate:
-    """Files as a TLS server context.
+def _nothing(*_told: object) -> None:
+    pass
 
-    `on_change` gets "loaded" or "refused" each time, `on_failure` is called for every handshake
-    that fails.
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who is told of what.
+
+    on_change: "loaded" or "refused", each time the files have changed.
+    on_failure: a handshake has failed.
+    on_expiry: the name of a setting, and the Unix time when what its file says ends.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        on_change: Callable[[str], None] = lambda _outcome: None,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:
+    on_change: Callable[[str], None] = _nothing
+    on_failure: Callable[[], None] = _nothing
+    on_expiry: Callable[[str, float], None] = _nothing
+
+
+class Certificate:
+    """Files as a TLS server context."""
+
+    def __init__(self, files: Files, hooks: Hooks | None = None) -> None:
         self.files = files
+        self._hooks = hooks or Hooks()
         self.problem = ""
         """What is wrong with the files as they were last read; "": nothing."""
-        self._on_change = on_change
         self._stamp: _Stamp | None = None
         self._current: ssl.SSLContext | None = None
         self.context = self._server_context()
         self.context.sni_callback = self._handshake
         self.context.sslobject_class = _Connection
-        self.context.on_failure = on_failure
+        self.context.on_failure = self._hooks.on_failure
         self._refresh()
 
     @property
@@ -97,11 +111,16 @@ class Certificate:
         context = self._server_context()
         self.problem = _load(context, files)
         if self.problem:
-            self._on_change("refused")
+            self._hooks.on_change("refused")
             log.error("certificate refused", problem=self.problem, is_older_one_kept=self.is_loaded)
             return
         self._current = context
-        self._on_change("loaded")
+        self._hooks.on_change("loaded")
+        ends = {f"{files.port}_cert": _end_of(files.certificate, files.key)}
+        if files.client_ca is not None:
+            ends[f"{files.port}_client_ca"] = _first_end(context)
+        for setting, at in ends.items():
+            self._hooks.on_expiry(setting, at)
         log.info("certificate loaded", certificate=str(files.certificate))
 
     def _server_context(self) -> _Context:
@@ -161,8 +180,7 @@ def certificate_of(
     certificate: Path | None,
     key: Path | None,
     client_ca: Path | None,
-    on_change: Callable[[str], None] = lambda _outcome: None,
-    on_failure: Callable[[], None] = lambda: None,
+    hooks: Hooks | None = None,
 ) -> Certificate:
     """The certificate that the settings of a port name.
 
@@ -171,7 +189,7 @@ def certificate_of(
     if certificate is None or key is None:
         missing = f"{port}_cert" if certificate is None else f"{port}_key"
         raise SettingsError(f"{port}_listen: needs {missing}: this port is served over TLS only")
-    return Certificate(Files(port, certificate, key, client_ca), on_change, on_failure)
+    return Certificate(Files(port, certificate, key, client_ca), hooks)
 
 
 def _load(context: ssl.SSLContext, files: Files) -> str:
@@ -187,6 +205,43 @@ def _load(context: ssl.SSLContext, files: Files) -> str:
     except OSError as error:
         return f"{files.port}_client_ca {files.client_ca}: {_why(error)}"
     return ""
+
+
+def _end_of(certificate: Path, key: Path) -> float:
+    """When a certificate ends, as Unix time; NaN if no client would take it whatever the time.
+
+    The standard library tells it of a peer only: we are our own peer for one handshake.
+    """
+    try:
+        return _ends(_shown_by(certificate, key))
+    except (OSError, ValueError):  # not for servers, or exchanged since it was loaded
+        return math.nan
+
+
+def _shown_by(certificate: Path, key: Path) -> Mapping[str, Any] | None:
+    """What a client is shown that trusts this certificate and has no clock."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key, password=_no_password)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.load_verify_locations(certificate)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | NO_CHECK_TIME
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours, theirs = server.wrap_bio(there, back, server_side=True), client.wrap_bio(back, there)
+    for _ in range(HANDSHAKE_TURNS):
+        for side in (theirs, ours):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    return theirs.getpeercert()
+
+
+def _first_end(context: ssl.SSLContext) -> float:
+    """When the first of the authorities of a context ends, as Unix time; NaN if it has none."""
+    return min(map(_ends, context.get_ca_certs()), default=math.nan)
+
+
+def _ends(shown: Mapping[str, Any] | None) -> float:
+    return float(ssl.cert_time_to_seconds(shown["notAfter"])) if shown else math.nan
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -20,6 +20,7 @@ from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
+from app.process.ports import hooks_of
 from app.process.tls import Certificate, Files
 from app.settings import Address
 from tests.certificates import Pair, pair
@@ -66,8 +67,7 @@ async def running_port(
     metrics = Metrics(DIALECTS.kinds)
     certificate = Certificate(
         Files("admission", folder / "tls.crt", folder / "tls.key", client_ca),
-        lambda outcome: metrics.certificates["admission", outcome].inc(),
-        metrics.broken_requests["handshake"].inc,
+        hooks_of("admission", metrics),
     )
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes)))

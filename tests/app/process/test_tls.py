@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 import ssl
@@ -11,13 +12,20 @@ import time
 import httpx
 import pytest
 import uvloop
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from app.errors import SettingsError
-from app.process.tls import Certificate, Files, certificate_of
+from app.process.tls import Certificate, Files, Hooks, certificate_of
 from tests.app.admission.port import Running, review, running_port
-from tests.certificates import HOST, Pair, pair, replace
+from tests.certificates import HOST, Pair, client, pair, replace
 
 CHANGES = "corral_certificates_total"
+ENDS = "corral_certificate_expiration_timestamp_seconds"
+
+
+def server_of(authority: str, *, days: int) -> Pair:
+    """A pair for a server, signed by this authority; it ends in so many days."""
+    return client("server", by=authority, usage=ExtendedKeyUsageOID.SERVER_AUTH, days=days)
 
 
 def served(running: Running, trusted: Pair) -> bool:
@@ -104,7 +112,7 @@ def test_a_link_pointed_elsewhere_is_a_change(tmp_path):
     link.symlink_to(tmp_path / "first")
     outcomes: list[str] = []
     certificate = Certificate(
-        Files("admission", link / "tls.crt", link / "tls.key"), outcomes.append
+        Files("admission", link / "tls.crt", link / "tls.key"), Hooks(outcomes.append)
     )
     other = tmp_path / "..fresh"
     other.symlink_to(tmp_path / "second")
@@ -127,7 +135,7 @@ def test_an_encrypted_key_is_refused_without_asking_anyone(tmp_path):
         ),
     )
     outcomes: list[str] = []
-    assert not Certificate(Files("admission", certificate, key), outcomes.append).is_loaded
+    assert not Certificate(Files("admission", certificate, key), Hooks(outcomes.append)).is_loaded
     assert outcomes == ["refused"]
 
 
@@ -194,3 +202,48 @@ def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> str | None:
         if not waiting:
             return ends[0].version()
     raise AssertionError("the handshake does not end")
+
+
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("own", "days"),
+    [
+        pytest.param(pair("first"), 1, id="self_signed"),
+        pytest.param(server_of("first", days=20), 20, id="of_an_authority"),
+        pytest.param(server_of("first", days=-1), -1, id="that_has_ended"),
+    ],
+)
+def test_it_is_told_when_a_certificate_ends(tmp_path, own, days):
+    ends = {}
+    Certificate(Files("admission", *own.write(tmp_path)), Hooks(on_expiry=ends.__setitem__))
+    assert list(ends) == ["admission_cert"]
+    assert ends["admission_cert"] == pytest.approx(time.time() + days * DAY, abs=600)
+
+
+def test_it_is_told_when_the_first_authority_of_clients_ends(tmp_path):
+    ends = {}
+    authorities = tmp_path / "ca.crt"
+    authorities.write_bytes(pair("other").certificate + pair("first").certificate)
+    files = Files("extender", *server_of("first", days=20).write(tmp_path), authorities)
+    certificate = Certificate(files, Hooks(on_expiry=ends.__setitem__))
+    assert certificate.is_loaded
+    assert ends["extender_cert"] - ends["extender_client_ca"] == pytest.approx(19 * DAY, abs=600)
+
+
+def test_a_certificate_that_no_client_would_take_has_no_end(tmp_path):
+    ends = {}
+    for_clients = client("no-server", by="first")
+    Certificate(Files("admission", *for_clients.write(tmp_path)), Hooks(on_expiry=ends.__setitem__))
+    assert math.isnan(ends["admission_cert"])
+
+
+async def test_a_new_certificate_moves_the_end_that_the_metric_shows(tmp_path):
+    async with running_port(tmp_path) as running:
+        before = running.value(ENDS, setting="admission_cert")
+        server_of("first", days=20).write(tmp_path)
+        await asyncio.to_thread(served, running, pair("first"))
+        assert running.value(ENDS, setting="admission_cert") - before == pytest.approx(
+            19 * DAY, abs=600
+        )
