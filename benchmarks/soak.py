@@ -34,7 +34,7 @@ from tests.cluster import GPU, RACK, pod
 from tests.controlplane.chronicle import Chronicle
 from tests.controlplane.cut_proxy import CutProxy
 from tests.controlplane.plane import ControlPlane
-from tests.corral_process import CorralProcess
+from tests.corral_process import BUGS, CorralProcess
 from tests.workloads import asking, members
 
 STEP_SECONDS = 0.1
@@ -47,8 +47,6 @@ HEAL_SECONDS = 30.0  # for all that fits to run, once nothing is broken any more
 SETTLE_SECONDS = 20.0
 MEMORY_FROM_SECONDS = 60.0  # a shorter tail says nothing of memory
 GROWTH = 0.05  # of the resident memory, from the middle third of the tail to its last
-
-BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IN_ROOT = ("sh", "-c", 'cd "$0" && exec "$@"', ROOT)  # `python -m app` needs no installation there
 
 READY_SECONDS = 20.0  # 0.7 s on an idle machine
+BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
 EXIT_SECONDS = 25.0  # bind_seconds (15) and CLOSE_SECONDS (5), and a little
 
 
@@ -151,9 +152,18 @@ class CorralProcess:
 
     def metric(self, name: str) -> float:
         """One sample of /metrics, by its whole name with labels. Raises: KeyError."""
+        return self.metrics()[name]
+
+    def metrics(self) -> dict[str, float]:
+        """Every sample of /metrics, by its whole name with labels."""
         text = httpx.get(f"{self._people}/metrics", timeout=5.0, trust_env=False).text
         samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        return float(dict(samples)[name])
+        return {name: float(value) for name, value in samples}
+
+    def bugs(self) -> dict[str, float]:
+        """The counters of Corral's own faults that are not 0; empty while it does not run."""
+        told = self.metrics() if self._run is not None else {}
+        return {name: value for name, value in told.items() if value and name.startswith(BUGS)}
 
     def _running(self) -> _Serve:
         if self._run is None:

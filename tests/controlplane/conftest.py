@@ -60,6 +60,7 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
         plane.start_scheduler(extender=corral.url)
         yield corral
+        assert corral.bugs() == {}
 
 
 def _is_gone(cluster: Cluster, kind: str) -> bool:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cluster import BLOCK, HOSTNAME, RACK, Cluster, Object, Refused, collection, grid
+from tests.cluster import (
+    BLOCK,
+    GPU,
+    HOSTNAME,
+    RACK,
+    Cluster,
+    Object,
+    Objects,
+    Refused,
+    collection,
+    grid,
+)
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.seen import START_SECONDS, racks_of, unschedulable
+from tests.controlplane.seen import START_SECONDS, clear, racks_of, unschedulable
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, members
 
@@ -66,9 +77,52 @@ def test_levels_come_from_a_kueue_topology_object(
     assert len(racks_of(cluster)) == 1
 
 
-def is_told_to_all(cluster: Cluster, text: str) -> bool:
+WRONG = {
+    "the_levels_upside_down": (HOSTNAME, RACK, BLOCK),
+    "one_level_twice": (BLOCK, RACK, RACK, HOSTNAME),
+    "no_levels": (),
+    "a_label_that_no_node_has": ("example.com/row", RACK, HOSTNAME),
+    "seventeen_levels": tuple(f"example.com/level-{at}" for at in range(17)),
+    "no_label_key": ("not a key", RACK),
+}
+
+
+def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
+    plane: ControlPlane, cluster: Cluster, topology_crd: None, tmp_path: Path
+) -> None:
+    """Each edit finds a gang that is bound in part; afterwards the next gang is whole in a rack."""
+    plane.nodes(grid(racks=2, nodes=4, gpus=8))
+    good = (BLOCK, RACK, HOSTNAME)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        cluster.create(topology("fabric", *good))
+        for name, levels in WRONG.items():
+            cluster.create_all(in_rack(name, 4, numbers=range(3)))
+            edited = topology("fabric", *levels)
+            cluster.patch("Topology", "fabric", {"spec": edited["spec"]})
+            cluster.create_all(in_rack(name, 4, numbers=[3]))
+            cluster.patch("Topology", "fabric", {"spec": topology("fabric", *good)["spec"]})
+            cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, f"{name}: the gang")
+            assert len(racks_of(cluster)) == 1, name
+            clear(cluster)
+        cluster.delete("Topology", "fabric")
+        cluster.create_all(in_rack("none", 4, numbers=range(4)))
+        told = "topology level not known"
+        cluster.wait(lambda: is_told_to_all(cluster, told, 4), START_SECONDS, "the verdict")
+        cluster.create(topology("fabric", *good))
+        cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang after all")
+        assert len(racks_of(cluster)) == 1
+        assert corral.bugs() == {}
+
+
+def in_rack(name: str, total: int, numbers: Collection[int]) -> Objects:
+    gang = f"g-{name.replace('_', '-')}"
+    return members(gang, total, numbers=numbers, requests={GPU: 8}, annotations=IN_RACK)
+
+
+def is_told_to_all(cluster: Cluster, text: str, pods: int = 2) -> bool:
     told = unschedulable(cluster)
-    return len(told) == 2 and all(text in sentence for sentence in told.values())
+    return len(told) == pods and all(text in sentence for sentence in told.values())
 
 
 def topology(name: str, *levels: str) -> Object:

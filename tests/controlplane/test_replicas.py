@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 
+import httpx
 import pytest
 
 from tests.cluster import GPU, RACK, Cluster, Objects, grid, pod
@@ -34,6 +36,10 @@ PODS = 16
 TAKEN_OVER_SECONDS = 30.0  # lease, poll of the Lease, back-offs of kube-scheduler
 BACK_SECONDS = 120.0  # until kube-scheduler sees the API server again
 WHOLE_SECONDS = 3.0  # from then on
+RUN_SECONDS = 0.01  # at once, of a Corral that has little time
+STARVED_SECONDS = 60.0  # for a gang whose Corral has a tenth of a core
+LATE_SECONDS = 5.0  # for an answer of such a one
+LIVENESS_SECONDS = 30.0
 MOMENTS = (0.0, 0.1, 0.2, 0.4)  # seconds after the first pod of the gang was bound
 OUTAGES = (0.5, 8.0, 2.0)  # seconds without an API server
 
@@ -147,6 +153,47 @@ def test_a_corral_that_has_no_time_for_a_while_goes_on_where_it_was(
             clear(cluster)
         cluster.wait(lambda: chronicle.bindings == PODS * PAUSES, 10.0, "the whole history")
         assert chronicle.problems == []
+
+
+@pytest.mark.timeout(60 + 30 * REPEATED)
+def test_a_corral_with_a_tenth_of_a_core_answers_late_and_does_everything(
+    plane: ControlPlane, cluster: Cluster, corral: CorralProcess
+) -> None:
+    plane.nodes(grid(racks=2, nodes=16, gpus=8))
+    answered: list[float] = []  # seconds, of what kubelet and kube-scheduler ask
+    with Chronicle(plane, gpus_per_node=8) as chronicle, starved(corral):
+        for number in range(REPEATED):
+            cluster.create_all(gang(f"g{number}"))
+            deadline = time.monotonic() + STARVED_SECONDS
+            while len(cluster.bound()) < PODS and time.monotonic() < deadline:
+                began = time.monotonic()
+                assert httpx.get(f"{corral.url}/healthz", timeout=LIVENESS_SECONDS).is_success
+                answered.append(time.monotonic() - began)
+            assert len(cluster.bound()) == PODS
+            assert len(racks_of(cluster)) == 1
+            clear(cluster)
+        assert chronicle.problems == []
+    assert max(answered) <= LATE_SECONDS
+
+
+@contextmanager
+def starved(corral: CorralProcess) -> Iterator[None]:
+    """Corral runs for a tenth of the time, 10 ms at once, until the block ends."""
+    over = Event()
+
+    def hold_up() -> None:
+        while not over.wait(RUN_SECONDS):
+            corral.pause()
+            time.sleep(9 * RUN_SECONDS)
+            corral.resume()
+
+    thread = Thread(target=hold_up)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.mark.timeout(120 + 150 * REPEATED)
