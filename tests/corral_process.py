@@ -131,6 +131,12 @@ class CorralProcess:
         """Of the run under way."""
         return self._running().pid
 
+    def resident(self) -> float:
+        """MiB of memory in use."""
+        text = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        (line,) = (each for each in text.splitlines() if each.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
+
     def kill(self) -> None:
         """SIGKILL: what a crash, or the end of memory, looks like."""
         self._running().signalled(signal.SIGKILL, EXIT_SECONDS)

@@ -62,13 +62,6 @@ def start_of(cluster: Cluster, name: str) -> float:
     return took
 
 
-def resident(corral: CorralProcess) -> float:
-    """MiB."""
-    text = Path(f"/proc/{corral.pid}/status").read_text(encoding="utf-8")
-    (line,) = (each for each in text.splitlines() if each.startswith("VmRSS:"))
-    return int(line.split()[1]) / 1024
-
-
 @dataclass(frozen=True, slots=True)
 class Felt:
     """What an attack did to another tenant: seconds, pods and MiB."""
@@ -91,7 +84,7 @@ class Felt:
 def felt(cluster: Cluster, corral: CorralProcess, attack: str, pods: Objects) -> Felt:
     """Attacks; his pods are gone afterwards."""
     alone = statistics.median(start_of(cluster, f"alone-{each}") for each in range(TRIES))
-    before = resident(corral)
+    before = corral.resident()
     cluster.create_all(pods)
     time.sleep(SETTLE_SECONDS)
     beside = max(start_of(cluster, f"beside-{each}") for each in range(TRIES))
@@ -99,7 +92,7 @@ def felt(cluster: Cluster, corral: CorralProcess, attack: str, pods: Objects) ->
     cluster.delete_all("Pod", LOUD)
     cluster.wait(lambda: not cluster.list("Pod", LOUD), 60, "the attacker's pods to go")
     start_of(cluster, "after")
-    return Felt(attack, alone, beside, held, resident(corral) - before)
+    return Felt(attack, alone, beside, held, corral.resident() - before)
 
 
 def test_no_attack_delays_anothers_gang_holds_too_much_or_leaves_memory_behind(
