@@ -18,12 +18,22 @@ def has_arrived(life: Life, uid: str) -> bool:
     return uid in life.arrived and life.arrived[uid] is life.engine.books.held.get(uid)
 
 
+def waits_at_bind(life: Life, uid: str, node: str) -> bool:
+    """Whether a request to bind the pod to this node is held now.
+
+    It may have come before the reservation: while the watch is late it is held for a moment.
+    """
+    return uid in life.desk and life.desk[uid].node == node
+
+
 def arrived_of(life: Life, gang: Gang) -> set[str]:
     """The planned members that have come once, and have no gate as far as the watch shows."""
-    ungated = (
-        uid for uid in gang.plan.nodes if uid in gang.members and not gang.members[uid].pod.gates
-    )
-    return {uid for uid in ungated if has_arrived(life, uid)}
+    return {
+        uid
+        for uid, node in gang.plan.nodes.items()
+        if uid in gang.members and not gang.members[uid].pod.gates
+        if has_arrived(life, uid) or waits_at_bind(life, uid, node)
+    }
 
 
 @dataclass(slots=True)
