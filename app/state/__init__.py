@@ -3,11 +3,11 @@
     inputs ──▶ engine ──▶ cache ──▶ gang ──▶ plan ──▶ lifecycle ──▶ report ──▶ effects
 
 Read in this order: `engine.py` (what happens when), then the rooms. `cache/` is the books of the
-cluster: nodes, pods, capacity, objects of the vocabularies. `gang/` holds the gangs and says which
-pods belong to each, `plan/` asks the placement core and assigns nodes, `lifecycle/` changes gangs
-from their first pod to their last, `nodes/` follows nodes that change or fail, `report/` is what
-goes out to people and to kube-scheduler, `journal/` records inputs and plays them again.
-`filtering.py` answers /filter for members with `filter_result.py`, `arrivals.py` says which pods
-/bind may be about, `effects.py` is what has to be written, and `audit.py` compares the books with
-the records.
+cluster: nodes, pods, capacity, objects of the vocabularies; `pods/` is what is remembered of single
+pods beside them. `gang/` holds the gangs and says which pods belong to each, `turns/` whose turn it
+is, `plan/` asks the placement core and assigns nodes, `fairness/` bounds what a gang keeps from
+others. `lifecycle/` changes gangs from their first pod to their last, `nodes/` follows nodes that
+change or fail, `report/` is what goes out to people and to kube-scheduler, `journal/` records
+inputs and plays them again. `filtering.py` answers /filter for members with `filter_result.py`,
+`effects.py` is what has to be written, and `audit.py` compares the books with the records.
 """

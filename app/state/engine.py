@@ -21,17 +21,12 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.arrivals import EARLY_SECONDS, Arrival, Arrivals
 from app.state.audit import Healing, differences
-from app.state.cache.assumed_pods import AssumedPods
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.kept_keys import KeptKeys
-from app.state.cache.named_pods import NamedPods
 from app.state.cache.node_refusals import Refusals
 from app.state.cache.node_table import NodeTable
-from app.state.cache.nominations import Nominations
 from app.state.cache.objects import Objects
-from app.state.cache.rejected_pods import RejectedPods
 from app.state.cache.topologies import Topologies
 from app.state.effects import (
     Bind,
@@ -43,6 +38,8 @@ from app.state.effects import (
     UngateFailed,
     UngateOutcome,
 )
+from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
 from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
@@ -59,11 +56,12 @@ from app.state.lifecycle.roll_call import RollCalls
 from app.state.nodes.events import NodeEvents
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
-from app.state.plan.absent_pods import AbsentPods
-from app.state.plan.budget import Budget
 from app.state.plan.planner import Planner
-from app.state.plan.queue import Queue
-from app.state.plan.starvation import Starvation
+from app.state.pods.arrivals import EARLY_SECONDS, Arrival, Arrivals
+from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.named_pods import NamedPods
+from app.state.pods.nominations import Nominations
+from app.state.pods.rejected_pods import RejectedPods
 from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
@@ -71,6 +69,8 @@ from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
+from app.state.turns.budget import Budget
+from app.state.turns.queue import Queue
 from topology.fit import order
 
 EARMARK_SECONDS = 5.0  # between two reviews

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.state.arrivals import EARLY_SECONDS
+from app.state.pods.arrivals import EARLY_SECONDS
 from tests.cluster import RACK, Cluster, Object, grid, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS

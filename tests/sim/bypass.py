@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
+from app.state.fairness.starvation import Earmark
 from app.state.filter_result import FilterAnswer, Passed
 from app.state.gang.gang import Gang
-from app.state.plan.starvation import Earmark
 from tests.records import GPU
 from tests.sim.faults import Hits
 from tests.sim.life import Life

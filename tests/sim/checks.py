@@ -15,10 +15,10 @@ from app.dialects import corral as own
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
-from app.state.arrivals import EARLY_SECONDS
 from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate
 from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
+from app.state.pods.arrivals import EARLY_SECONDS
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer
 from tests.sim.arrivals import Arrivals, arrived_of

@@ -115,7 +115,7 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.plan.queue.Queue.await_end",
+        "app.state.turns.queue.Queue.await_end",
         Change(
             "statement",
             "self._retry_at = min(self._retry_at, gang.back_off.not_before)",
@@ -153,7 +153,7 @@ PLANTED = (
         "a late member may be placed outside the domain of the running members",
     ),
     Planted(
-        "app.state.cache.assumed_pods.AssumedPods.begin",
+        "app.state.pods.assumed_pods.AssumedPods.begin",
         Change(
             "condition",
             "node in self.books.held_on and not self.books.fits(node, request)",
@@ -162,13 +162,13 @@ PLANTED = (
         "an ordinary pod is bound to capacity reserved for a gang",
     ),
     Planted(
-        "app.state.cache.assumed_pods.AssumedPods.begin",
+        "app.state.pods.assumed_pods.AssumedPods.begin",
         Change("statement", "self._expires_at[uid] = now + IN_FLIGHT_SECONDS", becomes="pass"),
         "the capacity reserved for an ordinary pod at /bind never expires",
         is_quick=True,
     ),
     Planted(
-        "app.state.cache.assumed_pods.AssumedPods.end",
+        "app.state.pods.assumed_pods.AssumedPods.end",
         Change("expression", "self.books.release(uid) is not None", becomes="True"),
         "the capacity reserved for an ordinary pod at /bind expires but is not released",
     ),
@@ -178,7 +178,7 @@ PLANTED = (
         "a bound pod keeps the capacity reserved for it before",
     ),
     Planted(
-        "app.state.cache.rejected_pods.RejectedPods.woken",
+        "app.state.pods.rejected_pods.RejectedPods.woken",
         Change("condition", "fits[request]", becomes="False"),
         "ordinary pods rejected because of a reservation are never requeued",
     ),
@@ -211,7 +211,7 @@ PLANTED = (
         "nodes kept for a starving gang are given to gangs behind it in the queue",
     ),
     Planted(
-        "app.state.plan.starvation.Earmark.bars",
+        "app.state.fairness.starvation.Earmark.bars",
         Change(
             "expression",
             "any(resource in self.scarce for resource, _ in pod.request)",
@@ -221,7 +221,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.plan.starvation.Starvation.review",
+        "app.state.fairness.starvation.Starvation.review",
         Change("expression", "self.settings.starvation_seconds", becomes="1e9"),
         "small gangs may overtake a large gang forever",
         is_quick=True,

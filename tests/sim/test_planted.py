@@ -61,7 +61,7 @@ def test_no_bug_is_planted_twice():
 
 def test_there_are_enough_of_them_in_every_part():
     assert len(PLANTED) >= LEAST
-    for part in ("app.state.engine", "app.state.plan.planner", "app.state.cache.assumed_pods"):
+    for part in ("app.state.engine", "app.state.plan.planner", "app.state.pods.assumed_pods"):
         assert any(planted.function.startswith(f"{part}.") for planted in PLANTED)
 
 

@@ -138,7 +138,7 @@ class Searched:
 
 @dataclass(slots=True)
 class BackOff:
-    """When the gang may be planned again. Written by `plan/queue.py`."""
+    """When the gang may be planned again. Written by `turns/queue.py`."""
 
     not_before: float = 0.0
     plans_lost: int = 0  # in a row

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
-from app.state.cache.assumed_pods import AssumedPods
-from app.state.cache.named_pods import NamedPods
 from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -24,6 +22,8 @@ from app.state.gang.membership import Member, member_of
 from app.state.isolation import OnFault
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.plans import Plans
+from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.named_pods import NamedPods
 
 ClaimOf = Callable[[PodRecord], Claim | None]
 

@@ -9,8 +9,8 @@ from app.state.lifecycle import placeholders
 from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
-from app.state.plan.queue import Queue
 from app.state.report.reports import Reports
+from app.state.turns.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)

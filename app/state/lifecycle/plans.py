@@ -12,20 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.state.cache.node_refusals import Offer
+from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.starvation import Starvation
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.lifecycle import binding, placeholders
 from app.state.lifecycle.reservations import Reservations
-from app.state.plan.absent_pods import AbsentPods
-from app.state.plan.budget import POD
 from app.state.plan.planner import Planner
-from app.state.plan.queue import Queue
-from app.state.plan.starvation import Starvation
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
+from app.state.turns.budget import POD
+from app.state.turns.queue import Queue
 
 MOST_YIELDING = 32  # places of pods that do not exist, per search: each takes up to 0.15 ms
 

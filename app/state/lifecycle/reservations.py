@@ -10,13 +10,13 @@ from app.kube.core.objects import Shape
 from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
+from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.lifecycle import binding
-from app.state.plan.absent_pods import AbsentPods
 from app.state.plan.planner import Planner
-from app.state.plan.queue import Queue
 from app.state.plan.verdict import Plan
 from app.state.report.outbox import Outbox
+from app.state.turns.queue import Queue
 
 
 @dataclass(slots=True)

@@ -16,16 +16,13 @@ from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
-from app.state.cache.nominations import Nomination, Nominations
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
-from app.state.plan.budget import POD, Budget
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
-from app.state.plan.queue import Rank, rank_in_queue
 from app.state.plan.request import Builder, Question, depends_on, search
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
@@ -36,6 +33,9 @@ from app.state.plan.verdict import (
     SearchFailed,
     UnknownTopology,
 )
+from app.state.pods.nominations import Nomination, Nominations
+from app.state.turns.budget import POD, Budget
+from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
@@ -60,7 +60,7 @@ class Planner:
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
-    """Nodes kept for a gang from those that come after it (`starvation.py`)."""
+    """Nodes kept for a gang from those that come after it (`fairness/starvation.py`)."""
     _options: Options = field(init=False)
     _unfit: Unfit = field(init=False)
 

@@ -20,10 +20,10 @@ from app.dialects.spec import SearchPolicy
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
-from app.state.cache.nominations import Nomination
 from app.state.gang.gang import Gang as GangRecord
 from app.state.plan.group_tree import GroupTree
 from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
+from app.state.pods.nominations import Nomination
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.capacity import Capacity

@@ -30,9 +30,9 @@ from app.state.cache.node_table import NodeTable
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
-from app.state.plan.queue import in_order, rank_in_queue
 from app.state.plan.request import among
 from app.state.settings import EngineSettings
+from app.state.turns.queue import in_order, rank_in_queue
 from topology.fit import fit
 from topology.model.capacity import Capacity
 from topology.model.resources import PODS, Counts, Mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.state.cache.nominations import Nomination, Nominations
+from app.state.pods.nominations import Nomination, Nominations
 from tests.app.state.failures import remove, running, where
 from tests.app.state.world import World, four_racks, members
 from tests.records import group, node, pod

@@ -6,9 +6,9 @@ import pytest
 
 from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
-from app.state.plan.budget import GANG, Budget
-from app.state.plan.queue import MOST_TURNS, Queue
 from app.state.settings import EngineSettings
+from app.state.turns.budget import GANG, Budget
+from app.state.turns.queue import MOST_TURNS, Queue
 
 COST = 10 * GANG  # of a gang's search, in these tests
 

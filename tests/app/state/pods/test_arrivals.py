@@ -9,9 +9,9 @@ import pytest
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
-from app.state.arrivals import EARLY_SECONDS, MOST_EARLY
 from app.state.effects import Bind, RejectBind, Requeue
 from app.state.filter_result import Pinned, Rejected
+from app.state.pods.arrivals import EARLY_SECONDS, MOST_EARLY
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, group, node, pod
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.state.cache.rejected_pods import MOST_WOKEN_PER_TICK, RejectedPods
+from app.state.pods.rejected_pods import MOST_WOKEN_PER_TICK, RejectedPods
 from tests.app.state.world import World, four_racks
 from tests.records import pod
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from app.state.cache.assumed_pods import IN_FLIGHT_SECONDS
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
+from app.state.pods.assumed_pods import IN_FLIGHT_SECONDS
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, node, pod
 

@@ -7,9 +7,9 @@ import pytest
 
 from app.dialects.quota.dialect import QuotaRecord
 from app.kube.watch.events import Listed
+from app.state.fairness import absent_pods
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
-from app.state.plan import absent_pods
 from tests.app.state.lifecycle.test_absent import FAST, runs
 from tests.app.state.lifecycle.test_before_pods import driver
 from tests.app.state.lost import started

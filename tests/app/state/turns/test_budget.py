@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.dialects.spec import GangKey
-from app.state.plan.budget import Budget
+from app.state.turns.budget import Budget
 
 
 def key(namespace: str, name: str) -> GangKey:

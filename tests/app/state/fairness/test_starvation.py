@@ -281,7 +281,7 @@ def test_one_review_tries_few_gangs_and_all_get_their_turn():
 
 def test_no_more_nodes_are_read_in_a_review_than_its_bound(monkeypatch):
     nodes, taken = one_block()
-    monkeypatch.setattr("app.state.plan.starvation.MOST_NODES_READ", 10)
+    monkeypatch.setattr("app.state.fairness.starvation.MOST_NODES_READ", 10)
     world = starve(nodes, [*taken, *members("g", 11, required=BLOCK)])
     assert world.engine.starvation.of == {}
     world = starve(nodes, [*taken, *members("g", 9, required=BLOCK)])

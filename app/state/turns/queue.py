@@ -20,8 +20,8 @@ from heapq import heapify, heappop, heappush
 
 from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
-from app.state.plan.budget import GANG, Budget
 from app.state.settings import EngineSettings
+from app.state.turns.budget import GANG, Budget
 
 MOST_TURNS = 64  # in a namespace's line beside twice its gangs that wait
 MOST_LOSSES = 16  # counted for the back-off, which has reached its limit long before
