@@ -9,5 +9,6 @@ is, `plan/` asks the placement core and assigns nodes, `fairness/` bounds what a
 others. `lifecycle/` changes gangs from their first pod to their last, `nodes/` follows nodes that
 change or fail, `report/` is what goes out to people and to kube-scheduler, `journal/` records
 inputs and plays them again. `filtering.py` answers /filter for members with `filter_result.py`,
-`effects.py` is what has to be written, and `audit.py` compares the books with the records.
+`bind_requests.py` decides about /bind, `effects.py` is what has to be written, and `audit.py`
+compares the books with the records.
 """

@@ -11,7 +11,6 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -22,6 +21,7 @@ from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.audit import Healing, differences
+from app.state.bind_requests import BindRequests
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.kept_keys import KeptKeys
 from app.state.cache.node_refusals import Refusals
@@ -29,7 +29,6 @@ from app.state.cache.node_table import NodeTable
 from app.state.cache.objects import Objects
 from app.state.cache.topologies import Topologies
 from app.state.effects import (
-    Bind,
     BindFailed,
     BindOutcome,
     Effect,
@@ -62,7 +61,6 @@ from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.pods.rejected_pods import RejectedPods
-from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
@@ -204,6 +202,16 @@ class Engine:
             self.roll_calls,
             self.reports,
         )
+        self.bind_requests = BindRequests(
+            self.settings,
+            self.books,
+            self.arrivals,
+            self.assumed_pods,
+            self.gangs,
+            self.roll_calls,
+            self.permit,
+            self.outbox,
+        )
         self.healing = Healing(
             self.books, self.gangs, self.reservations, self.plans, self.roll_calls
         )
@@ -250,8 +258,7 @@ class Engine:
             self._drop(event.record, now)
         if self._names_pods:
             self.claims.settle(now)
-        for arrival in self.arrivals.taken_due():
-            self._bind(arrival, now, may_be_early=False)
+        self.bind_requests.take_due(now)
         return self._effects()
 
     def _replace_all(self, event: Listed, now: float) -> None:
@@ -457,46 +464,8 @@ class Engine:
             refused = "Corral is not ready: it is starting or stopping"
             self.outbox.add(RejectBind(uid, refused))
         else:
-            self._bind(Arrival(namespace, name, uid, node), now)
+            self.bind_requests.take(Arrival(namespace, name, uid, node), now)
         return self._effects()
-
-    def _bind(self, arrival: Arrival, now: float, *, may_be_early: bool = True) -> None:
-        """Bind a pod that the watch shows waiting, hold it for its gang, or refuse."""
-        uid, node = arrival.uid, arrival.node
-        bound = self.books.bound.get(uid)
-        if bound is not None and bound.node == node:
-            # The answer to an earlier request was lost; the API server confirms it.
-            self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
-            return
-        if bound is not None:
-            self._refuse(arrival, f"the pod is already bound to node {bound.node}")
-            return
-        if self.arrivals.is_early(arrival):
-            if not (may_be_early and self.arrivals.hold(arrival, now)):
-                self._refuse_early(arrival)
-            return
-        pod = self.arrivals.known(arrival.namespace, arrival.name, uid)
-        gang = self.gangs.of_pod(uid)
-        if pod is None:
-            self._refuse(arrival, messages.another_pod(arrival.namespace, arrival.name))
-        elif gang is None:
-            if self.assumed_pods.begin(uid, node, pod.request, now):
-                self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
-            else:
-                self._refuse(arrival, f"node {node} is held for a gang")
-        else:
-            self.roll_calls.review_now(gang, now)
-            if gang.plan.nodes.get(uid) == node:
-                self.permit.arrive(gang, uid, now)
-            else:
-                self._refuse(arrival, messages.planned_elsewhere(gang.key))
-
-    def _refuse(self, arrival: Arrival, sentence: str) -> None:
-        self.outbox.add(RejectBind(arrival.uid, sentence))
-
-    def _refuse_early(self, arrival: Arrival) -> None:
-        scheduler = self.settings.scheduler_name
-        self._refuse(arrival, messages.not_waiting(arrival.namespace, arrival.name, scheduler))
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
@@ -551,8 +520,7 @@ class Engine:
         """End refusals and assumed pods whose time is up; repair where nodes were down for long."""
         if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
-        for arrival in self.arrivals.expired(now):
-            self._refuse_early(arrival)
+        self.bind_requests.expire(now)
         self.nodes.expire(now)
 
     def _settle_bindings(self, now: float) -> None:
@@ -618,8 +586,7 @@ class Engine:
         """Prepare to stop: refuse held /bind requests, and begin nothing new."""
         self.is_draining = True
         self.permit.refuse_arrived("Corral is stopping; kube-scheduler tries again")
-        for arrival in self.arrivals.expired(math.inf):
-            self._refuse_early(arrival)
+        self.bind_requests.expire()
         return self._effects()
 
     def _effects(self) -> list[Effect]:

@@ -37,7 +37,7 @@ PLANTED = (
         "gangs are not planned again when pods free capacity",
     ),
     Planted(
-        "app.state.engine.Engine._bind",
+        "app.state.bind_requests.BindRequests.take",
         Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
