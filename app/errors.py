@@ -96,6 +96,8 @@ class Unreachable(ApiError):
 class NotLeading(ApiError):
     """Not sent: another pair of kube-scheduler and Corral may lead by now."""
 
+    may_pass = True
+
     def __init__(self) -> None:
         super().__init__(0, "NotLeading", "the kube-scheduler beside this Corral does not lead")
 

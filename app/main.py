@@ -326,4 +326,8 @@ def _client(
 
 
 def _leading(lease: NeighbourLease | None) -> Callable[[], bool]:
-    return lambda: lease is None or lease.is_ours
+    """Whether effects are taken: by what was read last, for each write looks again before it goes.
+
+    What is not taken is not said again, so nothing may be dropped for a moment's doubt.
+    """
+    return lambda: lease is None or lease.names_us

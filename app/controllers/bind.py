@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
@@ -57,8 +58,20 @@ class BindClient(Protocol):
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None: ...
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """One binding that has been begun. Units: monotonic seconds."""
+
+    began: float
+    is_in_doubt: bool = False  # some POST may have taken effect unseen
+    failure: ApiError | None = None  # of the last one
+
+
 class BindController:
-    """Runs binds side by side and calls `on_outcome(bind, outcome, seconds)` once for each."""
+    """Runs binds side by side and calls `on_outcome(bind, outcome, seconds)` once for each.
+
+    One that is to be posted again leaves its worker to others meanwhile.
+    """
 
     def __init__(
         self,
@@ -73,9 +86,9 @@ class BindController:
         self._client = client
         self._on_outcome = on_outcome
         self._bind_seconds = bind_seconds
-        self._retry_seconds = retry_seconds
-        self._call_seconds = bind_seconds / 4  # two that hang leave time for the GET
-        self._rng = Random()
+        self._call_seconds = bind_seconds / 6
+        self._attempts: dict[Bind, _Attempt] = {}
+        rng = Random()
         # One that is asked for again while it waits, since kube-scheduler gave up on its first
         # request, has one outcome for both.
         self._queue = WorkQueue(
@@ -85,6 +98,7 @@ class BindController:
             key=lambda bind: bind,
             workers=concurrency,
             most=most_queued,
+            backoff=lambda: Backoff(rng, retry_seconds, LONGEST_RETRY_SECONDS),
         )
 
     async def wait_idle(self) -> None:
@@ -95,6 +109,7 @@ class BindController:
         """Queue one bind; its outcome always comes later, never from inside this call."""
         left_out = self._queue.put(bind)
         if left_out is not None:
+            self._attempts.pop(left_out, None)
             failed = BindFailed("too many bindings are under way")
             asyncio.get_running_loop().call_soon(self._on_outcome, left_out, failed, 0.0)
 
@@ -102,52 +117,47 @@ class BindController:
         """Serve the queue until cancelled."""
         await self._queue.run()
 
-    async def _carry_out(self, bind: Bind, _tries: int) -> None:
-        began = time.monotonic()
+    async def _carry_out(self, bind: Bind, tries: int) -> float | None:
+        """One try of a bind; how long it pauses at least before the next one, None: it is over."""
+        now = time.monotonic()
+        attempt = self._attempts.setdefault(bind, _Attempt(now))
         try:
-            outcome = await self._bound_in_time(bind)
+            left = attempt.began + self._bind_seconds - now
+            async with asyncio.timeout(max(left, self._call_seconds)):  # for the look back
+                found = await self._try(bind, attempt, tries)
+        except TimeoutError:
+            found = BindFailed("the API server did not confirm the binding in time")
         except Exception as error:
             log.exception("bind", pod=f"{bind.namespace}/{bind.name}")
-            outcome = BindFailed(f"binding failed: {type(error).__name__}")
-        self._on_outcome(bind, outcome, time.monotonic() - began)
+            found = BindFailed(f"binding failed: {type(error).__name__}")
+        if isinstance(found, float):
+            return found
+        self._attempts.pop(bind, None)
+        self._on_outcome(bind, found, time.monotonic() - attempt.began)
+        return None
 
-    async def _bound_in_time(self, bind: Bind) -> BindOutcome:
-        try:
-            async with asyncio.timeout(self._bind_seconds):
-                return await self._bind(bind)
-        except TimeoutError:
-            return BindFailed("the API server did not confirm the binding in time")
-
-    async def _bind(self, bind: Bind) -> BindOutcome:
-        """One bind with its retries and its one look back. See the picture above."""
-        failure, is_in_doubt = await self._post_until_known(bind)
-        if failure is None:
-            return Bound()
+    async def _try(self, bind: Bind, attempt: _Attempt, tries: int) -> BindOutcome | float:
+        """POST, and look back where that was the last time. See the picture above."""
+        # Time for one more POST that hangs, for the GET, and for the pause before them.
+        last_start = attempt.began + self._bind_seconds - 2 * self._call_seconds
+        if attempt.failure is None or time.monotonic() <= last_start:  # its turn came in time
+            failure = attempt.failure = await self._post(bind)
+            if failure is None:
+                return Bound()
+            # An API server that has just started knows nobody's rights yet.
+            may_pass = failure.may_pass or (attempt.is_in_doubt and isinstance(failure, Forbidden))
+            attempt.is_in_doubt = attempt.is_in_doubt or _leaves_doubt(failure)
+            pause = min(failure.retry_after or 0.0, self._call_seconds)
+            next_start = time.monotonic() + pause + LONGEST_RETRY_SECONDS
+            if may_pass and tries < MOST_POSTS and next_start <= last_start:
+                return pause
+        else:
+            failure = attempt.failure
         if isinstance(failure, NotFound):
             return BindFailed("the pod is gone", is_gone=True)
-        if is_in_doubt:
+        if attempt.is_in_doubt:
             return await self._seen(bind, failure)
         return BindFailed(_refused(failure))
-
-    async def _post_until_known(self, bind: Bind) -> tuple[ApiError | None, bool]:
-        """POST until the API server says yes or no, as long as there is time for one more.
-
-        The last failure, None for a success, and whether the pod may be bound all the same.
-        """
-        pauses = Backoff(self._rng, self._retry_seconds, LONGEST_RETRY_SECONDS)
-        last_start = time.monotonic() + self._bind_seconds - 2 * self._call_seconds
-        is_in_doubt = False
-        tries = 1
-        while (failure := await self._post(bind)) is not None:
-            # An API server that has just started knows nobody's rights yet.
-            may_pass = failure.may_pass or (is_in_doubt and isinstance(failure, Forbidden))
-            is_in_doubt = is_in_doubt or _leaves_doubt(failure)
-            pause = min(failure.retry_after or 0.0, self._call_seconds) + pauses.pause()
-            if not may_pass or tries == MOST_POSTS or time.monotonic() + pause > last_start:
-                break
-            await asyncio.sleep(pause)
-            tries += 1
-        return failure, is_in_doubt
 
     async def _post(self, bind: Bind) -> ApiError | None:
         """POST once; what the API server had against it."""
@@ -180,7 +190,7 @@ class BindController:
 def _leaves_doubt(failure: ApiError) -> bool:
     """Whether the pod may be bound all the same."""
     return isinstance(failure, Conflict) or (
-        failure.may_pass and not isinstance(failure, TooManyRequests)
+        failure.may_pass and not isinstance(failure, TooManyRequests | NotLeading)
     )
 
 

@@ -2,12 +2,11 @@
 
     Evict, Delete ──queue──▶ token ──▶ POST eviction, DELETE ──▶ done
                       ▲                   ├ 404, 409 (another uid) ──▶ gone
-                      └──── pause ◀── 429 ┤
-                                          └ anything else, or 429 for too long ──▶ failed
+                      └─── pause ◀── 429, ┤ 400, 403 … ──────────────▶ refused
+                          5xx, no answer  └ 429 … for too long ──────▶ failed
 
-429 means that a disruption budget forbids the eviction for now, or that the API server is busy. The
-eviction is tried again a few times, later each time; then the engine, which still sees the pod,
-decides.
+429 means that a disruption budget forbids the eviction for now, or that the API server is busy. It
+is tried again a few times, later each time; then the engine, which still sees the pod, decides.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Conflict, NotFound, TooManyRequests
+from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Delete, Evict
@@ -47,8 +46,9 @@ class EvictClient(Protocol):
 class EvictController:
     """Removes one pod after the other, namespaces taking turns, at most `per_second` of them.
 
-    `on_outcome(removal, outcome)` gets "done", "gone", "failed" or "dropped", once per removal
-    taken. A pod that waits for its turn or for its next try is not taken again.
+    `on_outcome(removal, outcome)` gets "done", "gone", "refused", "failed" or "dropped", once per
+    removal taken; the last two may be asked for again. A pod that waits for its turn or for its
+    next try is not taken again.
     """
 
     def __init__(
@@ -107,17 +107,16 @@ class EvictController:
                 await self._ask(removal)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
-        except TooManyRequests as error:
-            if tries < self._most_tries:
-                return min(error.retry_after or 0.0, LONGEST_PAUSE)
-            log.warning("remove", pod=where, tries=self._most_tries, problem=repr(error))
-            return "failed"
         except (ApiError, TimeoutError) as error:
-            log.warning("remove", pod=where, problem=repr(error))
-            return "failed"
+            may_pass = isinstance(error, TimeoutError) or error.may_pass
+            if may_pass and tries < self._most_tries:
+                asked = None if isinstance(error, TimeoutError) else error.retry_after
+                return min(asked or 0.0, LONGEST_PAUSE)
+            log.warning("remove", pod=where, tries=tries, problem=repr(error))
+            return "failed" if may_pass else "refused"
         except Exception:
             log.exception("remove", pod=where)
-            return "failed"
+            return "refused"
         log.info("removed", pod=where, by=type(removal).__name__.lower(), why=removal.sentence)
         return "done"
 

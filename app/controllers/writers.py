@@ -181,7 +181,8 @@ class Writers:
     def _removed(self, removal: Removal, outcome: str) -> None:
         how = "evict" if isinstance(removal, Evict) else "delete"
         self._metrics.removals[how, outcome].inc()
-        if isinstance(removal, Delete) and outcome == "dropped":  # the engine itself evicts again
+        # The engine itself evicts again.
+        if isinstance(removal, Delete) and outcome in ("dropped", "failed"):
             told = (removal.gang, DELETE, removal.uid)
             asyncio.get_running_loop().call_soon(self._receivers.write_lost, *told)
 

@@ -4,7 +4,7 @@ Two replicas of {kube-scheduler, Corral} run; kube-scheduler elects one. A Corra
 does not lead is asked nothing, and must not wake or report either: owners would get every event
 twice. There is no second election.
 
-What was read counts only for as long as nobody else can have taken the Lease since. A pair that
+What was read counts only for as long as the holder leads without another renewal. A pair that
 stood still for longer does not take itself for the leader when it goes on: its view of the cluster
 is old, and another pair may have filled the nodes.
 """
@@ -24,8 +24,11 @@ from app.errors import CorralError, NotFound
 
 LEASE_SECONDS = 15  # kube-scheduler's default
 POLLS_PER_LEASE = 7.5  # as often as kube-scheduler renews it by default
-FIRST_SHARE = 1 / 3  # of a Lease first read as ours; unless it renews, it gives up after the rest
+# A holder that cannot renew leads for two thirds of the Lease by default, then releases it. One
+# whose Lease is read for the first time may have renewed it so long ago.
+LEADING_SHARE, FIRST_SHARE = 2 / 3, 1 / 3
 READ_SECONDS = 5.0
+REST_SECONDS = 0.5  # between two reads that are asked for; polls apart
 
 
 class Requests(Protocol):
@@ -48,10 +51,12 @@ class NeighbourLease:
     """Follows one Lease; `is_ours` while a process of the pod `pod_name` surely holds it.
 
     client-go names holders `<host name>_<random>`, and a pod's host name is its name. A competitor
-    waits for the Lease's duration after it saw a renewal, on its own clock. A renewal that we see
-    came after our read before it was sent, so that the Lease is safe for its duration from then on.
+    waits for the Lease's duration after it saw a renewal, on its own clock, unless the holder
+    releases it. A renewal that we see came after our read before it was sent, so that the Lease is
+    safe from then on for as long as a holder leads without renewing it again. One that is released
+    early, as kube-scheduler does at SIGTERM, is seen with the next poll.
     Units: `clock` in seconds, monotonic, going on while the process stands still.
-    Source: client-go tools/leaderelection/leaderelection.go (v0.36), isLeaseValid.
+    Source: client-go tools/leaderelection/leaderelection.go (v0.36), renew, isLeaseValid.
     """
 
     def __init__(
@@ -72,9 +77,15 @@ class NeighbourLease:
         self._sleep = sleep
         self._clock = clock
         self._spec: _Spec | None = None  # as last read
-        self._asked_at: float | None = None  # when the last read that was answered was sent
+        self._asked_at = -math.inf  # when the last read that was answered was sent
+        self._tried_at = -math.inf  # when the last read was sent
         self._ours_until = -math.inf
         self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def names_us(self) -> bool:
+        """Whether it was ours when it was last read, however long ago."""
+        return self._spec is not None and self._is_held_by_us(self._spec)
 
     @property
     def is_ours(self) -> bool:
@@ -82,28 +93,37 @@ class NeighbourLease:
         return self._clock() < self._ours_until
 
     async def confirm(self) -> bool:
-        """The same; where it is not known to be ours, the Lease is read first.
+        """The same; where it is not known to be ours, or not from the last polls, it is read first.
 
         A leader that has just been elected acts before the next poll shows it.
         """
-        if not self.is_ours:
-            await self.read()
+        now = self._clock()
+        if not (self.is_ours and now < self._asked_at + 2 * self._poll_seconds):
+            await self._sleep(max(0.0, self._tried_at + REST_SECONDS - now))
+            if self._tried_at < now or self._is_reading:
+                await self.read()
         return self.is_ours
 
     async def run(self) -> None:
         """Read the Lease again and again until cancelled."""
         while True:
+            began = self._clock()
             await self.read()
-            await self._sleep(self._duration / POLLS_PER_LEASE)
+            await self._sleep(max(0.0, began + self._poll_seconds - self._clock()))
 
     async def read(self) -> None:
         """Bring `is_ours` up to date, if the API server answers. All callers share one read."""
-        if self._reading is None or self._reading.done():
+        if not self._is_reading:
             self._reading = asyncio.create_task(self._read())
+        assert self._reading is not None
         await asyncio.shield(self._reading)
 
+    @property
+    def _is_reading(self) -> bool:
+        return self._reading is not None and not self._reading.done()
+
     async def _read(self) -> None:
-        asked_at = self._clock()
+        asked_at = self._tried_at = self._clock()
         try:
             raw = await self._transport.request("GET", self._path, timeout=READ_SECONDS)
             spec = msgspec.json.decode(raw, type=_Lease).spec or _Spec()
@@ -113,15 +133,22 @@ class NeighbourLease:
             return
         before, before_at = self._spec, self._asked_at
         self._spec, self._asked_at = spec, asked_at
-        if not (spec.holder_identity or "").startswith(self._prefix):
+        if not self._is_held_by_us(spec):
             self._ours_until = -math.inf
-        elif before is None or before_at is None:
+        elif before is None:
             self._ours_until = asked_at + self._duration * FIRST_SHARE
         elif spec != before:
-            self._ours_until = before_at + self._duration
+            self._ours_until = before_at + self._duration * LEADING_SHARE
+
+    def _is_held_by_us(self, spec: _Spec) -> bool:
+        return (spec.holder_identity or "").startswith(self._prefix)
 
     @property
     def _duration(self) -> int:
         """Seconds."""
         duration = self._spec.lease_duration_seconds if self._spec is not None else None
         return duration if duration is not None and duration > 0 else LEASE_SECONDS
+
+    @property
+    def _poll_seconds(self) -> float:
+        return self._duration / POLLS_PER_LEASE

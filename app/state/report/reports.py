@@ -53,6 +53,8 @@ class Reports:
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
+    _evicting: dict[GangKey, str] = field(default_factory=dict)
+    """Why the pods of gangs are evicted; those asked for again last are the last."""
 
     def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event about the gang on its owner, unless the last one said the same."""
@@ -215,6 +217,8 @@ class Reports:
         if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
             return
         gang.reporting.evicted_at = now
+        self._evicting.pop(gang.key, None)
+        self._evicting[gang.key] = why
         sentence = messages.given_up(gang.key, why)
         self.report(gang, EVICTED, sentence)
         gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it
@@ -222,12 +226,23 @@ class Reports:
             pod = member.pod
             self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
 
+    def _evict_again(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        """Evict pods of gangs that still run in part, whatever kept that from taking effect."""
+        for key, why in list(self._evicting.items()):
+            gang = gangs.get(key)
+            if gang is not None and now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
+                return  # in the order of time
+            del self._evicting[key]
+            if gang is not None and gang.membership.bound and gang.is_short:
+                self._evict(gang, why, now)
+
     # -- time ----------------------------------------------------------------------------------
 
     def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
         """Report what has waited long enough: members still missing, verdicts that stand."""
         self._report_incomplete(gangs, now)
         self._repeat_lost(gangs)
+        self._evict_again(gangs, now)
         for key in list(self._verdicts):
             if key in gangs:
                 self._report_verdict(gangs[key], now)

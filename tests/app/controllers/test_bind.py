@@ -125,12 +125,11 @@ RECREATED = pod("p", on="n1", uid="uid-other")
         pytest.param([SILENT] * 3 + [CONFLICT], [HERE], Bound(), "POST " * 4 + "GET", id="restart"),
         pytest.param([SILENT, FORBIDDEN, None], [], Bound(), "POST " * 3, id="rights_not_read_yet"),
         pytest.param([BUSY, FORBIDDEN], [], "403 Forbidden", "POST POST", id="busy_and_forbidden"),
-        pytest.param(
-            [SILENT, NotLeading()], [UNBOUND], "does not lead", "POST POST GET", id="no_more"
-        ),
+        pytest.param([NotLeading(), None], [], Bound(), "POST POST", id="leads_in_a_moment"),
         pytest.param([SILENT, NotFound(404, "")], [], "gone", "POST POST", id="gone_meanwhile"),
-        pytest.param([NotLeading()], [], "does not lead", "POST", id="not_leading"),
-        pytest.param([SILENT, NotLeading()], [HERE], Bound(), "POST POST GET", id="led_until_then"),
+        pytest.param(
+            [SILENT, NotLeading(), CONFLICT], [HERE], Bound(), "POST " * 3 + "GET", id="led_before"
+        ),
         pytest.param([RuntimeError("bug")], [], "RuntimeError", "POST", id="our_bug"),
     ],
 )
@@ -150,6 +149,7 @@ async def test_what_becomes_of_a_binding(posts, gets, expected, methods):
     ("posts", "gets", "expected", "calls"),
     [
         pytest.param(BUSY, [], "429 TooManyRequests", MOST_POSTS, id="busy"),
+        pytest.param(NotLeading(), [], "does not lead", MOST_POSTS, id="never_leads"),
         pytest.param(SILENT, [UNBOUND], "did not answer", MOST_POSTS + 1, id="never_arrived"),
         pytest.param(SILENT, [SILENT], "did not answer", MOST_POSTS + 1, id="outage"),
         pytest.param(SILENT, [HERE], Bound(), MOST_POSTS + 1, id="every_answer_lost"),
@@ -177,7 +177,56 @@ async def test_a_server_that_never_answers_is_given_up_in_time():
     client.gate = asyncio.Event()
     outcome = await outcome_of(client, bind_seconds=0.4)
     assert isinstance(outcome, BindFailed)
-    assert client.methods == ["POST", "POST", "GET"]
+    assert client.methods == ["POST", "GET"]
+
+
+class Refusing(Scripted):
+    """Every binding of one namespace gets a 500, as of a webhook of its own."""
+
+    async def bind(self, namespace, name, uid, node, annotations):
+        await super().bind(namespace, name, uid, node, annotations)
+        await asyncio.sleep(0)
+        if namespace == "refused":
+            raise BROKEN
+
+
+async def test_bindings_that_are_refused_for_long_keep_no_worker_from_those_of_others():
+    client = Refusing(gets=[UNBOUND] * 8)
+    async with controller(client, concurrency=2, retry_seconds=0.1) as (
+        binds,
+        outcomes,
+    ):
+        for number in range(8):
+            binds.take(Bind("refused", f"r{number}", f"r{number}", "n1"))
+        await until(lambda: len(client.calls) >= 8)
+        for number in range(50):
+            binds.take(Bind("default", f"p{number}", f"u{number}", "n1"))
+        await asyncio.wait_for(binds.wait_idle(), 10)
+    order = [bind.namespace for bind, _ in outcomes]
+    assert order == ["default"] * 50 + ["refused"] * 8
+
+
+async def test_one_that_is_crowded_out_while_it_pauses_has_one_outcome_and_is_forgotten():
+    client = Refusing()
+    outcomes = []
+    binds = BindController(
+        client,
+        lambda bind, outcome, _: outcomes.append((bind.uid, outcome)),
+        concurrency=1,
+        bind_seconds=15,
+        retry_seconds=1.9,
+        most_queued=2,
+    )
+    task = asyncio.create_task(binds.run())
+    for number in range(2):
+        binds.take(Bind("refused", f"r{number}", f"r{number}", "n1"))
+        await until(lambda tried=number + 1: len(client.calls) == tried)
+        await asyncio.sleep(0.01)
+    binds.take(Bind("default", "p", "p", "n1"))
+    await until(lambda: len(outcomes) == 2)
+    assert sorted(uid for uid, _ in outcomes) in (["p", "r0"], ["p", "r1"])
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_many_bindings_run_side_by_side_up_to_the_bound():

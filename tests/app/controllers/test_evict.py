@@ -10,7 +10,15 @@ import pytest
 
 from app.controllers.evict import EvictController
 from app.dialects.spec import GangKey
-from app.errors import ApiError, Conflict, NotFound, TooManyRequests, Unreachable
+from app.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    NotLeading,
+    TooManyRequests,
+    Unreachable,
+)
 from app.state.effects import Delete, Evict
 from tests.app.polling import until
 
@@ -79,9 +87,11 @@ async def test_what_a_policy_evicts_goes_through_the_eviction_api_and_excess_is_
     [
         pytest.param([NotFound(404, "NotFound")], "gone", 1, id="deleted"),
         pytest.param([Conflict(409, "Conflict")], "gone", 1, id="recreated"),
-        pytest.param([ApiError(500, "InternalError")], "failed", 1, id="two_budgets"),
-        pytest.param([Unreachable("no route")], "failed", 1, id="nobody_knows"),
-        pytest.param([RuntimeError("bug")], "failed", 1, id="our_bug"),
+        pytest.param([ApiError(500, "InternalError")] * 9, "failed", 3, id="two_budgets"),
+        pytest.param([Unreachable("no route"), None], "done", 2, id="nobody_knows"),
+        pytest.param([NotLeading(), None], "done", 2, id="leads_in_a_moment"),
+        pytest.param([Forbidden(403, "Forbidden")], "refused", 1, id="a_role_is_missing"),
+        pytest.param([RuntimeError("bug")], "refused", 1, id="our_bug"),
         pytest.param([NO_BUDGET, NO_BUDGET, None], "done", 3, id="budget_opens"),
         pytest.param([NO_BUDGET, NotFound(404, "")], "gone", 2, id="gone_meanwhile"),
         pytest.param([NO_BUDGET] * 9, "failed", 3, id="budget_stays_shut"),
@@ -132,7 +142,7 @@ async def test_a_pod_that_is_being_removed_is_not_removed_again():
 
 async def test_a_pod_whose_eviction_failed_is_tried_anew_when_it_is_asked_for_again():
     client = Removals(a=[Unreachable("no route"), None])
-    async with controller(client) as (evicts, outcomes):
+    async with controller(client, most_tries=1) as (evicts, outcomes):
         evicts.take(evict("a"))
         await until(lambda: outcomes)
         evicts.take(evict("a"))

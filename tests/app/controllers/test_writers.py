@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from app.controllers.evict import EvictController
 from app.controllers.report import MOST_QUEUED
 from app.controllers.writers import Receivers, Writers
 from app.dialects.spec import GangKey
-from app.errors import ApiError, NotFound
+from app.errors import ApiError, Forbidden, NotFound, NotLeading
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.effects import (
+    DELETE,
     Annotate,
     Bind,
     Bound,
@@ -168,3 +170,23 @@ async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_s
     assert isinstance(outcome, UngateFailed)
     assert not outcome.is_gone
     assert not outcome.is_forbidden
+
+
+@pytest.mark.parametrize(
+    ("error", "is_given_back"), [(NotLeading(), True), (Forbidden(403, "Forbidden"), False)]
+)
+async def test_a_deletion_that_may_pass_is_given_back_and_one_that_is_refused_is_not(
+    monkeypatch, error, is_given_back
+):
+    monkeypatch.setitem(EvictController.__init__.__kwdefaults__, "most_tries", 1)
+    delete = Delete(GANG, "team", "b", "uid-b", "one too many")
+    async with running(Calls(delete_pod=error)) as world:
+        world.writers.feed([delete])
+        await until(
+            lambda: any(
+                world.sample("corral_removals_total", how="delete", outcome=outcome)
+                for outcome in ("failed", "refused")
+            )
+        )
+        await asyncio.sleep(0)
+    assert world.told == ([(GANG, DELETE, "uid-b")] if is_given_back else [])

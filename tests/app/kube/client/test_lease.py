@@ -68,18 +68,17 @@ async def test_without_an_answer_the_last_one_stands(server, lease, answer):
     assert lease.is_ours
 
 
-async def test_it_is_safe_for_its_duration_from_the_read_before_the_one_that_saw_it_renewed(
-    server, lease, clock
-):
+async def test_it_is_ours_for_as_long_as_a_holder_leads_without_renewing_it(server, lease, clock):
     server.script += [held_by("corral-abc_1", "12:00:00"), held_by("corral-abc_1", "12:00:02")]
     await lease.read()
     first = clock.now
     clock.now += 2
     await lease.read()
-    clock.now = first + DURATION - 0.1
+    clock.now = first + 2 / 3 * DURATION - 0.1
     assert lease.is_ours
-    clock.now = first + DURATION
+    clock.now = first + 2 / 3 * DURATION + 0.1
     assert not lease.is_ours
+    assert lease.names_us
 
 
 async def test_one_that_is_not_renewed_is_not_ours_for_longer_however_often_it_is_read(
@@ -117,6 +116,47 @@ async def test_a_lease_that_was_anothers_at_the_last_read_is_ours_from_there(ser
     assert await lease.confirm()
     clock.now += DURATION - 2
     assert not lease.is_ours
+
+
+async def test_one_that_was_released_between_two_polls_is_read_before_the_next_write(
+    server, lease, clock
+):
+    server.script += [held_by("corral-abc_1"), held_by("corral-xyz_1")]
+    await lease.read()
+    clock.now += 4.9  # ours for 5 s, and not read for two polls
+    assert lease.is_ours
+    assert not await lease.confirm()
+    assert not lease.names_us
+
+
+async def test_a_former_leader_with_much_to_write_reads_it_twice_a_second(server, lease, clock):
+    server.script += [held_by("corral-xyz_1")] * 9
+    await lease.read()
+    assert [await lease.confirm() for _ in range(3)] == [False] * 3  # waits for the rest each time
+    clock.now += 60
+    await asyncio.gather(*(lease.confirm() for _ in range(50)))
+    assert len(server.asked) <= 5
+
+
+async def test_it_is_polled_as_often_however_long_a_read_takes(server, transport, clock):
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise asyncio.CancelledError
+
+    async def slow(request):
+        clock.now += 1.5
+        return await held_by("corral-abc_1")(request)
+
+    server.script += [slow] * 3
+    lease = NeighbourLease(
+        transport, namespace="n", name="l", pod_name="corral-abc", sleep=sleep, clock=clock
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await lease.run()
+    assert slept == pytest.approx([0.5] * 3)
 
 
 async def test_all_who_ask_at_once_share_one_read(server, lease):

@@ -82,6 +82,22 @@ def test_4_with_fail_fast_and_another_node_nobody_is_evicted():
     assert len(replace(world)) == 1
 
 
+def test_4_an_eviction_that_took_no_effect_is_asked_for_again_and_no_more_once_the_gang_is_gone():
+    """A disruption budget may have refused it, or nobody answered; the cluster is quiet."""
+    world = running(pods=4, fail_fast=True)
+    remove(world, where(world))
+    terminate(world)
+    world.tick()
+    first = len(world.told(Evict))
+    world.tick(61.0)
+    assert {effect.name for effect in world.told(Evict)[first:]} == {"g0", "g2", "g3"}
+    for each in list(world.pods.values()):
+        world.delete(each)
+    for _ in range(5):
+        world.tick(61.0)
+    assert len(world.told(Evict)) == first + 3
+
+
 def test_4_an_evicted_gang_starts_again_as_a_whole_elsewhere():
     world = running(pods=4, fail_fast=True)
     bad = where(world)
