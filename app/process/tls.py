@@ -208,18 +208,19 @@ def _load(context: ssl.SSLContext, files: Files) -> str:
 
 
 def _end_of(certificate: Path, key: Path) -> float:
-    """When a certificate ends, as Unix time; NaN if no client would take it whatever the time.
+    """When a certificate ends, or the first authority in its file, as Unix time.
 
-    The standard library tells it of a peer only: we are our own peer for one handshake.
+    NaN if no client would take it whatever the time. The standard library tells it of a peer only:
+    we are our own peer for one handshake.
     """
     try:
-        return _ends(_shown_by(certificate, key))
+        return min(map(_ends, _shown_by(certificate, key)))
     except (OSError, ValueError):  # not for servers, or exchanged since it was loaded
         return math.nan
 
 
-def _shown_by(certificate: Path, key: Path) -> Mapping[str, Any] | None:
-    """What a client is shown that trusts this certificate and has no clock."""
+def _shown_by(certificate: Path, key: Path) -> list[Mapping[str, Any]]:
+    """What a client is shown that trusts these certificates and has no clock."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key, password=_no_password)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -232,7 +233,7 @@ def _shown_by(certificate: Path, key: Path) -> Mapping[str, Any] | None:
         for side in (theirs, ours):
             with suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-    return theirs.getpeercert()
+    return [theirs.getpeercert() or {}, *client.get_ca_certs()]
 
 
 def _first_end(context: ssl.SSLContext) -> float:
@@ -240,7 +241,7 @@ def _first_end(context: ssl.SSLContext) -> float:
     return min(map(_ends, context.get_ca_certs()), default=math.nan)
 
 
-def _ends(shown: Mapping[str, Any] | None) -> float:
+def _ends(shown: Mapping[str, Any]) -> float:
     return float(ssl.cert_time_to_seconds(shown["notAfter"])) if shown else math.nan
 
 

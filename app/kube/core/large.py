@@ -8,15 +8,13 @@ An object may have 1.5 MiB. Skipping that takes a millisecond or two, building 1
 quote is never preceded by a backslash, hence the quotes that aren't are at least as many as the
 strings, and at most twice as many. Objects are counted by their braces.
 
-Of containers and amounts no real pod has a tenth of what is read. What a pod with more requests is
-not counted: kube-scheduler, which counts it, turns away whoever is planned beside it.
+Containers are not bounded here: what they request has to be exact (`requests.py`). kube-scheduler
+counts it, and a gang that is narrowed to nodes with less room than the books say would wait there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from typing import TypeVar
 
 import msgspec
@@ -27,13 +25,10 @@ LARGE = 16_384  # bytes; below that even the worst object takes less than 5 ms
 MOST_TEXTS = 4_096  # keys and values together, of labels, annotations or a node selector
 MOST_VALUES = 4_096  # objects and strings together, of tolerations, gates or owner references
 MOST_AFFINITY = 10_240  # the same; we narrow a pod to 1,024 nodes at most, with 9 for each
-MOST_CONTAINERS = 2_048  # of a pod, its init containers included
-MOST_AMOUNTS = 2_048  # different ones that these request, but 0; each takes up to 1.5 µs
 # Required affinity that is not read matches no node.
 NO_NODE = msgspec.Raw(b'{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}')
 
 _T = TypeVar("_T")
-_Containers = list[wire.Container | None]
 _NULL = msgspec.Raw(b"null")
 
 
@@ -61,8 +56,8 @@ class _PodSpec(wire.Wire):
     affinity: _Affinity | None = None
     tolerations: msgspec.Raw = _NULL
     scheduling_gates: msgspec.Raw = _NULL
-    containers: list[msgspec.Raw] | None = None
-    init_containers: list[msgspec.Raw] | None = None
+    containers: list[wire.Container | None] | None = None
+    init_containers: list[wire.Container | None] | None = None
     overhead: msgspec.Raw = _NULL
     resources: msgspec.Raw = _NULL
     resource_claims: msgspec.Raw = _NULL
@@ -104,7 +99,6 @@ _TOLERATIONS = msgspec.json.Decoder(list[wire.PodToleration | None] | None)
 _GATES = msgspec.json.Decoder(list[wire.SchedulingGate | None] | None)
 _TAINTS = msgspec.json.Decoder(list[wire.NodeTaint | None] | None)
 _CONDITIONS = msgspec.json.Decoder(list[wire.Condition | None] | None)
-_CONTAINERS = msgspec.json.Decoder(list[wire.Container | None])
 _RESOURCES = msgspec.json.Decoder(wire.Resources | None)
 _QUANTITIES: msgspec.json.Decoder[wire.Quantities] = msgspec.json.Decoder(wire.Quantities)
 
@@ -158,26 +152,6 @@ class _Parts:
             self.values(found.owner_references, "metadata.ownerReferences", _OWNERS),
         )
 
-    def containers(self, *lists: tuple[str, list[msgspec.Raw] | None]) -> list[_Containers]:
-        """The containers under each path, or none of any list: what they request is added up."""
-        found = sum(len(parts or ()) for _, parts in lists)
-        if found > MOST_CONTAINERS:
-            return self._no_containers(lists, f"{found} of them, more than {MOST_CONTAINERS}")
-        read = [
-            _decoded(_CONTAINERS, msgspec.Raw(b"[%b]" % b",".join(parts or ())), path)
-            for path, parts in lists
-        ]
-        if _has_many_amounts(chain.from_iterable(read)):
-            return self._no_containers(lists, f"more than {MOST_AMOUNTS} different amounts")
-        return read
-
-    def _no_containers(
-        self, lists: Sequence[tuple[str, object]], too_many: str
-    ) -> list[_Containers]:
-        paths = " and ".join(path for path, parts in lists if parts)
-        self.unread.append(f"what {paths} request is not counted: there are {too_many}")
-        return [[] for _ in lists]
-
     def affinity(self, found: _Affinity | None) -> msgspec.Raw:
         """The node affinity alone: pods are not what we place pods by."""
         if found is None:
@@ -195,9 +169,6 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
     """
     found, parts = _POD.decode(raw), _Parts()
     spec = found.spec or _PodSpec()
-    containers, init_containers = parts.containers(
-        ("spec.containers", spec.containers), ("spec.initContainers", spec.init_containers)
-    )
     claims = bytes(memoryview(spec.resource_claims)[:64]).translate(None, b" \t\r\n")
     read = wire.PodSpec(
         spec.node_name,
@@ -207,8 +178,8 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         parts.affinity(spec.affinity),
         parts.values(spec.tolerations, "spec.tolerations", _TOLERATIONS),
         parts.values(spec.scheduling_gates, "spec.schedulingGates", _GATES),
-        containers,
-        init_containers,
+        spec.containers,
+        spec.init_containers,
         parts.values(spec.overhead, "spec.overhead", _QUANTITIES),
         parts.values(spec.resources, "spec.resources", _RESOURCES),
         None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
@@ -246,19 +217,6 @@ def unread_of(raw: bytes | memoryview | msgspec.Raw) -> str:
     parts.fits(found.annotations, "metadata.annotations", MOST_TEXTS, has_objects=False)
     parts.fits(found.owner_references, "metadata.ownerReferences", MOST_VALUES)
     return "; ".join(parts.unread)
-
-
-def _has_many_amounts(containers: Iterable[wire.Container | None]) -> bool:
-    """Whether these request more different amounts, but 0, than are read."""
-    amounts = set[tuple[str, object]]()
-    for each in containers:
-        if each is not None and each.resources is not None and each.resources.requests:
-            asked = each.resources.requests.items()
-            some = (amount for amount in asked if amount[1] not in ("0", None))
-            amounts.update(islice(some, MOST_AMOUNTS + 1))
-            if len(amounts) > MOST_AMOUNTS:
-                return True
-    return False
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], part: msgspec.Raw, path: str) -> _T:

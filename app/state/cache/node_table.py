@@ -89,7 +89,9 @@ class _Column:
             is_number = np.array([each is not None for each in numbers], dtype=np.bool_)
             self._numbers = is_number, np.array([each or 0 for each in numbers], dtype=np.int64)
         is_number, amounts = self._numbers
-        return self.where((is_number & _compared(amounts, operator, bound)).tolist())
+        by_code = is_number & _compared(amounts, operator, bound)
+        found: Mask = np.append(by_code, False)[self.codes]  # ABSENT is the last one
+        return found
 
 
 def _compared(amounts: Counts, operator: str, bound: int) -> Mask:
@@ -250,8 +252,9 @@ class NodeTable:
     def _cost(self, shape: Shape) -> int:
         """What judging all nodes costs, in node visits."""
         taints = self._taint_column()
-        requirements, values = len(shape.selector), 0
-        for term in (*shape.terms, *(term for _, term in shape.preferred)):
+        terms = (*shape.terms, *(term for _, term in shape.preferred))
+        requirements, values = len(shape.selector) + len(terms), 0
+        for term in terms:
             wanted = (*term.expressions, *term.fields)
             requirements += len(wanted)
             values += sum(len(each.values) for each in wanted)

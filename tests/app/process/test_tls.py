@@ -222,6 +222,14 @@ def test_it_is_told_when_a_certificate_ends(tmp_path, own, days):
     assert ends["admission_cert"] == pytest.approx(time.time() + days * DAY, abs=600)
 
 
+def test_an_authority_beside_it_in_the_file_that_ends_earlier_counts(tmp_path):
+    ends = {}
+    certificate, key = server_of("first", days=20).write(tmp_path)
+    certificate.write_bytes(certificate.read_bytes() + pair("first").certificate)
+    Certificate(Files("admission", certificate, key), Hooks(on_expiry=ends.__setitem__))
+    assert ends["admission_cert"] == pytest.approx(time.time() + DAY, abs=600)
+
+
 def test_it_is_told_when_the_first_authority_of_clients_ends(tmp_path):
     ends = {}
     authorities = tmp_path / "ca.crt"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
 from app.state.cache import node_table
 from app.state.cache.eligibility import may_host, may_stay, preference, why_not
-from app.state.cache.node_table import NodeTable
+from app.state.cache.node_table import REQUIREMENT, NodeTable
 from tests.records import node
 from topology.model import tree as trees
 
@@ -166,6 +166,11 @@ def test_what_judging_costs_is_counted_by_its_terms_and_values_and_not_again_whi
     by_value = spent_on(table, tree, choosing(1, values=2, salt="a")) - once
     assert spent_on(table, tree, choosing(1, values=101, salt="b")) == once + 100 * by_value
     assert by_value > 0
+
+
+def test_a_term_that_asks_for_nothing_is_counted_too():
+    table, tree = filled(1_000)
+    assert spent_on(table, tree, Shape(terms=(Term((), ()),) * 100)) >= 100 * REQUIREMENT
 
 
 def test_tolerations_are_counted_by_the_sets_of_taints_they_are_held_against():
