@@ -100,10 +100,12 @@ class AbsentPods:
         self._awaited_in[namespace] += now - before
         if not self._awaited_in[namespace]:
             del self._awaited_in[namespace]
-        if now >= before or namespace not in self._refused:
-            return False
-        self._refused.discard(namespace)
-        return True
+        may_be_placed = now < before and namespace in self._refused
+        if may_be_placed:
+            self._refused.discard(namespace)
+        if gang.absent.is_cut:
+            self._refused.add(namespace)
+        return may_be_placed
 
     def put_object(self, record: ObjectRecord) -> bool:
         """Take what an object lets a namespace have; True if a refused gang may be placed now."""
@@ -132,7 +134,8 @@ class AbsentPods:
                 return self._too_many(namespace, pods)
             self._refused.add(namespace)
             most = self._most_awaited(namespace)
-            return TooManyAwaited(namespace, pods, self._awaited_in[namespace], most)
+            others = self._awaited_in[namespace] - self._awaited.get(gang.key, 0)
+            return TooManyAwaited(namespace, pods, others, most)
         if not uids:
             return None
         places = Counter(self._of_namespace.get(namespace, {}))

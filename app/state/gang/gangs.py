@@ -28,7 +28,7 @@ class Gangs:
     plannable: dict[GangKey, None] = field(default_factory=dict)  # some member needs a node
     plannable_in: dict[str, dict[GangKey, None]] = field(default_factory=dict)  # by namespace
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
-    with_placeholders: dict[GangKey, None] = field(default_factory=dict)
+    with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
 
@@ -93,7 +93,7 @@ class Gangs:
 
     def note_placeholders(self, gang: Gang) -> None:
         """Note that placeholders of a gang have come or gone."""
-        _keep(self.with_placeholders, gang.key, bool(gang.placeholders))
+        _keep(self.with_placeholders, gang.key, bool(gang.placeholders) or gang.absent.is_cut)
 
     def move(self, gang: Gang, now: float) -> Phase | None:
         """Enter the phase that follows from the record; the phase before, None if it stays."""

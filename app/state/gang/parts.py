@@ -48,6 +48,7 @@ class Absent:
     most_present: int = 0  # how many of the declared pods had come at the same time
     due_at: float = math.inf  # no placeholder's time is up before
     too_many: int = 0  # pods to come that have no placeholders: more than the namespace may hold
+    is_cut: bool = False  # some pods to come, or spares, have no placeholders for that reason
 
 
 @dataclass(slots=True)

@@ -64,8 +64,8 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
         del gang.placeholders[uid]
     if is_over:
         return 0
+    gang.absent.too_many, gang.absent.is_cut = 0, False
     _drop_spares(gang, most)
-    gang.absent.too_many = 0
     if now < gang.absent.until:
         _expect_declared(gang, most)
     _expect_spares(gang, most)
@@ -73,6 +73,12 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
     ends = (_end_of(gang, each) for each in gang.placeholders.values())
     gang.absent.due_at = min(ends, default=math.inf)
     return len(given_up)
+
+
+def is_cut(gang: Gang, most: int) -> bool:
+    """Whether there were no placeholders for all, and now there may be more of them."""
+    absent = gang.absent
+    return absent.is_cut and len(gang.placeholders) < most and absent.too_many <= most
 
 
 def is_due(gang: Gang, now: float) -> bool:
@@ -209,7 +215,7 @@ def _expect_declared(gang: Gang, most: int) -> None:
         )
         wanted = membership.vacant + _not_ready(gang) - _owed(gang)
         if wanted > most:
-            gang.absent.too_many = wanted
+            gang.absent.too_many, gang.absent.is_cut = wanted, True
             return
         for like in islice(_to_come(gang, present), max(wanted - expected, 0)):
             _add(gang, like, math.inf)
@@ -227,7 +233,11 @@ def _spares_wanted(gang: Gang, most: int) -> int:
     membership = gang.membership
     if membership.spec is None or not (membership.is_complete or membership.bound):
         return 0
-    return min(membership.spec.lifecycle.spares, most)
+    wanted = membership.spec.lifecycle.spares
+    others = sum(not each.is_spare for each in gang.placeholders.values())
+    room = max(most - others, 0)
+    gang.absent.is_cut = gang.absent.is_cut or wanted > room
+    return min(wanted, room)
 
 
 def _drop_spares(gang: Gang, most: int) -> None:
@@ -300,7 +310,7 @@ def _expect_leaves(
     ]
     wanted = sum(leaf.pods for leaf in leaves) - len(present)
     if wanted > most:
-        gang.absent.too_many = wanted
+        gang.absent.too_many, gang.absent.is_cut = wanted, True
         return
     for leaf in leaves if present else ():
         of_leaf = [member for member in there if member.leaf == leaf.name]

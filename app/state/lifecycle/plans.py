@@ -62,9 +62,9 @@ class Plans:
         """
         if gang.binding.outdated:
             return False
+        if self._owe_placeholders(gang):
+            return False
         self.planner.refresh()
-        if 0 < gang.absent.too_many <= self.absent_pods.most_for(gang):
-            self.gangs.owe_review(gang)  # now there may be placeholders
         absent = placeholders.to_come(gang)
         self.queue.budget.spend(gang.key.namespace, POD * len(absent))
         refusal = self.absent_pods.refusal(gang, absent)
@@ -80,6 +80,13 @@ class Plans:
             return False
         self.hold_spares(gang, now)
         return True
+
+    def _owe_placeholders(self, gang: Gang) -> bool:
+        """Have a roll call taken where more placeholders may be made than at the last one."""
+        is_cut = placeholders.is_cut(gang, self.absent_pods.most_for(gang))
+        if is_cut:
+            self.gangs.owe_review(gang)
+        return is_cut
 
     def _make_without_absent(
         self, gang: Gang, now: float, offer: Offer | None, found: Plan | NoPlan
@@ -154,6 +161,8 @@ class Plans:
 
     def hold_spares(self, gang: Gang, now: float) -> None:
         """Reserve a node for each spare placeholder that fits; those that do not are no problem."""
+        if self._owe_placeholders(gang):
+            return
         if gang.unplanned() or gang.binding.outdated:
             return
         self.planner.refresh()

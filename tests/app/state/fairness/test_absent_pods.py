@@ -7,6 +7,7 @@ import pytest
 
 from app.dialects.quota.dialect import QuotaRecord
 from app.kube.watch.events import Listed
+from app.state.effects import EmitEvent
 from app.state.fairness import absent_pods
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
@@ -135,6 +136,51 @@ def test_a_gang_of_a_crowded_namespace_has_its_turn_when_another_one_is_gone(mon
         world.tick()
     assert len(world.held) == 10
     assert fits.uid in world.held
+
+
+def crowded_at_the_start(first, monkeypatch) -> World:
+    """A gang that is seen running after one that waits for nineteen pods in vain."""
+    monkeypatch.setattr(absent_pods, "MOST_AWAITED", 20)
+    limits = {"absent_pods_per_namespace": 19, "absent_share_per_namespace": 0.0}
+    before = runs(World(four_racks(), [first], **limits), first.uid)
+    crowd = first_of("crowd", 20, gpus=9)
+    world = World(four_racks(), [crowd], **limits)
+    world.tick()
+    world.put(before.pods[first.uid])
+    world.tick()
+    return world
+
+
+def with_spares(spares: int):
+    said = {**group("run", 1), "corral.dev/spare-pods": str(spares)}
+    return pod("run-0", annotations=said, gpus=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "places"), [(first_of("run", 10, gpus=1), 9), (with_spares(4), 4)]
+)
+def test_a_gang_that_runs_has_its_places_once_its_namespace_is_less_crowded(
+    monkeypatch, first, places
+):
+    world = crowded_at_the_start(first, monkeypatch)
+    gang = world.gang("run")
+    assert gang.phase is Phase.RUNNING
+    assert len(world.held) <= 1
+    world.delete(world.pods["uid-crowd-0"])
+    for _ in range(3):
+        world.tick()
+    assert len(world.held) == len(gang.placeholders) == places
+
+
+def test_a_gang_is_told_nothing_while_the_cluster_grows_enough_for_it():
+    world = World(four_racks(), [first_of("g", 801, gpus=0, cpu=1)])
+    world.tick()
+    told = len(world.told(EmitEvent))
+    world.put(*(node(f"b9/r9/n{at}") for at in range(100)))
+    for _ in range(3):
+        world.tick()
+    assert len(world.held) == 801
+    assert [event.reason for event in world.told(EmitEvent)[told:]] == ["GangPlaced"]
 
 
 def test_a_crowded_namespace_costs_no_roll_call_each_tick(monkeypatch):
