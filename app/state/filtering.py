@@ -90,10 +90,11 @@ class Filtering:
         shaped = (member.pod.request, member.shape)
         offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
         self._remember_refusals(gang, member, offer, now)
-        if self.plans.replan(gang, member, offer, now):
-            again = gang.plan.nodes.get(uid)  # None: the gang does without this pod
-            if again is not None and again in candidates:
-                return Pinned(again)
+        self.plans.replan(gang, member, offer, now)
+        self.roll_calls.review_now(gang, now)  # else the same question would be answered otherwise
+        again = gang.plan.nodes.get(uid)  # None: the gang does without this pod, or has no plan
+        if again is not None and again in candidates:
+            return Pinned(again)
         return Rejected(_why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:

@@ -179,11 +179,11 @@ class Plans:
 
     # -- made again ----------------------------------------------------------------------------
 
-    def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> bool:
+    def replan(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
         """Plan again, on the nodes offered, the members whose node /filter has not answered with.
 
-        Members that /filter answered with a node keep it. False: the others have no place, and if
-        the gang needs one of them and has not started, the whole plan is lost.
+        Members that /filter answered with a node keep it. Where the others have no place, and the
+        gang needs one of them and has not started, the whole plan is lost.
         """
         again = (
             gang.plan.nodes.keys()
@@ -192,11 +192,8 @@ class Plans:
         )
         for uid in sorted(again):
             self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
-        if self.make(gang, now, offer):
-            return True
-        if gang.has_started or gang.is_short:
+        if not self.make(gang, now, offer) and (gang.has_started or gang.is_short):
             self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
-        return False
 
     def wait_for(self, gang: Gang, uids: set[str], until: float) -> None:
         """Plan the gang again only when all these members have come to /filter, or after a time.
