@@ -8,10 +8,11 @@ from tests.hash_seeds import patient, printed
 from tests.sim.world import World
 
 SEEDS = 40
+FOUND = (4534, 9063, 12796)  # each showed something wrong once, of Corral or of what judges it
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+@pytest.mark.parametrize("seed", [*range(1, SEEDS + 1), *FOUND])
 def test_nothing_is_violated_whatever_goes_wrong(seed):
     outcome = World(seed).run()
     assert not outcome.violation, "\n".join((outcome.violation, *outcome.last_lines, outcome.trace))
