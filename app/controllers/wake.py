@@ -1,8 +1,9 @@
 """Wakes pods that were rejected and fit now, by patching one annotation of ours.
 
 kube-scheduler retries a rejected pod on an update of that pod; without one it may sit for five
-minutes. Wakes are paced by a token bucket, one per pod at a time; a wake that fails is not
-repeated here: the engine wakes again as long as the pod has a plan and does not come to /filter.
+minutes. Wakes are paced by a token bucket, one per pod at a time. One that the API server does not
+take now is tried again a few times, later each time: of a pod without a plan the engine has
+forgotten by then that it is to be woken.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Protocol
 
 import structlog
 
 from app.dialects.corral import WAKE
 from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.backoff import Backoff
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
@@ -24,7 +27,9 @@ log = structlog.get_logger(__name__)
 
 MOST_QUEUED = 65_536  # pods waiting for their turn; beyond it the oldest of a namespace is dropped
 WAKE_WORKERS = 16  # patches under way at once
-PATCH_SECONDS = 5.0  # one patch; a wake that takes longer has missed its moment
+PATCH_SECONDS = 5.0  # one patch
+RETRY_SECONDS = 1.0  # pause after the first try, doubled each time
+MOST_TRIES = 5
 
 
 class WakeClient(Protocol):
@@ -48,10 +53,12 @@ class WakeController:
         *,
         per_second: float,
         burst: int,
+        retry_seconds: float = RETRY_SECONDS,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        rng = Random()
         self._queue = WorkQueue(
             "wake",
             self._wake,
@@ -61,6 +68,7 @@ class WakeController:
             most=most_queued,
             drops="oldest",
             bucket=TokenBucket(per_second, burst, time.monotonic()),
+            backoff=lambda: Backoff(rng, retry_seconds),
         )
         # Any value that differs from the last one wakes; time keeps it so across restarts.
         self._values = itertools.count(time.time_ns() // 1_000_000)
@@ -74,10 +82,15 @@ class WakeController:
         """Serve the queue until cancelled."""
         await self._queue.run()
 
-    async def _wake(self, wake: Requeue, _tries: int) -> None:
-        self._on_outcome(await self._patch(wake))
+    async def _wake(self, wake: Requeue, tries: int) -> float | None:
+        outcome = await self._patch(wake)
+        if outcome == "again" and tries < MOST_TRIES:
+            return 0.0
+        self._on_outcome("failed" if outcome == "again" else outcome)
+        return None
 
     async def _patch(self, wake: Requeue) -> str:
+        """What became of the wake; "again": it may succeed later."""
         value = {WAKE: str(next(self._values))}
         try:
             async with asyncio.timeout(PATCH_SECONDS):
@@ -86,7 +99,7 @@ class WakeController:
             return "gone"  # deleted, or recreated under the same name
         except (ApiError, TimeoutError) as error:
             log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
-            return "failed"
+            return "again" if isinstance(error, TimeoutError) or error.may_pass else "failed"
         except Exception:
             log.exception("wake", pod=f"{wake.namespace}/{wake.name}")
             return "failed"

@@ -8,8 +8,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.wake import WakeController
-from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.controllers.wake import MOST_TRIES, WakeController
+from app.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    NotLeading,
+    TooManyRequests,
+    Unreachable,
+)
 from app.state.effects import Requeue
 from tests.app.polling import until
 
@@ -34,7 +42,9 @@ def wake(name):
 @asynccontextmanager
 async def controller(client, *, per_second=10_000.0, burst=1000):
     outcomes = []
-    wakes = WakeController(client, outcomes.append, per_second=per_second, burst=burst)
+    wakes = WakeController(
+        client, outcomes.append, per_second=per_second, burst=burst, retry_seconds=0.001
+    )
     task = asyncio.create_task(wakes.run())
     try:
         yield wakes, outcomes
@@ -71,6 +81,7 @@ async def test_a_pod_that_is_queued_is_not_queued_again():
     [
         (NotFound(404, "NotFound"), "gone"),
         (Conflict(409, "Conflict"), "gone"),
+        (Forbidden(403, "Forbidden"), "failed"),
         (ApiError(500, "InternalError"), "failed"),
         (Unreachable("no route"), "failed"),
         (TimeoutError(), "failed"),
@@ -84,6 +95,35 @@ async def test_a_wake_that_fails_does_not_stop_the_next(error, outcome):
         wakes.take(wake("b"))
         await until(lambda: len(outcomes) == 2)
     assert outcomes == [outcome, "woken"]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (ApiError(503, "ServiceUnavailable"), MOST_TRIES),
+        (TooManyRequests(429, "TooManyRequests"), MOST_TRIES),
+        (NotLeading(), MOST_TRIES),
+        (TimeoutError(), MOST_TRIES),
+        (Forbidden(403, "Forbidden"), 1),
+    ],
+)
+async def test_a_wake_that_may_succeed_later_is_tried_again_so_often(error, tries):
+    client = Patches({"a": error})
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a"))
+        await until(lambda: outcomes)
+    assert outcomes == ["failed"]
+    assert len(client.patched) == tries
+
+
+async def test_a_wake_that_succeeds_at_last_is_one_wake():
+    client = Patches({"a": Unreachable("no route")})
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a"))
+        await until(lambda: client.patched)
+        client.errors.clear()
+        await until(lambda: outcomes)
+    assert outcomes == ["woken"]
 
 
 async def test_wakes_are_paced_beyond_the_burst():
