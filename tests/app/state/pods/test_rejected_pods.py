@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from app.state.effects import Requeue
 from app.state.pods.rejected_pods import MOST_WOKEN_PER_TICK, RejectedPods
-from tests.app.state.world import World, four_racks
+from tests.app.state.world import World, four_racks, members
 from tests.records import pod
 
 
@@ -66,3 +68,18 @@ def test_a_pod_that_is_rejected_again_is_remembered_once():
 def test_where_every_namespace_has_one_a_further_one_is_left_to_kube_scheduler():
     pods = rejected("a/1", "b/1", "c/1", most=2)
     assert woken(pods) == ["a/1", "b/1"]
+
+
+@pytest.mark.parametrize(("said", "true", "wakes"), [(9, 8, 1), (1, 9, 0)])
+def test_a_pod_is_remembered_with_what_the_watch_shows_not_with_what_the_request_says(
+    said, true, wakes
+):
+    """A gang of one node's GPUs ends, and the node is free for pods of eight GPUs at most."""
+    node = four_racks()[:1]
+    gang, plain = members("g", 1, gpus=8), pod("plain", gpus=true)
+    world = World(node, [*gang, plain])
+    world.filter(pod("plain", gpus=said))
+    world.delete(*gang)
+    world.tick()
+    told = [effect for effect in world.told(Requeue) if effect.name == "plain"]
+    assert len(told) == wakes
