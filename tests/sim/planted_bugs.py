@@ -188,12 +188,8 @@ PLANTED = (
         "a gang loses its plan to a foreign binding although both fit",
     ),
     Planted(
-        "app.state.filtering.Filtering._answer",
-        Change(
-            "statement",
-            "self.roll_calls.review_now(gang, now)",
-            becomes="self.roll_calls.review_all(now)",
-        ),
+        "app.state.lifecycle.roll_call.RollCalls.review_now",
+        Change("statement", "self._review_settled(gang, now)", becomes="self.review_all(now)"),
         "a request about one gang plans other gangs too",
     ),
     Planted(
