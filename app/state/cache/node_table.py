@@ -71,16 +71,14 @@ class _Column:
     def where(self, holds: Iterable[bool]) -> Mask:
         """The rows whose value is one for which it holds. Shapes: (rows,)."""
         by_code = np.fromiter(holds, np.bool_, len(self.values))
-        found: Mask = np.append(by_code, False)[self.codes]  # ABSENT is the last one
-        return found
+        return self._rows(by_code)
 
     def among(self, values: Iterable[object]) -> Mask:
         """The rows that have one of these values. Shapes: (rows,)."""
         codes = [code for each in values if (code := self.code_of.get(each)) is not None]
-        by_code = np.zeros(len(self.values) + 1, dtype=np.bool_)
+        by_code = np.zeros(len(self.values), dtype=np.bool_)
         by_code[codes] = True
-        found: Mask = by_code[self.codes]
-        return found
+        return self._rows(by_code)
 
     def compared(self, operator: str, bound: int) -> Mask:
         """The rows whose value is a number above, or below, the bound. Shapes: (rows,)."""
@@ -89,7 +87,10 @@ class _Column:
             is_number = np.array([each is not None for each in numbers], dtype=np.bool_)
             self._numbers = is_number, np.array([each or 0 for each in numbers], dtype=np.int64)
         is_number, amounts = self._numbers
-        by_code = is_number & _compared(amounts, operator, bound)
+        return self._rows(is_number & _compared(amounts, operator, bound))
+
+    def _rows(self, by_code: Mask) -> Mask:
+        """The rows whose value has a code that is marked. Shapes: (values,), (rows,)."""
         found: Mask = np.append(by_code, False)[self.codes]  # ABSENT is the last one
         return found
 

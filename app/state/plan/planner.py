@@ -186,28 +186,25 @@ class Planner:
         `has_more_room`: the books show more room than other gangs find, for a part of this gang's
         plan yields to the rest.
         """
-        with self._counted(gang):
+        with self._counted(gang, pods=len(gang.unplanned() if members is None else members)):
             try:
                 found = self._searched(gang, offer, members, has_more_room=has_more_room)
             except Exception as error:
                 self.on_fault(f"search for gang {gang.key}", error)
                 return NoPlan(SearchFailed(type(error).__name__))
-            finally:
-                pods = len(gang.unplanned() if members is None else members)
-                self.budget.spend(gang.key.namespace, POD * pods)
         if isinstance(found, NoPlan) and isinstance(found.why, NoFit) and gang.has_claims:
             return replace(found, note=CLAIMS_NOT_COUNTED)
         return found
 
     @contextmanager
-    def _counted(self, gang: Gang) -> Iterator[None]:
-        """Have what the block looks at counted for the gang's namespace."""
+    def _counted(self, gang: Gang, pods: int = 0) -> Iterator[None]:
+        """Have so many pods, and what the block looks at, counted for the gang's namespace."""
         visits = self.node_table.visits
         before = visits.total
         try:
             yield
         finally:
-            self.budget.spend(gang.key.namespace, visits.total - before)
+            self.budget.spend(gang.key.namespace, visits.total - before + POD * pods)
 
     def _searched(
         self,
