@@ -46,7 +46,7 @@ MEMBERS = 256  # of the planned gang; each holds a node of its own
 REQUESTS_PER_BLOCK = 20
 SECONDS_PER_CASE = 4.0
 MOST_SECONDS = 60.0  # for the server to start or an answer to come
-TARGET = "<= 1.5x"  # DESIGN.md section 9, for a planned member and 5,000 names
+TARGET = "<= 1.5x"  # of a planned member and 5,000 names
 PREFIX = "kueue.x-k8s.io/"
 
 

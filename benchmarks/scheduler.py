@@ -111,7 +111,7 @@ MODES: dict[str, tuple[Mode, ...]] = {
     "W7": ("stock", "gateless"),
 }
 
-# DESIGN.md section 9.
+# The figures to reach, by case and quantity.
 TARGETS = {
     ("W1 gated", ALL_BOUND): "<= 1.5 s",
     ("W1 gated", SPREAD): "<= 0.5 s",

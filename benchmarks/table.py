@@ -21,7 +21,7 @@ class Row:
     ratio: float | None = None
     """value / baseline."""
     target: str = ""
-    """The figure to reach, as DESIGN.md section 9 states it."""
+    """The figure to reach."""
 
 
 def show(rows: Sequence[Row], *, as_json: bool) -> None:

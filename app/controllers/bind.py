@@ -144,7 +144,7 @@ class BindController:
             failure = attempt.failure = await self._post(bind)
             if failure is None:
                 return Bound()
-            # An API server that has just started knows nobody's rights yet.
+            # An API server that has just started has not read yet who may do what.
             may_pass = failure.may_pass or (attempt.is_in_doubt and isinstance(failure, Forbidden))
             attempt.is_in_doubt = attempt.is_in_doubt or _leaves_doubt(failure)
             pause = min(failure.retry_after or 0.0, self._call_seconds)

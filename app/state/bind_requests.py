@@ -1,6 +1,6 @@
 """What a request to bind a pod leads to: its binding, a place in its gang's permit, or a refusal.
 
-the watch shows the pod, and it is ordinary   bound, if nobody else's capacity is taken
+the watch shows the pod, and it is ordinary   bound, unless it takes what is held for others
 a member, on the node planned for it          held until every member came
 early: the watch does not show it yet         held for a moment, then one of the others
 anything else                                 refused

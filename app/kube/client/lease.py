@@ -89,7 +89,7 @@ class NeighbourLease:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nobody else can hold the Lease now."""
+        """Whether no other process can hold the Lease now."""
         return self._clock() < self._ours_until
 
     async def confirm(self) -> bool:
