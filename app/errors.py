@@ -61,6 +61,10 @@ class ApiError(CorralError):
         """Whether the same request may succeed a moment later."""
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
+    def in_words(self, what: str) -> str:
+        """One short sentence for an event; `what` was asked of the API server."""
+        return f"the API server refused the {what}: {self.status} {self.reason}".rstrip()
+
 
 class Forbidden(ApiError):
     """403: our identity may not do this."""
@@ -92,6 +96,10 @@ class Unreachable(ApiError):
     def __init__(self, message: str) -> None:
         super().__init__(0, "Unreachable", message)
 
+    def in_words(self, what: str) -> str:
+        """The same, whether or not it was carried out."""
+        return f"the API server did not answer the {what}"
+
 
 class NotLeading(ApiError):
     """Not sent: another pair of kube-scheduler and Corral may lead by now."""
@@ -100,6 +108,10 @@ class NotLeading(ApiError):
 
     def __init__(self) -> None:
         super().__init__(0, "NotLeading", "the kube-scheduler beside this Corral does not lead")
+
+    def in_words(self, what: str) -> str:
+        """The same; it was not sent."""
+        return self.message
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {

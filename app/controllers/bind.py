@@ -157,7 +157,7 @@ class BindController:
             return BindFailed("the pod is gone", is_gone=True)
         if attempt.is_in_doubt:
             return await self._seen(bind, failure)
-        return BindFailed(_refused(failure))
+        return BindFailed(failure.in_words("binding"))
 
     async def _post(self, bind: Bind) -> ApiError | None:
         """POST once; what the API server had against it."""
@@ -177,14 +177,14 @@ class BindController:
         try:
             pod = await self._client.get_pod(bind.namespace, bind.name)
         except CorralError:
-            return BindFailed(_refused(failure))
+            return BindFailed(failure.in_words("binding"))
         if pod is None or pod.uid != bind.uid:
             return BindFailed("the pod is gone", is_gone=True)
         if pod.node == bind.node:
             return Bound()
         if pod.node:
             return BindFailed(f"the pod is already bound to node {pod.node}")
-        return BindFailed(_refused(failure))
+        return BindFailed(failure.in_words("binding"))
 
 
 def _leaves_doubt(failure: ApiError) -> bool:
@@ -192,12 +192,3 @@ def _leaves_doubt(failure: ApiError) -> bool:
     return isinstance(failure, Conflict) or (
         failure.may_pass and not isinstance(failure, TooManyRequests | NotLeading)
     )
-
-
-def _refused(error: ApiError) -> str:
-    """One short sentence for kube-scheduler's event."""
-    if isinstance(error, Unreachable):
-        return "the API server did not answer the binding"
-    if isinstance(error, NotLeading):
-        return error.message
-    return f"the API server refused the binding: {error.status} {error.reason}".rstrip()

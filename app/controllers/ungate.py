@@ -20,7 +20,7 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
+from app.errors import ApiError, Conflict, NotFound, Unreachable
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
@@ -99,7 +99,9 @@ class UngateController:
                 await self._patch(ungate)
         except (NotFound, Conflict):
             return GONE  # deleted, or recreated under the same name
-        except (ApiError, TimeoutError) as error:
+        except TimeoutError:
+            return _failed(ungate, Unreachable("the patch was not answered in time"))
+        except ApiError as error:
             return _failed(ungate, error)
         except Exception as error:
             log.exception("ungate", pod=f"{ungate.namespace}/{ungate.name}")
@@ -140,13 +142,6 @@ class GateTimes:
         return None if since is None else now - since
 
 
-def _failed(ungate: Ungate, error: ApiError | TimeoutError) -> UngateFailed:
+def _failed(ungate: Ungate, error: ApiError) -> UngateFailed:
     log.warning("ungate", pod=f"{ungate.namespace}/{ungate.name}", problem=repr(error))
-    if not isinstance(error, ApiError) or isinstance(error, Unreachable):
-        return UngateFailed("the API server did not answer the patch")
-    if isinstance(error, NotLeading):
-        return UngateFailed(error.message)
-    return UngateFailed(
-        f"the API server refused the patch: {error.status} {error.reason}".rstrip(),
-        is_forbidden=error.status in _FINAL,
-    )
+    return UngateFailed(error.in_words("patch"), is_forbidden=error.status in _FINAL)
