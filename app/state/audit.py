@@ -10,9 +10,9 @@ import numpy as np
 from app.state.cache.books import Booking, Books, TopologyBooks, by_node
 from app.state.gang.gang import Gang, phase_of
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle.plans import Plans
-from app.state.lifecycle.reservations import Reservations
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.reserve.plans import Plans
+from app.state.reserve.reservations import Reservations
 
 MOST_NAMED = 10  # nodes in one sentence
 

@@ -21,7 +21,6 @@ from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.audit import Healing, differences
-from app.state.bind_requests import BindRequests
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.kept_keys import KeptKeys
 from app.state.cache.node_refusals import Refusals
@@ -40,7 +39,6 @@ from app.state.effects import (
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
-from app.state.filtering import Filtering
 from app.state.gang.gang import Phase
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault, reraise
@@ -48,9 +46,6 @@ from app.state.lifecycle.claims import Claims
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
-from app.state.lifecycle.plans import Plans
-from app.state.lifecycle.replacements import Replacements
-from app.state.lifecycle.reservations import Reservations
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.nodes.events import NodeEvents
 from app.state.nodes.invalidation import Invalidation
@@ -66,6 +61,11 @@ from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
+from app.state.requests.bind_requests import BindRequests
+from app.state.requests.filtering import Filtering
+from app.state.reserve.plans import Plans
+from app.state.reserve.replacements import Replacements
+from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 from app.state.turns.budget import Budget
 from app.state.turns.queue import Queue

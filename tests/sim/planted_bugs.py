@@ -37,7 +37,7 @@ PLANTED = (
         "gangs are not planned again when pods free capacity",
     ),
     Planted(
-        "app.state.bind_requests.BindRequests.take",
+        "app.state.requests.bind_requests.BindRequests.take",
         Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
@@ -52,7 +52,7 @@ PLANTED = (
         "members deleted while the watch was down are still counted",
     ),
     Planted(
-        "app.state.filtering.Filtering.answer",
+        "app.state.requests.filtering.Filtering.answer",
         Change("statement", "requeue.reject(gang, uid, answer.sentence)", becomes="pass"),
         "rejected members are not remembered, so a new plan does not requeue them",
     ),
@@ -86,13 +86,13 @@ PLANTED = (
         "a plan that kube-scheduler never uses keeps its reservations forever",
     ),
     Planted(
-        "app.state.lifecycle.reservations.Reservations.give_back",
+        "app.state.reserve.reservations.Reservations.give_back",
         Change("expression", "self.books.release(uid)", becomes="None"),
         "the reservations of a lost plan are not released",
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.plans.Plans.lose",
+        "app.state.reserve.plans.Plans.lose",
         Change(
             "expression",
             "[uid for uid in gang.plan.nodes if uid not in gang.binding.posted]",
@@ -101,7 +101,7 @@ PLANTED = (
         "a lost plan also gives up pods whose binding is in progress",
     ),
     Planted(
-        "app.state.lifecycle.binding.fail",
+        "app.state.reserve.binding.fail",
         Change("statement", "gang.binding.posted.discard(uid)", becomes="pass"),
         "a failed binding still counts as in progress",
     ),
@@ -223,7 +223,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.placeholders._expect_declared",
+        "app.state.reserve.placeholders._expect_declared",
         Change(
             "condition",
             "membership.spec is not None and membership.spec.reserves_all and present",
@@ -233,13 +233,13 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.placeholders._expect_declared",
+        "app.state.reserve.placeholders._expect_declared",
         Change("condition", "membership.to_come", becomes="False"),
         "a driver starts without placeholders for its workers",
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.placeholders._expect_spares",
+        "app.state.reserve.placeholders._expect_spares",
         Change(
             "expression", "sum(each.is_spare for each in gang.placeholders.values())", becomes="0"
         ),
@@ -272,7 +272,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.binding.release",
+        "app.state.reserve.binding.release",
         Change(
             "statement",
             "del gang.binding.at_bind[uid]",
@@ -281,7 +281,7 @@ PLANTED = (
         "a member's arrival is forgotten when its request was held for long enough",
     ),
     Planted(
-        "app.state.lifecycle.binding.forget",
+        "app.state.reserve.binding.forget",
         Change(
             "expression",
             "(binding.answered, binding.arrived, binding.posted, binding.outdated)",
@@ -291,7 +291,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.binding.arrive",
+        "app.state.reserve.binding.arrive",
         Change("condition", "uid not in binding.arrived", becomes="True"),
         "a plan is kept forever as members that had arrived come again",
     ),

@@ -63,7 +63,7 @@ class Gang:
     members, running, phase, complete_at    written by `gang/gangs.py`
     membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
     succeeded                               by `gang/succeeded.py`
-    placeholders, placeholders_made         by `lifecycle/placeholders.py`
+    placeholders, placeholders_made         by `reserve/placeholders.py`
     last_search                             by `plan/planner.py`
     the other parts                         as `gang/parts.py` says
     """

@@ -26,7 +26,7 @@ class DomainNodes:
 
 @dataclass(slots=True)
 class Placeholder:
-    """Reserved capacity for a pod that does not exist. Written by `lifecycle/placeholders.py`."""
+    """Reserved capacity for a pod that does not exist. Written by `reserve/placeholders.py`."""
 
     member: Member  # what that pod will be like; its uid is ours
     until: float  # infinite: as long as the gang wants it; see `Absent` for pods to come
@@ -42,7 +42,7 @@ class Placeholder:
 
 @dataclass(slots=True)
 class Absent:
-    """How long places are held for pods to come. Written by `lifecycle/placeholders.py`."""
+    """How long places are held for pods to come. Written by `reserve/placeholders.py`."""
 
     until: float = math.inf  # infinite while the gang has not started: then its plan ends
     most_present: int = 0  # how many of the declared pods had come at the same time
@@ -53,7 +53,7 @@ class Absent:
 
 @dataclass(slots=True)
 class HeldPlan:
-    """The nodes of planned members. Written by `lifecycle/reservations.py`.
+    """The nodes of planned members. Written by `reserve/reservations.py`.
 
     Invariant: it covers live members without a node and placeholders only, and the books hold each
     member's request on its node.
@@ -67,7 +67,7 @@ class HeldPlan:
 
 @dataclass(slots=True)
 class Binding:
-    """How far kube-scheduler has brought each planned member. Written by `lifecycle/binding.py`.
+    """How far kube-scheduler has brought each planned member. Written by `reserve/binding.py`.
 
     Invariants: `arrived` and `posted` are parts of the plan; `at_bind` is a part of `arrived` and
     does not overlap with `posted`; `outdated` is a part of `posted`.

@@ -21,9 +21,9 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
 from app.state.isolation import OnFault
 from app.state.lifecycle.members import Members
-from app.state.lifecycle.plans import Plans
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.named_pods import NamedPods
+from app.state.reserve.plans import Plans
 
 ClaimOf = Callable[[PodRecord], Claim | None]
 

@@ -15,14 +15,14 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, is_same_claim, member_of
-from app.state.lifecycle import binding
-from app.state.lifecycle.plans import Plans
-from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.report import messages, requeue, ungating
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
+from app.state.reserve import binding
+from app.state.reserve.plans import Plans
+from app.state.reserve.replacements import Replacements
 
 
 @dataclass(frozen=True, slots=True)

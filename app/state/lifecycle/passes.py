@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle import placeholders
-from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.report.reports import Reports
+from app.state.reserve import placeholders
+from app.state.reserve.plans import Plans
 from app.state.turns.queue import Queue
 
 

@@ -30,14 +30,14 @@ from app.dialects import corral
 from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle import binding
-from app.state.lifecycle.plans import Plans
-from app.state.lifecycle.reservations import Reservations
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED
 from app.state.report import messages, ungating
 from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
+from app.state.reserve import binding
+from app.state.reserve.plans import Plans
+from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried

@@ -18,12 +18,12 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import membership_status
-from app.state.lifecycle.plans import Plans
-from app.state.lifecycle.replacements import Replacements
 from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
+from app.state.reserve.plans import Plans
+from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, POD, Budget
 
 REST_SECONDS = 1e-4  # per member, between two roll calls of ticks: one takes 4e-6 …

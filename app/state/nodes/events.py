@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books, is_open
 from app.state.cache.node_table import NodeTable
-from app.state.lifecycle.reservations import Reservations
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
+from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
 

@@ -19,8 +19,8 @@ from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle import binding
-from app.state.lifecycle.plans import Plans
+from app.state.reserve import binding
+from app.state.reserve.plans import Plans
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle import placeholders
-from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.reserve import placeholders
+from app.state.reserve.replacements import Replacements
 from app.state.settings import EngineSettings
 
 MOST_FAILED = 10_000  # deleted nodes that are remembered; an autoscaler makes new names for ever

@@ -10,9 +10,9 @@ from app.state.engine import Engine
 from app.state.filter_result import Pinned
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
-from app.state.lifecycle.replacements import Replacements
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
+from app.state.reserve.replacements import Replacements
 from app.state.settings import EngineSettings
 from tests.app.state.world import LISTED, World, four_racks, members, racks
 from tests.records import BLOCK, RACK, group, node, pod

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.cache.node_table import REQUIREMENT
-from app.state.lifecycle.replacements import Replacements
+from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, POD
 from tests.app.state.world import World, members
 from tests.records import GPU, group, node, pod

@@ -11,9 +11,9 @@ from app.state.effects import EmitEvent
 from app.state.fairness import absent_pods
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
-from tests.app.state.lifecycle.test_absent import FAST, runs
-from tests.app.state.lifecycle.test_before_pods import driver
 from tests.app.state.lost import started
+from tests.app.state.reserve.test_absent import FAST, runs
+from tests.app.state.reserve.test_before_pods import driver
 from tests.app.state.world import LISTED, World, four_racks
 from tests.records import GPU, RACK, group, node, pod
 

@@ -9,8 +9,8 @@ from app.dialects.corral import GATE
 from app.kube.core.objects import Owner
 from app.state.filter_result import Rejected
 from app.state.lifecycle.permit import AWAIT_SECONDS
-from tests.app.state.lifecycle.test_absent import FAST
-from tests.app.state.lifecycle.test_before_pods import driver
+from tests.app.state.reserve.test_absent import FAST
+from tests.app.state.reserve.test_before_pods import driver
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import BLOCK, RACK, group, node, pod
 

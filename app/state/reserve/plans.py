@@ -4,7 +4,7 @@
     it finds none          the verdict is reported
     a plan is lost         its capacity is freed, held /bind requests are refused, a back-off begins
 
-Nothing here decides when to search: that is `roll_call.py`, `passes.py` and `filtering.py`.
+Nothing here decides when to search: that is `lifecycle/` and `requests/`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from app.state.fairness.starvation import Starvation
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import binding, placeholders
-from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
+from app.state.reserve import binding, placeholders
+from app.state.reserve.reservations import Reservations
 from app.state.turns.budget import POD
 from app.state.turns.queue import Queue
 

@@ -21,11 +21,11 @@ from app.state.filter_result import Candidates, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import binding
-from app.state.lifecycle.plans import Plans
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.report import messages, requeue, ungating
 from app.state.report.reports import Reports, not_joining
+from app.state.reserve import binding
+from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them

@@ -7,8 +7,8 @@ import pytest
 
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.gang.gang import Phase
-from tests.app.state.lifecycle.test_before_pods import driver, in_order, leader_and_workers, worker
 from tests.app.state.lost import PREFIX, not_ready
+from tests.app.state.reserve.test_before_pods import driver, in_order, leader_and_workers, worker
 from tests.app.state.world import World, four_racks, racks
 from tests.records import BLOCK, GPU, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE, group, node, pod
 from tests.workload_pods import stateful_pods, workload

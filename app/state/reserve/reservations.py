@@ -12,10 +12,10 @@ from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
-from app.state.lifecycle import binding
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.report.outbox import Outbox
+from app.state.reserve import binding
 from app.state.turns.queue import Queue
 
 

@@ -15,12 +15,12 @@ from app.state.cache.eligibility import may_stay
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
-from app.state.lifecycle import binding, placeholders
-from app.state.lifecycle.reservations import Reservations
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.report import ungating
 from app.state.report.requeue import Requeues
+from app.state.reserve import binding, placeholders
+from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
 

@@ -1,0 +1,10 @@
+"""What is held for a gang: the plan of its members, and places for pods that do not exist.
+
+    plans ──make, lose──▶ reservations ──▶ binding
+    replacements ───┬───▶ placeholders
+
+`plans.py` has the planner search for a gang and gives its plan up when it no longer stands;
+`reservations.py` holds capacity in the books. `binding.py` remembers how far kube-scheduler has
+brought each planned member. `placeholders.py` holds places for pods that are absent,
+`replacements.py` those of pods that were lost.
+"""
