@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.fair_queue import FairQueue, Shares
+from app.fair_queue import FairQueue
 from app.state.effects import Bind, BindOutcome, Bound, Effect, RejectBind
 from app.state.inputs import Inputs
 
@@ -55,7 +55,6 @@ class BindDesk:
         self._most_held = most_held
         self._held_by_uid: dict[str, Held] = {}
         self._uids: FairQueue[str, None] = FairQueue()  # by namespace, the oldest first
-        self._shares = Shares()
 
     def __len__(self) -> int:
         """How many pods have a request waiting."""
@@ -108,7 +107,7 @@ class BindDesk:
 
     def _hold(self, uid: str, held: Held) -> None:
         if len(self._held_by_uid) >= self._most_held:
-            giving = self._shares.to_leave_out(held.namespace)
+            giving = self._uids.shares.to_leave_out(held.namespace)
             if self._uids.has(giving):
                 oldest, _ = self._uids.drop(giving, is_oldest=True)
             else:  # so many namespaces have one
@@ -116,13 +115,11 @@ class BindDesk:
             self._answer(oldest, CROWDED)
         self._held_by_uid[uid] = held
         self._uids.put(held.namespace, uid, None)
-        self._shares.add(held.namespace)
 
     def _answer(self, uid: str, sentence: str) -> None:
         held = self._held_by_uid.pop(uid, None)
         if held is None:
             return
         self._uids.remove(held.namespace, uid)
-        self._shares.remove(held.namespace)
         if not held.answer.done():
             held.answer.set_result(sentence)

@@ -102,18 +102,51 @@ def test_the_one_who_leaves_out_has_the_most_and_keeps_as_many_as_the_other_gets
 @given(st.lists(st.sampled_from(NAMESPACES), max_size=100), st.integers(1, 20))
 def test_a_namespace_that_asks_for_less_than_its_share_loses_nothing(puts, room):
     """As WorkQueue does: room for so many, and everybody puts as often as he likes."""
-    queue, shares, total = FairQueue(), Shares(), Counter()
+    queue, total = FairQueue(), Counter()
     for number, namespace in enumerate(puts):
         total[namespace] += 1
         if len(queue) == room:
-            giving = shares.to_leave_out(namespace)
+            giving = queue.shares.to_leave_out(namespace)
             if giving == namespace:
                 continue
             queue.drop(giving, is_oldest=False)
-            shares.remove(giving)
         queue.put(namespace, number, number)
-        shares.add(namespace)
     for namespace in total:
         least = min(total[namespace], room // len(total))
-        assert shares.of(namespace) >= least
+        assert queue.shares.of(namespace) >= least
     assert len(queue) == min(room, len(puts))
+
+
+STEPS = ("put", "take", "drop", "remove")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(STEPS), st.booleans(), st.sampled_from(NAMESPACES), st.integers(0, 3)
+        ),
+        max_size=100,
+    )
+)
+def test_queues_with_shares_in_common_count_what_both_of_them_have(steps):
+    shares = Shares()
+    queues = FairQueue(shares), FairQueue(shares)
+    items = set()  # which queue, namespace, key
+    for step, is_second, namespace, key in steps:
+        queue = queues[is_second]
+        own = {each for each in items if each[0] == is_second}
+        if step == "put":
+            queue.put(namespace, key, None)
+            items.add((is_second, namespace, key))
+        elif step == "take" and own:
+            taken_from, taken_key, _ = queue.take()
+            items.remove((is_second, taken_from, taken_key))
+        elif step == "drop" and queue.has(namespace):
+            items.remove((is_second, namespace, queue.drop(namespace, is_oldest=True)[0]))
+        elif step == "remove":
+            queue.remove(namespace, key)
+            items.discard((is_second, namespace, key))
+        counted = Counter(each for _, each, _ in items)
+        assert {each: shares.of(each) for each in NAMESPACES} == {
+            each: counted[each] for each in NAMESPACES
+        }

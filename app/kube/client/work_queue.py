@@ -101,9 +101,9 @@ class WorkQueue(Generic[_Item]):
         self._drops_oldest = drops == "oldest"
         self._bucket = bucket
         self._backoff = backoff
-        self._waiting: FairQueue[Hashable, _Entry[_Item]] = FairQueue()
-        self._pausing: FairQueue[Hashable, _Entry[_Item]] = FairQueue()
         self._shares = Shares()  # of both
+        self._waiting: FairQueue[Hashable, _Entry[_Item]] = FairQueue(self._shares)
+        self._pausing: FairQueue[Hashable, _Entry[_Item]] = FairQueue(self._shares)
         self._ready = asyncio.Semaphore(0)  # one permit per waiting item that no worker is after
         self._under_way = 0
         self._idle = asyncio.Event()
@@ -156,7 +156,6 @@ class WorkQueue(Generic[_Item]):
             if self._bucket is not None:
                 await asyncio.sleep(self._bucket.reserve(time.monotonic()))
             namespace, key, entry = self._waiting.take()
-            self._shares.remove(namespace)
             self._under_way += 1
             entry.tries += 1
             try:
@@ -180,31 +179,25 @@ class WorkQueue(Generic[_Item]):
         self, namespace: str, key: Hashable, entry: _Entry[_Item], *, has_permit: bool = False
     ) -> None:
         self._waiting.put(namespace, key, entry)
-        self._shares.add(namespace)
         self._idle.clear()
         if not has_permit:
             self._ready.release()
 
     def _leave_out(self, namespace: str) -> _Item:
         """Drop an item of the namespace: one that waits if there is any."""
-        if self._waiting.has(namespace):
-            _, entry = self._waiting.drop(namespace, is_oldest=self._drops_oldest)
-        else:
-            _, entry = self._pausing.drop(namespace, is_oldest=self._drops_oldest)
-            entry.stop_pausing()
-        self._shares.remove(namespace)
+        queue = self._waiting if self._waiting.has(namespace) else self._pausing
+        _, entry = queue.drop(namespace, is_oldest=self._drops_oldest)
+        entry.stop_pausing()
         return entry.item
 
     def _pause(self, namespace: str, key: Hashable, entry: _Entry[_Item], at_least: float) -> None:
         entry.backoff = entry.backoff or self._backoff()
         seconds = at_least + entry.backoff.pause()
         self._pausing.put(namespace, key, entry)
-        self._shares.add(namespace)
         loop = asyncio.get_running_loop()
         entry.timer = loop.call_later(seconds, self._resume, namespace, key)
 
     def _resume(self, namespace: str, key: Hashable) -> None:
         entry = self._pausing.remove(namespace, key)
         assert entry is not None
-        self._shares.remove(namespace)
         self._append(namespace, key, entry)

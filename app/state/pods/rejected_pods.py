@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.fair_queue import FairQueue, Shares
+from app.fair_queue import FairQueue
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books
 from app.state.effects import Requeue
@@ -22,28 +22,26 @@ MOST_WOKEN_PER_TICK = 16
 class RejectedPods:
     """Pods that /filter rejected, and those of them to requeue. Keys are pod uids.
 
-    Invariant: `_lines` and `_shares` hold the uids of `_pods` by namespace; `_due` is a part.
+    Invariant: `_lines` has the uids of `_pods` by namespace, `_due` some of them.
     """
 
     books: Books
     most: int = MOST_REJECTED
     _pods: dict[str, tuple[Requeue, Amounts]] = field(default_factory=dict)
     _lines: FairQueue[str, None] = field(default_factory=FairQueue)  # in the order they came
-    _shares: Shares = field(default_factory=Shares)
     _due: FairQueue[str, None] = field(default_factory=FairQueue)
 
     def add(self, pod: PodRecord, request: Amounts) -> None:
         """Remember that /filter left this pod no node because of what is held."""
         is_new = pod.uid not in self._pods
         if is_new and len(self._pods) >= self.most:
-            giving = self._shares.to_leave_out(pod.namespace)
+            giving = self._lines.shares.to_leave_out(pod.namespace)
             if not self._lines.has(giving):
                 return  # so many namespaces have one
             self.forget(self._lines.drop(giving, is_oldest=True)[0])
         self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
         if is_new:
             self._lines.put(pod.namespace, pod.uid, None)
-            self._shares.add(pod.namespace)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that came to /filter again, is bound or is gone."""
@@ -51,7 +49,6 @@ class RejectedPods:
             return
         namespace = self._pods.pop(uid)[0].namespace
         self._lines.remove(namespace, uid)
-        self._shares.remove(namespace)
         self._due.remove(namespace, uid)
 
     def woken(self, nodes: Collection[str]) -> list[Requeue]:

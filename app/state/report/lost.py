@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.fair_queue import FairQueue, Shares
+from app.fair_queue import FairQueue
 
 MOST_LOST = 16_384  # remembered; beyond it one of the namespace with the most is not repeated
 
@@ -31,7 +31,6 @@ class LostWrites:
 
     most: int = MOST_LOST
     _lost: FairQueue[LostWrite, None] = field(default_factory=FairQueue)
-    _shares: Shares = field(default_factory=Shares)
 
     def __len__(self) -> int:
         return len(self._lost)
@@ -42,16 +41,9 @@ class LostWrites:
         if self._lost.contains(namespace, lost):
             return
         if len(self._lost) >= self.most:
-            giving = self._shares.to_leave_out(namespace)
-            self._lost.drop(giving, is_oldest=True)
-            self._shares.remove(giving)
+            self._lost.drop(self._lost.shares.to_leave_out(namespace), is_oldest=True)
         self._lost.put(namespace, lost, None)
-        self._shares.add(namespace)
 
     def take(self) -> LostWrite | None:
         """Remove the one whose turn it is; None if there is none."""
-        if not self._lost:
-            return None
-        namespace, lost, _ = self._lost.take()
-        self._shares.remove(namespace)
-        return lost
+        return self._lost.take()[1] if self._lost else None
