@@ -41,7 +41,7 @@ from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
 from app.state.gang.gang import Phase
 from app.state.gang.gangs import Gangs
-from app.state.isolation import OnFault, reraise
+from app.state.isolation import OnFault, confined, reraise
 from app.state.lifecycle.claims import Claims
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
@@ -304,10 +304,8 @@ class Engine:
     def _each(self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None]) -> None:
         """Apply what a list says; an error in one object does not keep the others from it."""
         for one in objects:
-            try:
+            with confined(self._on_fault, f"{kind} {getattr(one, 'name', one)} of a list"):
                 apply(one)
-            except Exception as error:
-                self._on_fault(f"{kind} {getattr(one, 'name', one)} of a list", error)
 
     def _put(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -510,10 +508,8 @@ class Engine:
             self._review_earmarks,
             self._begin,
         ):
-            try:
+            with confined(self._on_fault, f"tick, {step.__name__}"):  # deadlines are kept
                 step(now)
-            except Exception as error:  # deadlines are kept, whatever else fails
-                self._on_fault(f"tick, {step.__name__}", error)
         return self._effects()
 
     def _expire(self, now: float) -> None:

@@ -28,6 +28,7 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_table import NodeTable
 from app.state.gang.gang import Gang
+from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
 from app.state.plan.request import among
@@ -129,14 +130,11 @@ class Starvation:
                 break
             tried[namespace] += 1
             self._tried.add(gang.key)
-            try:
+            with confined(self.planner.on_fault, f"earmark for gang {gang.key}"):
                 mark = self._chosen(gang, now, lasting)
-            except Exception as error:
-                self.planner.on_fault(f"earmark for gang {gang.key}", error)
-                continue
-            if mark is not None:
-                self.of[gang.key] = mark
-                kept[namespace] += 1
+                if mark is not None:
+                    self.of[gang.key] = mark
+                    kept[namespace] += 1
 
     def _in_turn(self, starving: Sequence[Gang]) -> list[Gang]:
         """The gangs in order, those first that were not tried since all others were."""

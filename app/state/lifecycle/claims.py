@@ -19,7 +19,7 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
-from app.state.isolation import OnFault
+from app.state.isolation import OnFault, confined
 from app.state.lifecycle.members import Members
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.named_pods import NamedPods
@@ -122,20 +122,20 @@ class Claims:
         # No gang may have all its pods while one of them is not yet what it is to be.
         for take in (self._leave, self._stay, self._join):
             for change in changes:
-                self._isolated(f"claim of pod {change.pod.key}", take, change, now)
+                with confined(self.on_fault, f"claim of pod {change.pod.key}"):
+                    take(change, now)
         keys, self._unreviewed = self._unreviewed, {}
         touched = (key for change in changes for key in _gangs_of(change))
         for key in dict.fromkeys((*keys, *touched)):
             if key in self.gangs.by_key and (key in keys or key in self.gangs.unreviewed):
-                self._isolated(f"roll call of gang {key}", self.members.review, key, now)
+                with confined(self.on_fault, f"roll call of gang {key}"):
+                    self.members.review(key, now)
 
     def _changes(self) -> Iterator[_Change]:
         for uid in self.named_pods.taken_due():
-            try:
+            change = None
+            with confined(self.on_fault, f"claim of pod {uid}"):
                 change = self._change(uid)
-            except Exception as error:
-                self.on_fault(f"claim of pod {uid}", error)
-                continue
             if change is not None:
                 yield change
 
@@ -181,13 +181,6 @@ class Claims:
             # As an ordinary pod it may have passed /filter, or have been rejected there.
             self.members.put(pod, claim, now, was_tried=not (pod.node or pod.gates))
             self.put(pod)
-
-    def _isolated(self, what: str, step: Callable[..., None], *args: object) -> None:
-        """Take one step; an error in it does not keep the others from it."""
-        try:
-            step(*args)
-        except Exception as error:
-            self.on_fault(what, error)
 
     # -- audit ---------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.state.gang.gangs import Gangs
+from app.state.isolation import confined
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.report.reports import Reports
@@ -53,9 +54,7 @@ class Passes:
         for key in [key for key in gangs.with_placeholders if key in gangs.by_key]:
             gang = gangs.by_key[key]
             if placeholders.is_due(gang, now):
-                try:
+                with confined(self.planner.on_fault, f"roll call of gang {key}"):
                     self.roll_calls.review(gang, now)
-                except Exception as error:
-                    self.planner.on_fault(f"roll call of gang {key}", error)
         self.reports.report_due(gangs.by_key, now)
         self.queue.retry((gangs.by_key[key] for key in gangs.plannable), now)

@@ -18,6 +18,7 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import membership_status
+from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.notes import Notes
@@ -56,10 +57,8 @@ class RollCalls:
             if gang is None:
                 self.gangs.end_review(key)
             elif self._is_rested(gang, now):
-                try:
+                with confined(self.planner.on_fault, f"roll call of gang {key}"):
                     self._review_settled(gang, now)
-                except Exception as error:
-                    self.planner.on_fault(f"roll call of gang {key}", error)
                 pods = len(gang.members) + len(gang.placeholders)
                 self.budget.spend(key.namespace, GANG + POD * pods)
 
