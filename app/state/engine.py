@@ -555,10 +555,9 @@ class Engine:
         if self.is_draining or now < self._earmarks_at or not self.settings.earmarks_per_namespace:
             return
         self._earmarks_at = now + EARMARK_SECONDS
-        waiting = (self.gangs.by_key[key] for key in self.gangs.plannable)
         starting = (
             gang
-            for gang in waiting
+            for gang in self.gangs.plannable()
             if not (gang.has_started or self.plans.is_waiting_for_members(gang, now))
         )
         ended = self.starvation.review(starting, now)

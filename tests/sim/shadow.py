@@ -95,8 +95,12 @@ def _check_bounds(life: Life) -> None:
     pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
     require(gangs.key_of.keys() <= pods, "I11: members are remembered that are gone")
     require(engine.books.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
-    for name in ("plannable", "planned", "with_placeholders"):
-        keys = getattr(gangs, name).keys()
+    waiting = {key for keys in gangs.plannable_in.values() for key in keys}
+    for name, keys in (
+        ("plannable_in", waiting),
+        ("planned", gangs.planned.keys()),
+        ("with_placeholders", gangs.with_placeholders.keys()),
+    ):
         require(keys <= gangs.by_key.keys(), f"I11: {name} names gangs that are gone")
 
 

@@ -98,6 +98,11 @@ class Gang:
         return (self.roll_calls, self.ungating.version, self.plan.version, self.has_started)
 
     @property
+    def is_plannable(self) -> bool:
+        """Whether some member needs a node."""
+        return self.phase in PLANNABLE
+
+    @property
     def has_started(self) -> bool:
         """Whether some member runs or is being bound: the gang can no longer start as a whole."""
         return bool(self.membership.bound or self.binding.posted)

@@ -5,12 +5,12 @@ Only this file writes the store. What follows from a change of a gang is decided
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.gang.gang import PLANNABLE, Gang, Phase, phase_of
+from app.state.gang.gang import Gang, Phase, phase_of
 from app.state.gang.membership import Member
 
 
@@ -18,15 +18,14 @@ from app.state.gang.membership import Member
 class Gangs:
     """All gangs, and indexes over them; dicts to None are sets that keep their order.
 
-    Invariants: `key_of[uid]` is the gang that has this uid among its members; every key in
-    `plannable`, `planned` and `with_placeholders` is in `by_key`; `plannable_in` is `plannable` by
-    namespace, and none of its dicts is empty.
+    Invariants: `key_of[uid]` is the gang that has this uid among its members; every key in the
+    indexes is in `by_key`; none of the dicts in `plannable_in` is empty.
     """
 
     by_key: dict[GangKey, Gang] = field(default_factory=dict)
     key_of: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
-    plannable: dict[GangKey, None] = field(default_factory=dict)  # some member needs a node
-    plannable_in: dict[str, dict[GangKey, None]] = field(default_factory=dict)  # by namespace
+    plannable_in: dict[str, dict[GangKey, None]] = field(default_factory=dict)
+    """By namespace: the gangs of which some member needs a node."""
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
@@ -103,17 +102,23 @@ class Gangs:
         gang.phase = phase
         if was is Phase.GATHERING:
             gang.complete_at = now
-        self._keep_plannable(gang.key, phase in PLANNABLE)
+        self._keep_plannable(gang)
         is_planned = phase in (Phase.PLACED, Phase.BINDING)
         _keep(self.planned, gang.key, is_planned or bool(gang.binding.at_bind))
         return was
 
-    def _keep_plannable(self, key: GangKey, wanted: bool) -> None:
-        _keep(self.plannable, key, wanted)
-        of_namespace = self.plannable_in.setdefault(key.namespace, {})
-        _keep(of_namespace, key, wanted)
+    def plannable(self) -> Iterator[Gang]:
+        """The gangs of which some member needs a node."""
+        for keys in self.plannable_in.values():
+            for key in keys:
+                yield self.by_key[key]
+
+    def _keep_plannable(self, gang: Gang) -> None:
+        namespace = gang.key.namespace
+        of_namespace = self.plannable_in.setdefault(namespace, {})
+        _keep(of_namespace, gang.key, gang.is_plannable)
         if not of_namespace:
-            del self.plannable_in[key.namespace]
+            del self.plannable_in[namespace]
 
 
 def _keep(keys: dict[GangKey, None], key: GangKey, wanted: bool) -> None:

@@ -33,14 +33,14 @@ class Passes:
         self.queue.begin_pass(
             gangs.plannable_in,
             gangs.by_key,
-            (key for key in gangs.with_placeholders if key not in gangs.plannable),
+            (key for key in gangs.with_placeholders if not gangs.by_key[key].is_plannable),
         )
         for key in self.queue.turns():
             gang = gangs.by_key.get(key)
             if gang is None:
                 continue
             self.roll_calls.review_now(gang, now)
-            if gang.key not in gangs.plannable:
+            if not gang.is_plannable:
                 self.plans.hold_spares(gang, now)
             elif self.queue.is_due(gang, now) and not (
                 # An equal gang found no place in this pass, and this one's verdict is recent.
@@ -57,4 +57,4 @@ class Passes:
                 with confined(self.planner.on_fault, f"roll call of gang {key}"):
                     self.roll_calls.review(gang, now)
         self.reports.report_due(gangs.by_key, now)
-        self.queue.retry((gangs.by_key[key] for key in gangs.plannable), now)
+        self.queue.retry(gangs.plannable(), now)

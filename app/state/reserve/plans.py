@@ -149,7 +149,7 @@ class Plans:
         """Search for a waiting gang whose back-off is over, in the next pass if others wait."""
         if not self.planner.is_ready:
             return
-        if gang.key in self.gangs.plannable:
+        if gang.is_plannable:
             if not self.queue.is_due(gang, now):
                 self.queue.await_end(gang)
             elif self.queue.is_busy():

@@ -233,8 +233,7 @@ def test_no_gang_is_passed_over_that_would_find_a_place(seed):
                 world.put(node(f"b0/r0/n{chance.randrange(8)}", is_cordoned=chance.random() < 0.5))
         world.tick()
         engine = world.engine
-        for key in engine.gangs.plannable:
-            gang = engine.gangs.by_key[key]
+        for gang in engine.gangs.plannable():
             if engine.planner.is_unfit(gang):
                 skipped += 1
                 fresh = Planner(
