@@ -15,18 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from app.dialects.kueue.in_charge import is_kueues
 from app.dialects.registry import DIALECTS, Dialects
-from app.dialects.spec import Claim, GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.audit import Healing, differences
-from app.state.cache.books import ALL_NODES, Books
-from app.state.cache.kept_keys import KeptKeys
-from app.state.cache.node_refusals import Refusals
-from app.state.cache.node_table import NodeTable
-from app.state.cache.objects import Objects
-from app.state.cache.topologies import Topologies
+from app.state.audit import differences
 from app.state.effects import (
     BindFailed,
     BindOutcome,
@@ -36,47 +29,20 @@ from app.state.effects import (
     UngateFailed,
     UngateOutcome,
 )
-from app.state.fairness.absent_pods import AbsentPods
-from app.state.fairness.starvation import Starvation
-from app.state.filter_result import Candidates, Failed, FilterAnswer, Passed
+from app.state.filter_result import Candidates, Failed, FilterAnswer
 from app.state.gang.gang import Phase
-from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault, confined, reraise
-from app.state.lifecycle.claims import Claims
-from app.state.lifecycle.members import Members
-from app.state.lifecycle.passes import Passes
-from app.state.lifecycle.permit import Permit
-from app.state.lifecycle.roll_call import RollCalls
-from app.state.nodes.events import NodeEvents
-from app.state.nodes.invalidation import Invalidation
-from app.state.nodes.repair import Failures, Repairs
-from app.state.plan.planner import Planner
-from app.state.pods.arrivals import EARLY_SECONDS, Arrival, Arrivals
-from app.state.pods.assumed_pods import AssumedPods
-from app.state.pods.named_pods import NamedPods
-from app.state.pods.nominations import Nominations
-from app.state.pods.rejected_pods import RejectedPods
-from app.state.report.notes import Notes
-from app.state.report.outbox import Outbox
-from app.state.report.reports import Reports
-from app.state.report.requeue import Requeues
-from app.state.report.statuses import Statuses
-from app.state.requests.bind_requests import BindRequests
-from app.state.requests.filtering import Filtering
-from app.state.reserve.plans import Plans
-from app.state.reserve.replacements import Replacements
-from app.state.reserve.reservations import Reservations
+from app.state.pods.arrivals import Arrival
+from app.state.requests.scoring import scores
 from app.state.settings import EngineSettings
-from app.state.turns.budget import Budget
-from app.state.turns.queue import Queue
-from topology.fit import order
+from app.state.state import State
 
 EARMARK_SECONDS = 5.0  # between two reviews
 
 _T = TypeVar("_T")
 
 
-class Engine:
+class Engine(State):
     """One cluster's gangs. Every method is one atomic step; `now` is monotonic seconds."""
 
     def __init__(
@@ -85,136 +51,7 @@ class Engine:
         on_fault: OnFault = reraise,
         dialects: Dialects = DIALECTS,
     ) -> None:
-        self._on_fault = on_fault
-        self.settings = settings or EngineSettings()
-        self.dialects = dialects.configured(self.settings)
-        # cache: the books
-        self.books = Books()
-        self.kept_keys = KeptKeys(self.dialects)
-        self.objects = Objects(self.dialects, self.kept_keys)
-        self.named_pods = NamedPods(self.settings, self.dialects, self.objects)
-        self._names_pods = self.dialects.names_pods
-        self.node_table = NodeTable()
-        self.refusals = Refusals()
-        self.nominations = Nominations()
-        self.assumed_pods = AssumedPods(self.books)
-        self.rejected_pods = RejectedPods(self.books)
-        self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
-        self.topologies = Topologies(self.settings, self.books, self.dialects)
-        # gang, plan
-        self.gangs = Gangs()
-        self.budget = Budget(self.settings.visits_per_tick)
-        self.queue = Queue(self.settings, self.budget)
-        self.planner = Planner(
-            self.books,
-            self.node_table,
-            self.refusals,
-            self.nominations,
-            budget=self.budget,
-            honours_preferred=self.settings.preferred_affinity,
-            is_balanced=self.settings.balanced_placement,
-            on_fault=on_fault,
-        )
-        self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)
-        self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
-        # report
-        self.outbox = Outbox()
-        self.statuses = Statuses(self.dialects, self.objects)
-        self.notes = Notes()
-        self.requeues = Requeues(self.settings, self.outbox)
-        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
-        # lifecycle
-        self.reservations = Reservations(
-            self.books, self.planner, self.queue, self.absent_pods, self.outbox
-        )
-        self.replacements = Replacements(
-            self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
-        )
-        self.plans = Plans(
-            self.gangs,
-            self.planner,
-            self.queue,
-            self.reservations,
-            self.absent_pods,
-            self.starvation,
-            self.requeues,
-            self.reports,
-        )
-        self.roll_calls = RollCalls(
-            self.objects,
-            self.gangs,
-            self.planner,
-            self.replacements,
-            self.plans,
-            self.reports,
-            self.notes,
-            Budget(self.settings.visits_per_tick),
-        )
-        self.members = Members(
-            self.objects,
-            self.gangs,
-            self.planner,
-            self.replacements,
-            self.plans,
-            self.roll_calls,
-            self.reports,
-            self.notes,
-        )
-        self.claims = Claims(
-            self.named_pods,
-            self.objects,
-            self.assumed_pods,
-            self.gangs,
-            self.members,
-            self.plans,
-            self._claim,
-            on_fault,
-        )
-        self.passes = Passes(
-            self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
-        )
-        self.permit = Permit(
-            self.settings,
-            self.gangs,
-            self.reservations,
-            self.plans,
-            self.roll_calls,
-            self.requeues,
-            self.outbox,
-        )
-        # nodes, and the rest
-        self.invalidation = Invalidation(self.books, self.gangs, self.plans)
-        self.nodes = NodeEvents(
-            self.settings,
-            self.books,
-            self.node_table,
-            self.reservations,
-            self.invalidation,
-            Failures(self.settings),
-            Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
-        )
-        self.filtering = Filtering(
-            self.settings,
-            self.books,
-            self.refusals,
-            self.gangs,
-            self.plans,
-            self.roll_calls,
-            self.reports,
-        )
-        self.bind_requests = BindRequests(
-            self.settings,
-            self.books,
-            self.arrivals,
-            self.assumed_pods,
-            self.gangs,
-            self.roll_calls,
-            self.permit,
-            self.outbox,
-        )
-        self.healing = Healing(
-            self.books, self.gangs, self.reservations, self.plans, self.roll_calls
-        )
+        super().__init__(settings or EngineSettings(), on_fault, dialects)
         self.is_draining = False
         self._earmarks_at = 0.0  # when they are reviewed next
         self._listed: set[Kind] = set()
@@ -256,8 +93,7 @@ class Engine:
             self._put(event.record, now)
         elif isinstance(event, Deleted):
             self._drop(event.record, now)
-        if self._names_pods:
-            self.claims.settle(now)
+        self.claims.settle(now)
         self.bind_requests.take_due(now)
         return self._effects()
 
@@ -281,8 +117,7 @@ class Engine:
             case kind:  # objects of a vocabulary
                 self._replace_objects(kind, event.records)
         self._each(event.kind, event.records, lambda record: self._put(record, now))
-        if self._names_pods:
-            self.claims.settle(now)
+        self.claims.settle(now)
         if event.kind == "Pod" and self.kept_keys.pods_read(event.edition):
             keys = [key for key in self.objects.gangs_with_keys() if key in self.gangs.by_key]
             self._each("Pod", keys, lambda key: self.members.review(key, now))
@@ -295,8 +130,7 @@ class Engine:
     def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
         listed = {record.uid for record in records}
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
-        drop = self.claims.drop_object if self._names_pods else self.members.drop_object
-        self._each(kind, gone, drop)
+        self._each(kind, gone, self.claims.drop_object)
         self._each(kind, gone, self._drop_allowance)
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
@@ -304,7 +138,7 @@ class Engine:
     def _each(self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None]) -> None:
         """Apply what a list says; an error in one object does not keep the others from it."""
         for one in objects:
-            with confined(self._on_fault, f"{kind} {getattr(one, 'name', one)} of a list"):
+            with confined(self.on_fault, f"{kind} {getattr(one, 'name', one)} of a list"):
                 apply(one)
 
     def _put(self, record: Record, now: float) -> None:
@@ -317,10 +151,7 @@ class Engine:
                 self.reservations.capacity_grew()
             if self.absent_pods.put_object(record):
                 self.queue.want_pass()
-            if self._names_pods:
-                self.claims.put_object(record)
-            else:
-                self.members.put_object(record, now)
+            self.claims.put_object(record)
 
     def _drop(self, record: Record, now: float) -> None:
         if isinstance(record, PodRecord):
@@ -331,10 +162,7 @@ class Engine:
             if self.topologies.drop(record.uid):
                 self.reservations.capacity_grew()
             self._drop_allowance(record.uid)
-            if self._names_pods:
-                self.claims.drop_object(record.uid)
-            else:
-                self.members.drop_object(record.uid)
+            self.claims.drop_object(record.uid)
 
     def _drop_allowance(self, uid: str) -> None:
         if self.absent_pods.drop_object(uid):
@@ -343,7 +171,7 @@ class Engine:
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if self.gangs.knows(pod):
             return  # as most events of a member: conditions, container statuses
-        if self._is_ours(pod) and not (pod.node or pod.is_finished):
+        if self.claim_reader.is_ours(pod) and not (pod.node or pod.is_finished):
             self.arrivals.put(pod)
         else:
             self.arrivals.drop(pod.uid)
@@ -357,24 +185,20 @@ class Engine:
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
                 self.invalidation.lose_overcommitted(pod.node, now)
-        claim = self._claim(pod)
-        if self._names_pods:
-            claim = self.claims.in_force(pod, claim)
+        claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
         if claim is not None:
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
             self.assumed_pods.end(pod.uid)
             self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
-        if self._names_pods:
-            self.claims.put(pod)
+        self.claims.put(pod)
 
     def _drop_pod(self, uid: str, now: float) -> None:
         self.arrivals.drop(uid)
         self._unbook(uid)
         self.members.drop(uid, now)
-        if self._names_pods:
-            self.claims.drop(uid)
+        self.claims.drop(uid)
         self.filtering.forget_early(uid)
 
     def _unbook(self, uid: str) -> None:
@@ -387,19 +211,6 @@ class Engine:
             # kube-scheduler may have seen this before /filter rejected its next pod.
             self.reservations.capacity_grew([booking.node])
 
-    def _claim(self, pod: PodRecord) -> Claim | None:
-        """The gang a pod claims to belong to; None if it is ordinary, or another scheduler's."""
-        is_kept = self._is_ours(pod) and not is_kueues(
-            pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
-        )
-        if not is_kept:
-            return None
-        return self.dialects.claim(pod, self.named_pods.of(pod) if self._names_pods else ())
-
-    def _is_ours(self, pod: PodRecord) -> bool:
-        """Whether our scheduler is to bind a pod."""
-        return self.settings.scheduler_name in ("", pod.scheduler)
-
     # -- the verbs -----------------------------------------------------------------------------
 
     def filter(
@@ -409,32 +220,16 @@ class Engine:
 
         A pod that the watch shows is what the watch shows, whatever the request says of it.
         """
-        claim = self._claim(pod)
+        claim = self.claim_reader.claim(pod)
         if claim is None and pod.uid not in self.gangs.key_of:
-            return self._filter_ordinary(pod, candidates), self._effects()
+            return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
             return Failed("Corral is not ready: it has not read the whole cluster yet"), []
-        if self._names_pods and self.assumed_pods.end(pod.uid):
+        if self.assumed_pods.end(pod.uid):
             # An attempt to bind it has failed that began before an object named it.
             self.claims.settle_bindings(now)
             self.reservations.capacity_grew()
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
-
-    def _filter_ordinary(self, pod: PodRecord, candidates: Candidates) -> Passed:
-        """Pass every candidate but those where the pod would take capacity held for gangs."""
-        known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
-        # At its next /filter an earlier attempt to bind it has failed.
-        if known is not None and self.assumed_pods.end(pod.uid):
-            self.reservations.capacity_grew()
-        self.books.refresh()
-        request = pod.request if known is None else known.request
-        without = self.books.held_without_room(request) | self.starvation.closed_to(pod)
-        if known is None and pod.uid in self.arrivals.uids:
-            return Passed(without)  # another pod has this uid
-        self.rejected_pods.forget(pod.uid)
-        if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
-            self.rejected_pods.add(pod, request)
-        return Passed(without)
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`: whole domains stay free.
@@ -443,16 +238,7 @@ class Engine:
         """
         if not self.is_synced:
             return [0] * len(candidates.names())
-        self.books.refresh()
-        named = [name for name in self.books.topologies if name != ALL_NODES]
-        topology = self.books.topologies[named[0] if named else ALL_NODES]
-        request = self.books.vector(pod.request)
-        scores = order.packing_scores(topology.tree, topology.capacity, request).tolist()
-        slot_of = topology.tree.slot_of
-        return [
-            scores[slot] if (slot := slot_of.get(name)) is not None else 0
-            for name in candidates.names()
-        ]
+        return scores(self.books, pod, candidates)
 
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float
@@ -508,7 +294,7 @@ class Engine:
             self._review_earmarks,
             self._begin,
         ):
-            with confined(self._on_fault, f"tick, {step.__name__}"):  # deadlines are kept
+            with confined(self.on_fault, f"tick, {step.__name__}"):  # deadlines are kept
                 step(now)
         return self._effects()
 
@@ -521,8 +307,7 @@ class Engine:
 
     def _settle_bindings(self, now: float) -> None:
         """Claim pods anew that objects named while their binding was under way."""
-        if self._names_pods:
-            self.claims.settle_bindings(now)
+        self.claims.settle_bindings(now)
 
     def _tell_of_room(self, now: float) -> None:
         """Have gangs tried where the books gave something back, whether or not that was told."""
@@ -568,12 +353,12 @@ class Engine:
         """Where the books differ from the records; empty unless Corral has a bug."""
         found = differences(self.books, self.gangs, self.assumed_pods.uids)
         found.extend(self.absent_pods.differences(self.gangs.by_key.values()))
-        return [*found, *self.claims.differences()] if self._names_pods else found
+        found.extend(self.claims.differences())
+        return found
 
     def heal(self, now: float) -> list[Effect]:
         """Correct the books by the records; what was planned on wrong books is planned again."""
-        if self._names_pods:
-            self.claims.heal(now)
+        self.claims.heal(now)
         self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 

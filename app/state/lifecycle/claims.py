@@ -10,7 +10,7 @@ capacity is held for that gang, or for an ordinary pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import Claim, GangKey
@@ -22,10 +22,9 @@ from app.state.gang.membership import Member, member_of
 from app.state.isolation import OnFault, confined
 from app.state.lifecycle.members import Members
 from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.claimed import ClaimReader
 from app.state.pods.named_pods import NamedPods
 from app.state.reserve.plans import Plans
-
-ClaimOf = Callable[[PodRecord], Claim | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Claims:
     gangs: Gangs
     members: Members
     plans: Plans
-    claim_of: ClaimOf
+    reader: ClaimReader
     on_fault: OnFault
     _waiting: dict[str, None] = field(default_factory=dict)
     """Pods that are claimed anew when their binding has ended, by uid."""
@@ -117,6 +116,8 @@ class Claims:
 
     def settle(self, now: float) -> None:
         """Claim the pods anew that are due, then take the roll calls that follow."""
+        if not (self._unreviewed or self.named_pods.is_due):
+            return
         changes = sorted(self._changes(), key=lambda each: (each.pod.created, each.pod.name))
         self._lose_plans(changes, now)
         # No gang may have all its pods while one of them is not yet what it is to be.
@@ -144,7 +145,7 @@ class Claims:
         pod, gang = self._record(uid), self.gangs.of_pod(uid)
         if pod is None:
             return None
-        claim = self.in_force(pod, self.claim_of(pod))
+        claim = self.in_force(pod, self.reader.claim(pod))
         if gang is None:
             return None if claim is None else _Change(pod, None, claim)
         is_same = claim is not None and claim.gang == gang.key
@@ -188,7 +189,7 @@ class Claims:
         """One sentence for each pod whose gang is not that of its claim."""
         for uid in self.named_pods.uids:
             pod, key = self._record(uid), self.gangs.key_of.get(uid)
-            claim = None if pod is None else self.claim_of(pod)
+            claim = None if pod is None else self.reader.claim(pod)
             if pod is None or (key is not None and uid in self.named_pods.unclaimed):
                 yield f"pod {uid} has no record, or two"
             elif uid not in self._waiting and key != (claim.gang if claim else None):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.dialects import corral
 from app.dialects.spec import Claim, GangKey
-from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.core.objects import PodRecord
 from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -169,12 +169,6 @@ class Members:
             self.roll_calls.review(gang, now)
 
     # -- objects of the vocabularies -----------------------------------------------------------
-
-    def put_object(self, record: ObjectRecord, now: float) -> None:
-        """Learn what an object of a vocabulary declares now."""
-        for key in self.objects.put(record):
-            if key in self.gangs.by_key:
-                self.review(key, now)
 
     def review(self, key: GangKey, now: float) -> None:
         """Take a gang's roll call, since its objects declare something else now."""

@@ -144,6 +144,11 @@ class NamedPods:
         if uid in self._names:
             self._due[self._names[uid]] = None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether some pod is to be claimed anew."""
+        return bool(self._due)
+
     def taken_due(self) -> Iterator[str]:
         """Remove and return the pods that are to be claimed anew and exist."""
         due, self._due = self._due, {}

@@ -1,1 +1,5 @@
-"""What kube-scheduler's requests about pods are answered with: /filter's for members, /bind's."""
+"""What kube-scheduler's requests about pods are answered with.
+
+`filtering.py` is /filter for members of gangs, `ordinary.py` for other pods; `scoring.py` is
+/prioritize, `bind_requests.py` /bind.
+"""

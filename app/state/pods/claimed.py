@@ -1,0 +1,32 @@
+"""Which gang a pod claims to belong to, by what it says itself and what objects say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.dialects.kueue.in_charge import is_kueues
+from app.dialects.registry import Dialects
+from app.dialects.spec import Claim
+from app.kube.core.objects import PodRecord
+from app.state.pods.named_pods import NamedPods
+from app.state.settings import EngineSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReader:
+    """Reads claims of pods."""
+
+    settings: EngineSettings
+    dialects: Dialects
+    named_pods: NamedPods
+
+    def claim(self, pod: PodRecord) -> Claim | None:
+        """The gang that a pod claims; None if it is ordinary, another scheduler's, or Kueue's."""
+        is_kept = self.is_ours(pod) and not is_kueues(
+            pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
+        )
+        return self.dialects.claim(pod, self.named_pods.of(pod)) if is_kept else None
+
+    def is_ours(self, pod: PodRecord) -> bool:
+        """Whether our scheduler is to bind a pod."""
+        return self.settings.scheduler_name in ("", pod.scheduler)

@@ -1,0 +1,42 @@
+"""The answer to /filter for ordinary pods: every candidate but those held for others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.kube.core.objects import PodRecord
+from app.state.cache.books import Books
+from app.state.fairness.starvation import Starvation
+from app.state.filter_result import Candidates, Passed
+from app.state.pods.arrivals import Arrivals
+from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.rejected_pods import RejectedPods
+from app.state.reserve.reservations import Reservations
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryPods:
+    """Answers for pods that are in no gang."""
+
+    books: Books
+    arrivals: Arrivals
+    assumed_pods: AssumedPods
+    rejected_pods: RejectedPods
+    starvation: Starvation
+    reservations: Reservations
+
+    def answer(self, pod: PodRecord, candidates: Candidates) -> Passed:
+        """Pass every candidate but those where the pod would take capacity held for gangs."""
+        known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
+        # At its next /filter an earlier attempt to bind it has failed.
+        if known is not None and self.assumed_pods.end(pod.uid):
+            self.reservations.capacity_grew()
+        self.books.refresh()
+        request = pod.request if known is None else known.request
+        without = self.books.held_without_room(request) | self.starvation.closed_to(pod)
+        if known is None and pod.uid in self.arrivals.uids:
+            return Passed(without)  # another pod has this uid
+        self.rejected_pods.forget(pod.uid)
+        if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
+            self.rejected_pods.add(pod, request)
+        return Passed(without)

@@ -1,0 +1,194 @@
+"""Everything that an engine is made of, wired once.
+
+Each part is handed what it may change or call, so its parameters say who it depends on: a part
+further down depends on those above it, never the other way round. What happens when is
+`engine.py`'s.
+"""
+
+from __future__ import annotations
+
+from app.dialects.registry import Dialects
+from app.state.audit import Healing
+from app.state.cache.books import Books
+from app.state.cache.kept_keys import KeptKeys
+from app.state.cache.node_refusals import Refusals
+from app.state.cache.node_table import NodeTable
+from app.state.cache.objects import Objects
+from app.state.cache.topologies import Topologies
+from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.starvation import Starvation
+from app.state.gang.gangs import Gangs
+from app.state.isolation import OnFault
+from app.state.lifecycle.claims import Claims
+from app.state.lifecycle.members import Members
+from app.state.lifecycle.passes import Passes
+from app.state.lifecycle.permit import Permit
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.nodes.events import NodeEvents
+from app.state.nodes.invalidation import Invalidation
+from app.state.nodes.repair import Failures, Repairs
+from app.state.plan.planner import Planner
+from app.state.pods.arrivals import EARLY_SECONDS, Arrivals
+from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.claimed import ClaimReader
+from app.state.pods.named_pods import NamedPods
+from app.state.pods.nominations import Nominations
+from app.state.pods.rejected_pods import RejectedPods
+from app.state.report.notes import Notes
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.report.requeue import Requeues
+from app.state.report.statuses import Statuses
+from app.state.requests.bind_requests import BindRequests
+from app.state.requests.filtering import Filtering
+from app.state.requests.ordinary import OrdinaryPods
+from app.state.reserve.plans import Plans
+from app.state.reserve.replacements import Replacements
+from app.state.reserve.reservations import Reservations
+from app.state.settings import EngineSettings
+from app.state.turns.budget import Budget
+from app.state.turns.queue import Queue
+
+
+class State:
+    """The parts of one cluster's state, from the books to what is written."""
+
+    def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
+        self.on_fault = on_fault
+        self.settings = settings
+        self.dialects = dialects.configured(self.settings)
+        # cache: the books
+        self.books = Books()
+        self.kept_keys = KeptKeys(self.dialects)
+        self.objects = Objects(self.dialects, self.kept_keys)
+        self.named_pods = NamedPods(self.settings, self.dialects, self.objects)
+        self.claim_reader = ClaimReader(self.settings, self.dialects, self.named_pods)
+        self.node_table = NodeTable()
+        self.refusals = Refusals()
+        self.nominations = Nominations()
+        self.assumed_pods = AssumedPods(self.books)
+        self.rejected_pods = RejectedPods(self.books)
+        self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
+        self.topologies = Topologies(self.settings, self.books, self.dialects)
+        # gang, plan
+        self.gangs = Gangs()
+        self.budget = Budget(self.settings.visits_per_tick)
+        self.queue = Queue(self.settings, self.budget)
+        self.planner = Planner(
+            self.books,
+            self.node_table,
+            self.refusals,
+            self.nominations,
+            budget=self.budget,
+            honours_preferred=self.settings.preferred_affinity,
+            is_balanced=self.settings.balanced_placement,
+            on_fault=on_fault,
+        )
+        self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)
+        self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
+        # report
+        self.outbox = Outbox()
+        self.statuses = Statuses(self.dialects, self.objects)
+        self.notes = Notes()
+        self.requeues = Requeues(self.settings, self.outbox)
+        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        # lifecycle
+        self.reservations = Reservations(
+            self.books, self.planner, self.queue, self.absent_pods, self.outbox
+        )
+        self.replacements = Replacements(
+            self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
+        )
+        self.plans = Plans(
+            self.gangs,
+            self.planner,
+            self.queue,
+            self.reservations,
+            self.absent_pods,
+            self.starvation,
+            self.requeues,
+            self.reports,
+        )
+        self.roll_calls = RollCalls(
+            self.objects,
+            self.gangs,
+            self.planner,
+            self.replacements,
+            self.plans,
+            self.reports,
+            self.notes,
+            Budget(self.settings.visits_per_tick),
+        )
+        self.members = Members(
+            self.objects,
+            self.gangs,
+            self.planner,
+            self.replacements,
+            self.plans,
+            self.roll_calls,
+            self.reports,
+            self.notes,
+        )
+        self.claims = Claims(
+            self.named_pods,
+            self.objects,
+            self.assumed_pods,
+            self.gangs,
+            self.members,
+            self.plans,
+            self.claim_reader,
+            on_fault,
+        )
+        self.passes = Passes(
+            self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
+        )
+        self.permit = Permit(
+            self.settings,
+            self.gangs,
+            self.reservations,
+            self.plans,
+            self.roll_calls,
+            self.requeues,
+            self.outbox,
+        )
+        # nodes, and the rest
+        self.invalidation = Invalidation(self.books, self.gangs, self.plans)
+        self.nodes = NodeEvents(
+            self.settings,
+            self.books,
+            self.node_table,
+            self.reservations,
+            self.invalidation,
+            Failures(self.settings),
+            Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
+        )
+        self.filtering = Filtering(
+            self.settings,
+            self.books,
+            self.refusals,
+            self.gangs,
+            self.plans,
+            self.roll_calls,
+            self.reports,
+        )
+        self.ordinary_pods = OrdinaryPods(
+            self.books,
+            self.arrivals,
+            self.assumed_pods,
+            self.rejected_pods,
+            self.starvation,
+            self.reservations,
+        )
+        self.bind_requests = BindRequests(
+            self.settings,
+            self.books,
+            self.arrivals,
+            self.assumed_pods,
+            self.gangs,
+            self.roll_calls,
+            self.permit,
+            self.outbox,
+        )
+        self.healing = Healing(
+            self.books, self.gangs, self.reservations, self.plans, self.roll_calls
+        )
