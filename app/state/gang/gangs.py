@@ -74,8 +74,9 @@ class Gangs:
         return gang
 
     def remove(self, gang: Gang) -> None:
-        """Remove a gang that has no members any more; `move` has taken it out of the indexes."""
+        """Remove a gang without members; `move` has taken it out of the indexes by phase."""
         del self.by_key[gang.key]
+        self.with_placeholders.pop(gang.key, None)
 
     # -- indexes -------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Passes:
     def expire(self, now: float) -> None:
         """End placeholders whose time is up, report what is due, retry after back-offs."""
         gangs = self.gangs
-        for key in [key for key in gangs.with_placeholders if key in gangs.by_key]:
+        for key in list(gangs.with_placeholders):
             gang = gangs.by_key[key]
             if placeholders.is_due(gang, now):
                 with confined(self.planner.on_fault, f"roll call of gang {key}"):

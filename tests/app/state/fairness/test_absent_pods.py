@@ -14,7 +14,7 @@ from app.state.gang.gang import Phase
 from tests.app.state.lost import started
 from tests.app.state.reserve.test_absent import FAST, runs
 from tests.app.state.reserve.test_before_pods import driver
-from tests.app.state.world import LISTED, World, four_racks
+from tests.app.state.world import LISTED, World, four_racks, members
 from tests.records import GPU, RACK, group, node, pod
 
 NONE = {"absent_pods_per_namespace": 0, "absent_share_per_namespace": 0.0}
@@ -200,6 +200,18 @@ def test_nobody_is_counted_any_more_once_all_pods_are_gone(monkeypatch):
     world.tick()
     assert world.engine.absent_pods.awaited_in("default") == 0
     assert world.engine.differences() == []
+
+
+def test_what_takes_held_capacity_is_found_after_a_gang_that_waited_for_too_many_is_gone(
+    monkeypatch,
+):
+    world = waiting_for_each_other(4, monkeypatch)
+    world.delete(*world.pods.values())
+    world.put(*members("other", 2))
+    world.tick()
+    taken = world.held["uid-other0"]
+    world.put(pod("thief", on=taken))
+    assert taken not in world.held.values()
 
 
 @pytest.mark.parametrize(("share", "fits"), [(0.5, True), (0.49, False), (1.0, True)])
