@@ -16,14 +16,14 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from app.controllers.annotate import AnnotateController
-from app.controllers.bind import BindController
 from app.controllers.dispatch import Dispatcher
-from app.controllers.evict import EvictController, Removal
+from app.controllers.pods.annotate import AnnotateController
+from app.controllers.pods.bind import BindController
+from app.controllers.pods.evict import EvictController, Removal
+from app.controllers.pods.ungate import GateTimes, UngateController
+from app.controllers.pods.wake import WakeController
 from app.controllers.report import ReportController
 from app.controllers.status import StatusController
-from app.controllers.ungate import GateTimes, UngateController
-from app.controllers.wake import WakeController
 from app.dialects.spec import GangKey
 from app.errors import NotLeading
 from app.kube.client.writes import Client

@@ -1,7 +1,7 @@
 """/bind: holds each request until its gang may start, and answers it exactly once.
 
-    /bind ──bind_arrived──▶ engine ──Bind──▶ controllers/bind ──outcome──▶ `finished` ─▶ answer
-                               └───RejectBind──────────────────────────────▶ `refuse` ──▶ answer
+    /bind ──bind_arrived──▶ engine ──Bind──▶ controllers/pods/bind ─outcome─▶ `finished` ─▶ answer
+                               └───RejectBind───────────────────────────────▶ `refuse` ───▶ answer
 
 A held request is what Permit is inside kube-scheduler. There is one waiter per pod uid: the same
 question asked again joins the older one, another node asked for the same pod replaces it.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.controllers.evict import EvictController
+from app.controllers.pods.evict import EvictController
 from app.controllers.report import MOST_QUEUED
 from app.controllers.writers import Receivers, Writers
 from app.dialects.spec import GangKey

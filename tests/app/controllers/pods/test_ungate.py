@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.ungate import GateTimes, UngateController
+from app.controllers.pods.ungate import GateTimes, UngateController
 from app.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests, Unreachable
 from app.state.effects import Ungate, Ungated, UngateFailed
 from tests.app.polling import until

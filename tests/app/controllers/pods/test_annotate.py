@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.annotate import AnnotateController
+from app.controllers.pods.annotate import AnnotateController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
 from app.state.effects import Annotate
-from tests.app.controllers.test_wake import Patches
+from tests.app.controllers.pods.test_wake import Patches
 from tests.app.polling import until
 
 

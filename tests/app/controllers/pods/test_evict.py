@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.evict import EvictController
+from app.controllers.pods.evict import EvictController
 from app.dialects.spec import GangKey
 from app.errors import (
     ApiError,

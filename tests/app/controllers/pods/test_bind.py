@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.bind import MOST_POSTS, BindController
+from app.controllers.pods.bind import MOST_POSTS, BindController
 from app.errors import (
     ApiError,
     Conflict,
@@ -156,7 +156,7 @@ async def test_what_becomes_of_a_binding(posts, gets, expected, methods):
     ],
 )
 async def test_the_number_of_calls_is_bounded(monkeypatch, posts, gets, expected, calls):
-    monkeypatch.setattr("app.controllers.bind.LONGEST_RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("app.controllers.pods.bind.LONGEST_RETRY_SECONDS", 0.001)
     client = Scripted([posts] * 2 * MOST_POSTS, gets)
     outcome = await outcome_of(client)
     assert outcome == expected if isinstance(expected, Bound) else expected in outcome.sentence

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.wake import MOST_TRIES, WakeController
+from app.controllers.pods.wake import MOST_TRIES, WakeController
 from app.errors import (
     ApiError,
     Conflict,
