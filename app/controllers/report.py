@@ -22,8 +22,9 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Unreachable
+from app.errors import ApiError
 from app.kube.client.backoff import Backoff
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
 
@@ -62,6 +63,7 @@ class ReportController:
         on_lost: Callable[[EmitEvent], None],
         *,
         per_minute: float,
+        event_seconds: float = EVENT_SECONDS,
         repeat_seconds: float = REPEAT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         most_queued: int = MOST_QUEUED,
@@ -70,6 +72,7 @@ class ReportController:
         self._client = client
         self._on_outcome = on_outcome
         self._on_lost = on_lost
+        self._event_seconds = event_seconds
         self._repeat_seconds = repeat_seconds
         self._most_remembered = most_remembered
         burst = max(1.0, per_minute / 2)
@@ -122,7 +125,7 @@ class ReportController:
     async def _write(self, report: EmitEvent) -> Exception | None:
         """Write the event; what kept it from being written."""
         try:
-            async with asyncio.timeout(EVENT_SECONDS):
+            async with answered_within(self._event_seconds):
                 await self._client.record_event(
                     report.about,
                     report.reason,
@@ -130,8 +133,6 @@ class ReportController:
                     is_warning=report.is_warning,
                     at=datetime.now(UTC),
                 )
-        except TimeoutError:
-            return Unreachable("the event was not answered in time")
         except Exception as error:  # a bug of ours must not stop the next event
             return error
         return None

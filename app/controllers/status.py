@@ -14,6 +14,7 @@ from typing import Protocol
 import structlog
 
 from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import WriteStatus
 
@@ -43,11 +44,13 @@ class StatusController:
         on_outcome: Callable[[str], None],
         on_lost: Callable[[WriteStatus], None],
         *,
+        write_seconds: float = WRITE_SECONDS,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
         self._on_lost = on_lost
+        self._write_seconds = write_seconds
         self._queue = WorkQueue(
             "status",
             self._write,
@@ -70,17 +73,17 @@ class StatusController:
 
     async def _write(self, status: WriteStatus, tries: int) -> float | None:
         try:
-            async with asyncio.timeout(WRITE_SECONDS):
+            async with answered_within(self._write_seconds):
                 await self._client.patch_status(status.path, status.uid, dict(status.status))
         except NotFound:
             self._on_outcome("gone")
             return None
-        except (ApiError, TimeoutError) as error:
+        except ApiError as error:
             if tries < MOST_TRIES:
                 return 0.0
             log.warning("status", path=status.path, problem=repr(error))
             self._on_outcome("failed")
-            if isinstance(error, TimeoutError | Conflict) or error.may_pass:
+            if isinstance(error, Conflict) or error.may_pass:
                 self._on_lost(status)
             return None
         self._on_outcome("written")

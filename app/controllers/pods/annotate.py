@@ -6,13 +6,13 @@ again here: the engine sends it again for as long as the watch does not show it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
 
 from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import Annotate
 
@@ -37,9 +37,16 @@ class AnnotateController:
     `on_outcome` gets "written", "gone", "failed" or "dropped", once per note.
     """
 
-    def __init__(self, client: AnnotateClient, on_outcome: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: AnnotateClient,
+        on_outcome: Callable[[str], None],
+        *,
+        patch_seconds: float = PATCH_SECONDS,
+    ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._patch_seconds = patch_seconds
         self._queue = WorkQueue(
             "annotate",
             self._annotate,
@@ -65,13 +72,13 @@ class AnnotateController:
     async def _patch(self, annotate: Annotate) -> str:
         pod = f"{annotate.namespace}/{annotate.name}"
         try:
-            async with asyncio.timeout(PATCH_SECONDS):
+            async with answered_within(self._patch_seconds):
                 await self._client.annotate_pod(
                     annotate.namespace, annotate.name, annotate.uid, dict(annotate.annotations)
                 )
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
-        except (ApiError, TimeoutError) as error:
+        except ApiError as error:
             log.warning("annotate", pod=pod, problem=repr(error))
             return "failed"
         except Exception:

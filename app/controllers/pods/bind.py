@@ -33,9 +33,9 @@ from app.errors import (
     NotFound,
     NotLeading,
     TooManyRequests,
-    Unreachable,
 )
 from app.kube.client.backoff import Backoff
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue
 from app.kube.core.objects import PodRecord
 from app.state.effects import Bind, BindFailed, BindOutcome, Bound
@@ -162,12 +162,10 @@ class BindController:
     async def _post(self, bind: Bind) -> ApiError | None:
         """POST once; what the API server had against it."""
         try:
-            async with asyncio.timeout(self._call_seconds):
+            async with answered_within(self._call_seconds):
                 await self._client.bind(
                     bind.namespace, bind.name, bind.uid, bind.node, dict(bind.annotations)
                 )
-        except TimeoutError:
-            return Unreachable("the binding was not answered in time")
         except ApiError as error:
             return error
         return None

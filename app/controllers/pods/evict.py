@@ -11,7 +11,6 @@ is tried again a few times, later each time; then the engine, which still sees t
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from random import Random
@@ -21,6 +20,7 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Delete, Evict
 
@@ -57,12 +57,14 @@ class EvictController:
         on_outcome: Callable[[Removal, str], None],
         *,
         per_second: float,
+        write_seconds: float = WRITE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         most_tries: int = MOST_TRIES,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._write_seconds = write_seconds
         self._most_tries = most_tries
         self._taken: set[str] = set()  # uids without an outcome yet
         rng = Random()
@@ -103,17 +105,15 @@ class EvictController:
         """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
         try:
-            async with asyncio.timeout(WRITE_SECONDS):
+            async with answered_within(self._write_seconds):
                 await self._ask(removal)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
-        except (ApiError, TimeoutError) as error:
-            may_pass = isinstance(error, TimeoutError) or error.may_pass
-            if may_pass and tries < self._most_tries:
-                asked = None if isinstance(error, TimeoutError) else error.retry_after
-                return min(asked or 0.0, LONGEST_PAUSE)
+        except ApiError as error:
+            if error.may_pass and tries < self._most_tries:
+                return min(error.retry_after or 0.0, LONGEST_PAUSE)
             log.warning("remove", pod=where, tries=tries, problem=repr(error))
-            return "failed" if may_pass else "refused"
+            return "failed" if error.may_pass else "refused"
         except Exception:
             log.exception("remove", pod=where)
             return "refused"

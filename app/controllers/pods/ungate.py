@@ -20,7 +20,8 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
@@ -95,12 +96,10 @@ class UngateController:
 
     async def _outcome(self, ungate: Ungate) -> UngateOutcome:
         try:
-            async with asyncio.timeout(self._patch_seconds):
+            async with answered_within(self._patch_seconds):
                 await self._patch(ungate)
         except (NotFound, Conflict):
             return GONE  # deleted, or recreated under the same name
-        except TimeoutError:
-            return _failed(ungate, Unreachable("the patch was not answered in time"))
         except ApiError as error:
             return _failed(ungate, error)
         except Exception as error:

@@ -8,7 +8,6 @@ forgotten by then that it is to be woken.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ import structlog
 from app.dialects.corral import WAKE
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
+from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
@@ -53,11 +53,13 @@ class WakeController:
         *,
         per_second: float,
         burst: int,
+        patch_seconds: float = PATCH_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._patch_seconds = patch_seconds
         rng = Random()
         self._queue = WorkQueue(
             "wake",
@@ -93,13 +95,13 @@ class WakeController:
         """What became of the wake; "again": it may succeed later."""
         value = {WAKE: str(next(self._values))}
         try:
-            async with asyncio.timeout(PATCH_SECONDS):
+            async with answered_within(self._patch_seconds):
                 await self._client.annotate_pod(wake.namespace, wake.name, wake.uid, value)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
-        except (ApiError, TimeoutError) as error:
+        except ApiError as error:
             log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
-            return "again" if isinstance(error, TimeoutError) or error.may_pass else "failed"
+            return "again" if error.may_pass else "failed"
         except Exception:
             log.exception("wake", pod=f"{wake.namespace}/{wake.name}")
             return "failed"

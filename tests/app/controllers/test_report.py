@@ -20,15 +20,18 @@ OTHER = ObjectRef("batch/v1", "Job", "team", "eval", "uid-eval")
 
 
 class Events:
-    """Remembers events; raises what it was told to."""
+    """Remembers events; raises what it was told to, or never answers."""
 
-    def __init__(self, error=None):
+    def __init__(self, error=None, *, is_silent=False):
         self.error = error
+        self.is_silent = is_silent
         self.written = []
 
     async def record_event(self, about, reason, message, *, is_warning, at):
         assert at.tzinfo is not None
         self.written.append((about, reason, message, is_warning))
+        if self.is_silent:
+            await asyncio.Event().wait()
         if self.error:
             raise self.error
 
@@ -120,7 +123,6 @@ async def test_what_waits_gives_way_to_what_was_said_before_it_and_holds_again()
         (TooManyRequests(429, "TooManyRequests"), MOST_TRIES, True),
         (ApiError(503, "ServiceUnavailable"), MOST_TRIES, True),
         (Unreachable("x"), MOST_TRIES, True),
-        (TimeoutError(), MOST_TRIES, True),
     ],
 )
 async def test_an_event_that_fails_does_not_stop_the_next(error, tries, is_lost):
@@ -135,6 +137,15 @@ async def test_an_event_that_fails_does_not_stop_the_next(error, tries, is_lost)
         reports.take(report("a"))  # it was not written, so it is no repetition
         await until(lambda: len(outcomes) == 2)
     assert outcomes == ["failed", "written"]
+
+
+async def test_an_event_that_is_not_answered_in_time_is_tried_again_and_then_given_back():
+    client = Events(is_silent=True)
+    async with controller(client, event_seconds=0.01) as (reports, outcomes, lost):
+        reports.take(report())
+        await until(lambda: lost)
+    assert len(client.written) == MOST_TRIES
+    assert (outcomes, lost) == (["failed"], [report()])
 
 
 async def test_events_are_paced():

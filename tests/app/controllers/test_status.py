@@ -30,9 +30,9 @@ class Written:
             raise self.errors.pop(0)
 
 
-async def outcomes_of(client, *statuses):
+async def outcomes_of(client, *statuses, **knobs):
     outcomes = []
-    controller = StatusController(client, outcomes.append, lambda status: None)
+    controller = StatusController(client, outcomes.append, lambda status: None, **knobs)
     for status in statuses:
         controller.take(status)
     running = asyncio.create_task(controller.run())
@@ -64,6 +64,20 @@ async def test_of_two_statuses_that_wait_the_newer_is_written():
 async def test_a_conflict_is_tried_again():
     client = Written(Conflict(409, "Conflict", "stale"))
     assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {"seated": 1})) == ["written"]
+    assert len(client.patches) == 2
+
+
+@pytest.mark.slow
+async def test_a_write_that_is_not_answered_in_time_is_tried_again():
+    class SilentAtFirst(Written):
+        async def patch_status(self, path, uid, status):
+            await super().patch_status(path, uid, status)
+            if len(self.patches) == 1:
+                await asyncio.Event().wait()
+
+    client = SilentAtFirst()
+    status = WriteStatus(GANG, PATH, "u", {"seated": 1})
+    assert await outcomes_of(client, status, write_seconds=0.02) == ["written"]
     assert len(client.patches) == 2
 
 

@@ -19,9 +19,9 @@ def note(name: str, said: str) -> Annotate:
 
 
 @asynccontextmanager
-async def outcomes_of(client, *notes):
+async def outcomes_of(client, *notes, **knobs):
     outcomes = []
-    controller = AnnotateController(client, outcomes.append)
+    controller = AnnotateController(client, outcomes.append, **knobs)
     for each in notes:
         controller.take(each)
     task = asyncio.create_task(controller.run())
@@ -47,7 +47,6 @@ async def test_of_two_notes_for_a_pod_the_newer_is_written():
         (Conflict(409, "Conflict"), "gone"),
         (ApiError(500, "InternalError"), "failed"),
         (Unreachable("no route"), "failed"),
-        (TimeoutError(), "failed"),
         (RuntimeError("bug"), "failed"),
     ],
 )
@@ -55,4 +54,11 @@ async def test_a_note_that_fails_is_counted_and_not_tried_again(error, outcome):
     client = Patches({"a": error})
     async with outcomes_of(client, note("a", "w=1")) as outcomes:
         assert outcomes == [outcome]
+    assert len(client.patched) == 1
+
+
+async def test_a_server_that_never_answers_is_given_up_in_time():
+    client = Patches(is_silent=True)
+    async with outcomes_of(client, note("a", "w=1"), patch_seconds=0.02) as outcomes:
+        assert outcomes == ["failed"]
     assert len(client.patched) == 1

@@ -140,6 +140,20 @@ async def test_a_pod_that_is_being_removed_is_not_removed_again():
     assert outcomes == [("a", "done"), ("b", "done")]
 
 
+async def test_an_eviction_that_is_not_answered_in_time_is_tried_again():
+    class Silent(Removals):
+        async def evict_pod(self, namespace, name, uid):
+            await super().evict_pod(namespace, name, uid)
+            await asyncio.Event().wait()
+
+    client = Silent()
+    async with controller(client, write_seconds=0.01, most_tries=2) as (evicts, outcomes):
+        evicts.take(evict("a"))
+        await until(lambda: outcomes)
+    assert outcomes == [("a", "failed")]
+    assert client.names == ["a", "a"]
+
+
 async def test_a_pod_whose_eviction_failed_is_tried_anew_when_it_is_asked_for_again():
     client = Removals(a=[Unreachable("no route"), None])
     async with controller(client, most_tries=1) as (evicts, outcomes):

@@ -86,7 +86,6 @@ async def test_a_patch_carries_gate_nodes_selector_and_annotations():
         pytest.param(TooManyRequests(429, "TooManyRequests"), {}, id="busy"),
         pytest.param(ApiError(500, "InternalError"), {}, id="broken"),
         pytest.param(Unreachable("no route"), {}, id="nobody_knows"),
-        pytest.param(TimeoutError(), {}, id="late"),
         pytest.param(RuntimeError("bug"), {}, id="our_bug"),
     ],
 )

@@ -23,14 +23,17 @@ from tests.app.polling import until
 
 
 class Patches:
-    """Remembers patches; fails with the error a pod's name stands for."""
+    """Remembers patches; fails with the error a pod's name stands for, or never answers."""
 
-    def __init__(self, errors=None):
+    def __init__(self, errors=None, *, is_silent=False):
         self.errors = errors or {}
         self.patched = []
+        self.is_silent = is_silent
 
     async def annotate_pod(self, namespace, name, uid, annotations):
         self.patched.append((namespace, name, uid, dict(annotations)))
+        if self.is_silent:
+            await asyncio.Event().wait()
         if name in self.errors:
             raise self.errors[name]
 
@@ -40,10 +43,10 @@ def wake(name):
 
 
 @asynccontextmanager
-async def controller(client, *, per_second=10_000.0, burst=1000):
+async def controller(client, *, per_second=10_000.0, burst=1000, **knobs):
     outcomes = []
     wakes = WakeController(
-        client, outcomes.append, per_second=per_second, burst=burst, retry_seconds=0.001
+        client, outcomes.append, per_second=per_second, burst=burst, retry_seconds=0.001, **knobs
     )
     task = asyncio.create_task(wakes.run())
     try:
@@ -84,7 +87,6 @@ async def test_a_pod_that_is_queued_is_not_queued_again():
         (Forbidden(403, "Forbidden"), "failed"),
         (ApiError(500, "InternalError"), "failed"),
         (Unreachable("no route"), "failed"),
-        (TimeoutError(), "failed"),
         (RuntimeError("bug"), "failed"),
     ],
 )
@@ -103,7 +105,7 @@ async def test_a_wake_that_fails_does_not_stop_the_next(error, outcome):
         (ApiError(503, "ServiceUnavailable"), MOST_TRIES),
         (TooManyRequests(429, "TooManyRequests"), MOST_TRIES),
         (NotLeading(), MOST_TRIES),
-        (TimeoutError(), MOST_TRIES),
+        (Unreachable("no route"), MOST_TRIES),
         (Forbidden(403, "Forbidden"), 1),
     ],
 )
@@ -114,6 +116,15 @@ async def test_a_wake_that_may_succeed_later_is_tried_again_so_often(error, trie
         await until(lambda: outcomes)
     assert outcomes == ["failed"]
     assert len(client.patched) == tries
+
+
+async def test_a_wake_that_is_not_answered_in_time_is_tried_again_as_often():
+    client = Patches(is_silent=True)
+    async with controller(client, patch_seconds=0.01) as (wakes, outcomes):
+        wakes.take(wake("a"))
+        await until(lambda: outcomes)
+    assert outcomes == ["failed"]
+    assert len(client.patched) == MOST_TRIES
 
 
 async def test_a_wake_that_succeeds_at_last_is_one_wake():
