@@ -219,9 +219,8 @@ def soak(
 ) -> Soak:
     """Runs it on an empty control plane; the result has what was seen."""
     with ExitStack() as stack:
-        host, port = plane.url.removeprefix("https://").split(":")
-        proxy = stack.enter_context(CutProxy(host, int(port)))
-        kubeconfig = proxy.kubeconfig(plane.kubeconfig("corral"), plane.url)
+        proxy = stack.enter_context(CutProxy(plane.url))
+        kubeconfig = proxy.kubeconfig(plane.kubeconfig("corral"))
         corral = stack.enter_context(CorralProcess(kubeconfig, folder, audit_seconds=1.0))
         plane.start_scheduler(extender=corral.url)
         stack.callback(plane.stop_scheduler)

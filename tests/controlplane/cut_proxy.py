@@ -1,57 +1,31 @@
 """A TCP proxy on loopback whose connections can be cut: what a broken network does to watches.
 
-with CutProxy("127.0.0.1", 6443) as proxy:
-    kubeconfig_through(proxy, …)        # TLS goes through untouched
+with CutProxy("https://127.0.0.1:6443") as proxy:
+    proxy.kubeconfig(direct)            # TLS goes through untouched
     proxy.cut()                         # every connection ends without a word
-    proxy.refuse(2.0)                   # and for that long nobody gets a new one
+    proxy.refuse(2.0)                   # and for that long every new one is ended at once
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from pathlib import Path
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-START_SECONDS = 10.0
+from tests.controlplane.proxy import Proxy
 
 
-class CutProxy:
-    """Passes bytes between its clients and one address; `url` is where it listens."""
+class CutProxy(Proxy):
+    """Passes bytes between its clients and one server."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
         self.connections_made = 0
         self.connections_cut = 0
-        self.url = ""
-        self._target = (host, port)
+        self._scheme, host, port = target.split(":")
+        self._address = (host.strip("/"), int(port))
         self._pairs: set[_Side] = set()
         self._refuses_until = 0.0
-        self._is_up = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._is_up.wait(START_SECONDS):
-            raise TimeoutError("the proxy does not listen")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(START_SECONDS)
-
-    def kubeconfig(self, direct: Path, url: str) -> Path:
-        """A copy of a kubeconfig that names this proxy where the original names the URL."""
-        path = direct.with_suffix(".through-proxy")
-        text = direct.read_text(encoding="utf-8").replace(url, f"https://{self.url}")
-        path.write_text(text, encoding="utf-8")
-        return path
 
     def cut(self) -> None:
         """Ends every connection, both sides, now."""
@@ -62,26 +36,19 @@ class CutProxy:
         self._refuses_until = self._loop.time() + seconds
         self.cut()
 
-    def _run(self) -> None:
-        server = self._loop.run_until_complete(
-            self._loop.create_server(self._accepted, "127.0.0.1", 0)
-        )
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[str]:
+        server = await self._loop.create_server(lambda: _Side(self), "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
-        self.url = f"{host}:{port}"
-        self._is_up.set()
-        self._loop.run_forever()
+        yield f"{self._scheme}://{host}:{port}"
         server.close()
         self._cut()
-        self._loop.run_until_complete(asyncio.sleep(0))  # the cut connections close their sockets
-        self._loop.close()
+        await asyncio.sleep(0)  # the cut connections close their sockets
 
     def _cut(self) -> None:
         for side in list(self._pairs):
             self.connections_cut += 1
             side.abort()
-
-    def _accepted(self) -> _Side:
-        return _Side(self)
 
     async def pair(self, client: _Side) -> None:
         """Connects a client's other side, unless connections are refused now."""
@@ -89,7 +56,7 @@ class CutProxy:
             client.abort()
             return
         try:
-            _, server = await self._loop.create_connection(lambda: _Side(self), *self._target)
+            _, server = await self._loop.create_connection(lambda: _Side(self), *self._address)
         except OSError:
             client.abort()
             return

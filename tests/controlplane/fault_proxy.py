@@ -1,7 +1,7 @@
 """An HTTP proxy on loopback between one client and the API server, with a fault in it at will.
 
 with FaultProxy(plane) as proxy:
-    proxy.kubeconfig("corral")          # plain HTTP to the proxy, TLS from there on
+    proxy.kubeconfig(direct)            # plain HTTP to the proxy, TLS from there on
     proxy.begin(Fault("429", on=WRITES, every=2))
     proxy.heal()                        # from now on everything passes untouched
     proxy.faulted                       # how many requests, or lines of watches, met with it
@@ -15,19 +15,16 @@ import asyncio
 import json
 import re
 import ssl
-import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import aiohttp
 from aiohttp import web
 
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.proxy import Proxy
 
-START_SECONDS = 10.0
 MOST_BODY = 64 * 1024 * 1024
 READS, WRITES, WATCHES, ALL = "read", "write", "watch", ""
 PASSED_ON = {"authorization", "accept", "content-type", "user-agent", "accept-encoding"}
@@ -57,42 +54,15 @@ class Fault:
 LINE_FAULTS = ("closed", "truncated", "garbage", "gone", "twice", "late")
 
 
-class FaultProxy:
-    """Answers while the `with` block lasts."""
+class FaultProxy(Proxy):
+    """Passes requests on to the API server and its answers back."""
 
     def __init__(self, plane: ControlPlane) -> None:
+        super().__init__(plane.url)
         self.faulted = 0
-        self.url = ""
-        self._plane = plane
+        self._ca = plane.ca
         self._fault: Fault | None = None
         self._matched = 0
-        self._is_up = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="fault-proxy", daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        if not self._is_up.wait(START_SECONDS):
-            raise TimeoutError("the proxy does not listen")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(START_SECONDS)
-
-    def kubeconfig(self, user: str) -> Path:
-        """A copy of a user's kubeconfig that names this proxy."""
-        direct = self._plane.kubeconfig(user)
-        path = direct.with_suffix(".through-faults")
-        text = direct.read_text(encoding="utf-8").replace(self._plane.url, self.url)
-        path.write_text(text, encoding="utf-8")
-        return path
 
     def begin(self, fault: Fault) -> None:
         """From now on requests meet with it."""
@@ -103,9 +73,9 @@ class FaultProxy:
         """From now on nothing does; a request that hangs goes on hanging."""
         self._fault = None
 
-    async def _serve(self) -> None:
-        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        trusted = ssl.create_default_context(cafile=self._plane.ca)
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[str]:
+        trusted = ssl.create_default_context(cafile=self._ca)
         connector = aiohttp.TCPConnector(ssl=trusted, limit=0)
         timeout = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(
@@ -118,9 +88,7 @@ class FaultProxy:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             host, port = runner.addresses[0][:2]
-            self.url = f"http://{host}:{port}"
-            self._is_up.set()
-            await self._over.wait()
+            yield f"http://{host}:{port}"
             await runner.cleanup()
 
     # -- requests ------------------------------------------------------------------------------
@@ -135,7 +103,7 @@ class FaultProxy:
         if fault is not None and fault.what == "hung":
             return _hung_up(request)
         headers = {key: value for key, value in request.headers.items() if _is_in(key, PASSED_ON)}
-        url = self._plane.url + request.raw_path
+        url = self._target + request.raw_path
         try:
             async with self._session.request(
                 request.method, url, data=body or None, headers=headers

@@ -66,7 +66,7 @@ def test_gangs_are_whole_soon_after_a_fault_of_the_api_server_and_no_rule_is_bro
     with (
         FaultProxy(plane) as proxy,
         Chronicle(plane, gpus_per_node=8) as chronicle,
-        CorralProcess(proxy.kubeconfig("corral"), tmp_path) as corral,
+        CorralProcess(proxy.kubeconfig(plane.kubeconfig("corral")), tmp_path) as corral,
     ):
         plane.start_scheduler(extender=corral.url)
         for round in range(ROUNDS):
@@ -101,7 +101,7 @@ def test_corral_starts_as_soon_as_its_lists_are_answered(
         ExitStack() as stack,
     ):
         proxy.begin(fault)
-        corral = CorralProcess(proxy.kubeconfig("corral"), tmp_path)
+        corral = CorralProcess(proxy.kubeconfig(plane.kubeconfig("corral")), tmp_path)
         stack.push(corral)
         corral.start_unready()
         plane.start_scheduler(extender=corral.url)

@@ -128,10 +128,9 @@ def test_every_certificate_is_exchanged_while_gangs_start_and_no_call_fails(
     plane: ControlPlane, cluster: Cluster, guarded: CorralProcess, folder: Folder
 ) -> None:
     plane.nodes(grid(racks=4, nodes=16, gpus=8))
-    port = int(guarded.url.rpartition(":")[2])
-    with CutProxy("127.0.0.1", port) as proxy:
+    with CutProxy(guarded.url) as proxy:
         shown = folder.show("scheduler", by="schedulers")
-        plane.start_scheduler(CONFIG, f"https://{proxy.url}", shown)
+        plane.start_scheduler(CONFIG, proxy.url, shown)
         before = len(plane.scheduler_log)
         _start(cluster, proxy, "red", lambda: folder.serve("server of tomorrow"))
         _start(cluster, proxy, "blue", lambda: folder.trust("schedulers", TOMORROW))

@@ -66,10 +66,9 @@ def test_the_history_notices_a_node_with_more_than_it_has(
 def test_a_watch_through_the_proxy_goes_on_until_it_is_cut(
     plane: ControlPlane, cluster: Cluster
 ) -> None:
-    host, port = plane.url.removeprefix("https://").split(":")
     with (
-        CutProxy(host, int(port)) as proxy,
-        Cluster(f"https://{proxy.url}", token("admin"), plane.ca) as through,
+        CutProxy(plane.url) as proxy,
+        Cluster(proxy.url, token("admin"), plane.ca) as through,
     ):
         watch = through.watch("Node", SEEN_SECONDS)
         plane.nodes(grid(racks=1, nodes=1))
