@@ -27,6 +27,16 @@ OWN = Shape(
 )
 ZONE = Term(expressions=(Requirement("zone", "In", ("a", "b")),))
 ON_NODES = tuple(Term(fields=(Requirement("metadata.name", "In", (on,)),)) for on in ("n1", "n2"))
+# Not `<pod set>=<pods>`, separated by commas.
+NO_PODS = [
+    pytest.param("", id="empty"),
+    pytest.param("workers", id="no_number"),
+    pytest.param("=1", id="no_name"),
+    pytest.param("workers=1,driver=one", id="a_word"),
+    pytest.param("workers=-1", id="a_sign"),
+    pytest.param("workers=٤", id="a_digit_of_another_script"),
+    pytest.param("workers=1234567890", id="ten_digits"),
+]
 
 
 @pytest.mark.parametrize(
@@ -55,16 +65,7 @@ def test_the_pods_of_each_pod_set_are_read_back_as_they_were_written():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("workers", id="no_number"),
-        pytest.param("=1", id="no_name"),
-        pytest.param("workers=1,driver=one", id="a_word"),
-        pytest.param("workers=-1", id="a_sign"),
-        pytest.param("workers=٤", id="a_digit_of_another_script"),
-        pytest.param("workers=1234567890", id="ten_digits"),
-        pytest.param("w" * MOST_POD_SETS_TEXT + "=1", id="too_long"),
-    ],
+    "text", [*NO_PODS, pytest.param("w" * MOST_POD_SETS_TEXT + "=1", id="too_long")]
 )
 def test_a_text_that_is_not_ours_names_no_pod_sets(text):
     assert pod_sets_from_text(text) == ()
@@ -87,13 +88,8 @@ def test_of_a_great_many_succeeded_pods_as_many_are_listed_as_can_be():
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("", id="empty"),
-        pytest.param("workers", id="no_number"),
-        pytest.param("=1/9f86d081", id="no_name"),
-        pytest.param("workers=1,driver=one", id="a_word"),
-        pytest.param("workers=-1", id="a_sign"),
-        pytest.param("workers=٤", id="a_digit_of_another_script"),
-        pytest.param("workers=1234567890", id="ten_digits"),
+        *NO_PODS,
+        pytest.param("=1/9f86d081", id="no_name_of_listed_pods"),
         pytest.param("w" * MOST_SUCCEEDED_TEXT + "=1", id="too_long"),
     ],
 )
