@@ -1,8 +1,8 @@
 """Writes back what a vocabulary says of its gangs: one merge patch on the status of an object.
 
 A newer status of the same object takes the place of one that still waits. A conflict, or an API
-server that is away, is tried again; an object that is gone is not. The engine repeats what was not
-written.
+server that is away, is tried again; what the API server refuses is not. The engine repeats what may
+succeed later.
 """
 
 from __future__ import annotations
@@ -79,12 +79,17 @@ class StatusController:
             self._on_outcome("gone")
             return None
         except ApiError as error:
-            if tries < MOST_TRIES:
+            may_pass = isinstance(error, Conflict) or error.may_pass
+            if may_pass and tries < MOST_TRIES:
                 return 0.0
             log.warning("status", path=status.path, problem=repr(error))
             self._on_outcome("failed")
-            if isinstance(error, Conflict) or error.may_pass:
+            if may_pass:
                 self._on_lost(status)
+            return None
+        except Exception:
+            log.exception("status", path=status.path)
+            self._on_outcome("failed")
             return None
         self._on_outcome("written")
         return None

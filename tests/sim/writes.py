@@ -63,7 +63,7 @@ class Writes:
             self._history.say(f"{self.name}: note on {effect.name} failed")
 
     def bind(self, bind: Bind) -> Generator[Call | float, Any, BindOutcome]:
-        """As `controllers/pods/bind.py`: two POSTs at most, then one look at what became of it."""
+        """As `controllers/pods/bind.py`, which posts more often before its look at what became."""
 
         def post() -> None:
             self._posting(bind)

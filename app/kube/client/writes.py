@@ -17,13 +17,11 @@ from uuid import uuid4
 import msgspec
 
 from app.errors import ApiError, Conflict, NotFound, NotLeading
-from app.kube.client.transport import REQUEST_SECONDS
 from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
 
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
 LONGEST_REASON = 128  # characters
-EVENT_SECONDS = 10.0  # an event is not worth waiting for
 COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is called corral
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -220,7 +218,7 @@ class Client:
             "count": 1,
         }
         path = f"/api/v1/namespaces/{_segment(namespace)}/events"
-        await self._write("POST", path, event, timeout=EVENT_SECONDS)
+        await self._write("POST", path, event)
 
     async def _patch(self, namespace: str, name: str, patch: object, content_type: str) -> None:
         """PATCH a pod; the patch names the uid."""
@@ -236,19 +234,10 @@ class Client:
                 raise Conflict(error.status, error.reason, error.message) from error
             raise
 
-    async def _write(
-        self,
-        method: str,
-        path: str,
-        body: object,
-        content_type: str = JSON,
-        timeout: float = REQUEST_SECONDS,
-    ) -> None:
+    async def _write(self, method: str, path: str, body: object, content_type: str = JSON) -> None:
         if not await self._may_write():
             raise NotLeading
-        await self._transport.request(
-            method, path, body=body, content_type=content_type, timeout=timeout
-        )
+        await self._transport.request(method, path, body=body, content_type=content_type)
 
 
 @lru_cache(NARROWINGS_KEPT)  # our own plans: of at most `narrow_nodes` names

@@ -7,9 +7,10 @@ from contextlib import suppress
 
 import pytest
 
+from app.controllers import status as status_module
 from app.controllers.status import MOST_TRIES, StatusController
 from app.dialects.spec import GangKey
-from app.errors import Conflict, NotFound
+from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from app.state.effects import WriteStatus
 from tests.app.polling import until
 
@@ -30,9 +31,10 @@ class Written:
             raise self.errors.pop(0)
 
 
-async def outcomes_of(client, *statuses, **knobs):
+async def outcomes_of(client, *statuses, lost=None, **knobs):
     outcomes = []
-    controller = StatusController(client, outcomes.append, lambda status: None, **knobs)
+    lost = [] if lost is None else lost
+    controller = StatusController(client, outcomes.append, lost.append, **knobs)
     for status in statuses:
         controller.take(status)
     running = asyncio.create_task(controller.run())
@@ -85,3 +87,29 @@ async def test_an_object_that_is_gone_is_not_tried_again():
     client = Written(*[NotFound(404, "NotFound", "gone")] * MOST_TRIES)
     assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {})) == ["gone"]
     assert len(client.patches) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Forbidden(403, "Forbidden", "no"), id="forbidden"),
+        pytest.param(ApiError(422, "Invalid", "no such field"), id="invalid"),
+        pytest.param(RuntimeError("a bug of ours"), id="bug"),
+    ],
+)
+async def test_what_cannot_succeed_is_neither_tried_again_nor_repeated(error):
+    client, lost = Written(*[error] * MOST_TRIES), []
+    status = WriteStatus(GANG, PATH, "u", {"seated": 1})
+    assert await outcomes_of(client, status, lost=lost) == ["failed"]
+    assert len(client.patches) == 1
+    assert lost == []
+
+
+@pytest.mark.slow
+async def test_what_an_api_server_that_is_away_did_not_take_is_told_as_lost(monkeypatch):
+    monkeypatch.setattr(status_module, "MOST_TRIES", 2)
+    client, lost = Written(*[Unreachable("away")] * 2), []
+    status = WriteStatus(GANG, PATH, "u", {"seated": 1})
+    assert await outcomes_of(client, status, lost=lost) == ["failed"]
+    assert len(client.patches) == 2
+    assert lost == [status]
