@@ -39,7 +39,6 @@ class Requests(Protocol):
         *,
         body: object = None,
         content_type: str = JSON,
-        timeout: float = ...,
     ) -> bytes: ...
 
 
