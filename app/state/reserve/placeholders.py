@@ -62,9 +62,9 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
     given_up = [uid for uid in over if gang.placeholders[uid].is_to_come and uid in gang.plan.nodes]
     for uid in over:
         del gang.placeholders[uid]
+    gang.absent.too_many, gang.absent.is_cut = 0, False
     if is_over:
         return 0
-    gang.absent.too_many, gang.absent.is_cut = 0, False
     _drop_spares(gang, most)
     if now < gang.absent.until:
         _expect_declared(gang, most)

@@ -64,6 +64,16 @@ def test_a_gang_that_may_never_be_placed_costs_nothing_for_the_pods_it_declares(
     )
 
 
+def test_a_gang_that_could_not_be_placed_leaves_nothing_behind_when_it_is_deleted():
+    mine = [pod(f"m{i}", annotations=group("mine", 4)) for i in range(4)]
+    world = World(four_racks(), [first := first_of("g", 1_000, gpus=0), *mine])
+    world.delete(first)
+    failed = world.held["uid-m0"]
+    world.put(node(f"b0/r0/{failed}", is_ready=False))
+    assert failed not in world.held.values()
+    assert world.engine.gangs.with_placeholders == {}
+
+
 @pytest.mark.parametrize("kind", ["fast admission", "driver"])
 def test_no_gang_has_places_for_more_than_1_000_unless_its_namespace_has_a_number(kind):
     many = 1_002
