@@ -15,6 +15,7 @@ from tests.workloads import GROUP, TOTAL, asking, members
 
 KUEUE = "kueue.x-k8s.io/"
 SETS = KUEUE + "pod-group-sets"
+ROLE = KUEUE + "pod-group-role"
 FAST = KUEUE + "pod-group-fast-admission"
 KIB = 1024
 
@@ -32,7 +33,7 @@ def driver(workers: int) -> Objects:
     template = {"spec": {"containers": [container]}}
     sets = [{"name": "driver", "count": 1}, {"name": "w", "count": workers, "template": template}]
     said = {GROUP: f"d{workers}", TOTAL: str(workers + 1), SETS: json.dumps(sets)}
-    said[KUEUE + "pod-group-role"] = "driver"
+    said[ROLE] = "driver"
     return [pod(f"d{workers}", namespace=LOUD, requests={"cpu": "10m"}, annotations=said)]
 
 

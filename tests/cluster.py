@@ -50,6 +50,7 @@ API_VERSIONS = {
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
+    "ResourceQuota": "v1",
     "Role": "rbac.authorization.k8s.io/v1",
     "RoleBinding": "rbac.authorization.k8s.io/v1",
     "Secret": "v1",

@@ -69,6 +69,7 @@ CONTROLLERS = ",".join(
         "statefulset",
         "garbage-collector",
         "namespace",
+        "resourcequota",  # what a quota allows, and how much of that is used, is its status
         "validatingadmissionpolicy-status",  # checks the types of deploy/policy.yaml
     )
 )
