@@ -1,4 +1,4 @@
-"""What must hold after every step: I1 to I12 of reference/reliability.md 3.
+"""What must hold after every step: I1 to I12 of reference/reliability.md 3, and I13.
 
 Judged by what the API server has, and by what it has told this very Corral (its streams' mirrors),
 which is all a Corral can know; the engine's own view is looked at only for what it holds.
@@ -20,6 +20,7 @@ from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.pods.arrivals import EARLY_SECONDS
 from tests.records import REQUIRED
+from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer
 from tests.sim.arrivals import Arrivals, arrived_of
 from tests.sim.bypass import Bypass
@@ -83,11 +84,13 @@ class Checks:
     _versions: dict[tuple[str, int, str], int] = field(default_factory=dict)
     _isolation: Isolation = field(default_factory=Isolation)
     _bypass: Bypass = field(init=False)
+    absent: AbsentPlaces = field(init=False)
     _arrivals: Arrivals = field(default_factory=Arrivals)
     _is_idle: bool = False  # a tick that finds nothing held and nothing kept
 
     def __post_init__(self) -> None:
         self._bypass = Bypass(self.hits)
+        self.absent = AbsentPlaces(self.api)
         self.api.subscribe("Node", self._note_split)
         self.api.subscribe("Pod", self._note_split)
 
@@ -294,6 +297,7 @@ class Checks:
         self._binding_is_booked(life)
         self._held_too_long(corral, life)
         self._plans(life)
+        self.absent.took(life)
         if self._inputs % HEAVY_EVERY == 0:
             check_books(life)
         if self._inputs % SHADOW_EVERY == 0:

@@ -37,6 +37,7 @@ class Life:
     posted: dict[str, str] = field(default_factory=dict)  # uid -> node: bindings begun or done
     binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
     wakes: dict[str, Requeue] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0
     last_now: float = 0.0
     slept_until: float = 0.0

@@ -8,15 +8,17 @@ quiet again no other may be held for long without being bound.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from app.dialects import corral as own
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Amounts, PodRecord
 from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
+from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER
@@ -25,15 +27,19 @@ from tests.sim.oracle import Taken, first_fit, place, to_come, wanted
 from tests.sim.owners import declared_by
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, is_known
+from tests.sim.told import OWNERS, claim_of, is_known, life_of
 from tests.sim.violation import Violation, require
 
 
 def check_nobody_is_forgotten(
-    api: ApiServer, corrals: Iterable[Corral], is_hopeless: Callable[[PodRecord], bool]
+    api: ApiServer,
+    corrals: Iterable[Corral],
+    absent: AbsentPlaces,
+    is_hopeless: Callable[[PodRecord], bool],
 ) -> None:
     """L1, L2, I3: no gang and no pod waits that has a place.
 
+    A gang has none that would have more held for pods to come than its namespace may.
     What is earmarked for a gang that starves is not for others; a gang that waits for what
     kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
     those that get the place have the time that kube-scheduler takes to try their pods again.
@@ -44,11 +50,13 @@ def check_nobody_is_forgotten(
     in_vain = _held_in_vain(corrals, is_hopeless)
     # A hold in vain ends when its time is up, which may be just before this is asked.
     just_now = _just_planned(corrals) if any(map(is_hopeless, api.list("Pod"))) else set()
+    leaders = [life_of(corral) for corral in corrals if corral.is_leading]
     for key, members in gangs(api).items():
         if any(map(is_hopeless, members)) or key in just_now:
             continue
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
-        why = waits_in_vain(api, key, members, Taken(closed, _expected(corrals, key)))
+        may_hold = partial(absent.has_room, leaders, key)
+        why = waits_in_vain(api, key, members, Taken(closed, _expected(corrals, key)), may_hold)
         require(not why, f"L1: gang {key} waits and fits: {why}")
     taken = Taken(in_vain.union(*(mark.nodes for _, mark in marks)), _expected(corrals, None))
     for pod in ordinary(api):
@@ -183,7 +191,13 @@ def ordinary(api: ApiServer) -> list[PodRecord]:
     ]
 
 
-def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken: Taken) -> str:
+def waits_in_vain(
+    api: ApiServer,
+    key: GangKey,
+    members: list[PodRecord],
+    taken: Taken,
+    may_hold: Callable[[Collection[Amounts]], bool],
+) -> str:
     """Where the gang's waiting members would fit; "" if they do not, or must not start."""
     live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
     bound = [pod for pod in live if pod.node]
@@ -204,7 +218,10 @@ def waits_in_vain(api: ApiServer, key: GangKey, members: list[PodRecord], taken:
         if not _is_early(api, key, claims) or len(waiting) + len(bound) < len(live):
             return ""
         done = [pod for pod in members if pod.phase == "Succeeded"]
-        asked += to_come(claims, waiting + done * bool(claims[0].leaf), places - len(waiting))
+        absent = to_come(claims, waiting + done * bool(claims[0].leaf), places - len(waiting))
+        if not may_hold([each.pod.request for each in absent]):
+            return ""
+        asked += absent
     placement = place(api, key, asked, bound, taken)
     return str([(one.pod_set, one.domains) for one in placement.pod_sets]) if placement else ""
 

@@ -295,4 +295,20 @@ PLANTED = (
         Change("condition", "uid not in binding.arrived", becomes="True"),
         "a plan is kept forever as members that had arrived come again",
     ),
+    Planted(
+        "app.state.fairness.absent_pods.AbsentPods.refusal",
+        Change("expression", "self._of_namespace.get(namespace, {})", becomes="{}"),
+        "each gang of a namespace may hold as many absent pods as all of them together",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.lifecycle.placeholders.review",
+        Change(
+            "statement",
+            "gang.absent.too_many, gang.absent.is_cut = (0, False)",
+            becomes="gang.absent.too_many = 0",
+        ),
+        "a gang that was refused its absent pods is remembered when its last pod has gone",
+        is_quick=True,
+    ),
 )
