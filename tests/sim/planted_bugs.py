@@ -302,7 +302,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.lifecycle.placeholders.review",
+        "app.state.reserve.placeholders.review",
         Change(
             "statement",
             "gang.absent.too_many, gang.absent.is_cut = (0, False)",

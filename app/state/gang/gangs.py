@@ -74,9 +74,8 @@ class Gangs:
         return gang
 
     def remove(self, gang: Gang) -> None:
-        """Remove a gang without members; `move` has taken it out of the indexes by phase."""
+        """Remove a gang without members; its last roll call has taken it out of the indexes."""
         del self.by_key[gang.key]
-        self.with_placeholders.pop(gang.key, None)
 
     # -- indexes -------------------------------------------------------------------------------
 
