@@ -203,14 +203,14 @@ class _Outlook:
 
 def _shared_level(part: Part) -> int:
     """The level of which one domain must take everything; -1: there is none."""
-    if part.levels and not part.may_spread:
+    if not part.may_spread:
         return part.levels[-1]
     return _shared_level(part.members[0]) if len(part.members) == 1 else -1
 
 
 def _inner(part: Part, around: int) -> Iterator[tuple[int, Demand]]:
     """Narrower levels of which one domain must take a part, and what that is."""
-    if part.levels and not part.may_spread and part.levels[-1] > around:
+    if not part.may_spread and part.levels[-1] > around:
         yield part.levels[-1], part.demand
     if part.floor is not None and part.floor.workers.slices:
         workers, layers = part.floor.workers, part.floor.layers

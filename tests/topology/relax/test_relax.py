@@ -390,6 +390,49 @@ def test_slices_clear_nodes_of_their_own() -> None:
     assert without(relaxed(tree, capacity, sliced, occupants=who)) == ("b", "c")
 
 
+@pytest.mark.parametrize(
+    ("in_a_rack", "around"),
+    [
+        pytest.param({"constraint": IN_RACK}, Constraint(), id="a_pod_set"),
+        pytest.param({"slices": (Slice(2, RACK),)}, Constraint(), id="slices"),
+        pytest.param({"constraint": IN_RACK}, IN_BLOCK, id="a_pod_set_in_a_block"),
+    ],
+)
+def test_the_rack_of_a_part_is_the_one_from_which_fewest_go_in_all(
+    in_a_rack: dict[str, Any], around: Constraint
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4\nb1/r2/n3 gpu=4\nb1/r2/n4 gpu=4")
+    # Four have to go from n4, and three each from n1 and n2; but six of r1, and five of r2.
+    who = occupants(
+        tree,
+        capacity,
+        """
+        a n1=1
+        b n1=1
+        c n1=2
+        d n2=1
+        e n2=1
+        f n2=2
+        g n3=4
+        h n4=1
+        i n4=1
+        j n4=1
+        k n4=1
+        """,
+    )
+    workers = pods(capacity, 2, gpu=4, **in_a_rack)
+    beside = pods(capacity, 1, gpu=0, name="coordinator")
+    answer = relaxed(tree, capacity, workers, beside, constraint=around, occupants=who)
+    assert without(answer) == ("g", "h", "i", "j", "k")
+
+
+def test_where_a_level_is_only_preferred_they_go_from_several_domains_if_that_is_fewer() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4\nb2/r2/n3 gpu=4\nb2/r2/n4 gpu=4")
+    who = occupants(tree, capacity, "a n1=4\nb n2=2\nc n2=2\nd n3=4\ne n4=2\nf n4=2")
+    asked = pods(capacity, 2, gpu=4, constraint=Constraint(preferred=RACK))
+    assert without(relaxed(tree, capacity, asked, occupants=who)) == ("a", "d")
+
+
 def test_occupants_that_take_more_than_is_taken_are_refused_by_node_and_resource() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=8")
     ghost = Occupant("ghost", ((0, vector(capacity.axis, pods=1, gpu=8)),))
