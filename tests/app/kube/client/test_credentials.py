@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import ssl
 import sys
@@ -132,6 +133,31 @@ async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(t
     clock.now += RENEW_SECONDS
     await credentials.headers()
     assert presented(credentials.tls, server, trusted=(first, second)) == "second"
+
+
+async def test_a_client_certificate_that_is_put_back_is_presented_again(tmp_path):
+    clock, server, first, second = Clock(), pair("server"), pair("first"), pair("second")
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(server.certificate)
+    mounted = tmp_path / "mounted"  # a link that is moved, as the kubelet updates a secret
+    for written_at, (name, each) in enumerate({"first": first, "second": second}.items()):
+        (tmp_path / name).mkdir()
+        certificate, _ = each.write(tmp_path / name)
+        os.utime(certificate, (written_at, written_at))
+    mounted.symlink_to(tmp_path / "first")
+    path = kubeconfig(
+        tmp_path,
+        {"client-certificate": f"{mounted}/tls.crt", "client-key": f"{mounted}/tls.key"},
+        f"https://{HOST}:1",
+        **{"certificate-authority": str(authority)},
+    )
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    for name in ("second", "first"):
+        mounted.unlink()
+        mounted.symlink_to(tmp_path / name)
+        clock.now += RENEW_SECONDS
+        await credentials.headers()
+        assert presented(credentials.tls, server, trusted=(first, second)) == name
 
 
 @pytest.mark.slow
