@@ -293,6 +293,24 @@ async def test_a_large_object_is_let_in_as_it_is_and_its_user_told(
     assert f"more than the {most} that are checked" in warning
 
 
+@pytest.mark.parametrize(
+    ("more", "is_gated"),
+    [
+        pytest.param(0, True, id="as_large_as_it_may_be"),
+        pytest.param(1, False, id="one_byte_larger"),
+    ],
+)
+async def test_a_pod_is_gated_up_to_the_size_that_is_checked(tmp_path: Path, more, is_gated):
+    def of_size(filling: int) -> dict[str, Any]:
+        return member("g", 0, 2, annotations={"filling": "x" * filling})
+
+    empty = len(json.dumps(of_size(0), separators=(",", ":")))  # as httpx writes it
+    thing = of_size(MOST_CHANGED_BYTES - empty + more)
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(thing))
+    assert bool(patch_of(response)) is is_gated
+
+
 async def test_nobody_is_told_of_a_large_object_that_says_nothing_to_corral(tmp_path: Path):
     thing = job("theirs", pods=2, scheduler="theirs", containers=[LARGE])
     async with running_port(tmp_path) as running:
