@@ -343,6 +343,17 @@ def test_pod_group_sets_that_cannot_be_meant_name_pod_annotation_and_reason(text
     assert len(flaw) < 1024
 
 
+@pytest.mark.parametrize(
+    ("text", "pods"),
+    [
+        pytest.param(one().ljust(65_536), 2, id="the_longest_text"),
+        pytest.param(one(count=100_000), 100_000, id="the_most_pods"),
+    ],
+)
+def test_as_much_as_a_driver_may_declare_is_read(text, pods):
+    assert [leaf.pods for leaf in leaves_of(driver(text))] == [pods]
+
+
 def laughs(levels):
     """A text of a few lines that means ten to the power of `levels` words."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
