@@ -42,6 +42,20 @@ def record_of(decode: Any, spec: object, **status: object) -> WorkloadRecord:
     return record
 
 
+@pytest.mark.parametrize(
+    ("decode", "pods"),
+    [
+        pytest.param(decode_stateful_set, 1, id="StatefulSet"),
+        pytest.param(decode_job, 1, id="Job"),
+        pytest.param(decode_job_set, 0, id="JobSet"),
+        pytest.param(decode_leader_worker_set, 1, id="LeaderWorkerSet"),
+        pytest.param(partial(decode_training_job, kind="MPIJob"), 0, id="MPIJob"),
+    ],
+)
+def test_a_workload_whose_spec_is_null_has_the_pods_of_an_empty_one(decode, pods):
+    assert record_of(decode, None).pods == record_of(decode, {}).pods == pods
+
+
 def test_what_all_workloads_have_in_common():
     record = record_of(decode_stateful_set, {"replicas": 3, "template": TEMPLATE})
     assert record == WorkloadRecord(
