@@ -12,6 +12,7 @@ from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member, membership_status
 from app.state.plan.planner import NoPlan
+from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (
     BLOCK,
@@ -83,6 +84,15 @@ def test_a_late_member_joins_the_domain_of_those_that_run():
     late = pod("g2", annotations=group("g", 3, RACK))
     world = World(four_racks(), [*bound, late])
     assert racks(world.schedule(late)) == {"n2"}
+
+
+def test_a_late_member_joins_the_rack_of_its_leaf_in_the_block_of_its_group():
+    leaves = (LeafSpec("w", 2, Constraint(required=RACK)), LeafSpec("x", 1))
+    crew = GroupSpec("c", leaves, Constraint(required=BLOCK))
+    bound = [*hands("c", "w", 1, on="n20"), *hands("c", "x", 1, on="n30")]
+    late = hands("c", "w", 1, first=1)
+    world = CrewWorld({"c": crew}, four_racks(), [*bound, *late])
+    assert racks(world.schedule(*late)) == {"n2"}
 
 
 def test_a_late_member_waits_when_the_domain_of_its_gang_is_full():
