@@ -81,19 +81,6 @@ def test_a_leaf_is_left_out_if_a_part_around_it_is_neither_enough_nor_begun(seed
         assert minimum.left_out(spec, pods, settled) == out(spec.root)
 
 
-def test_a_gang_that_needs_all_of_its_pods_is_not_elastic():
-    whole = spec_of(GroupSpec("g", (LeafSpec("a", 2), LeafSpec("b", 1, needed=1)), needed=2))
-    assert not whole.is_elastic
-    assert spec_of(GroupSpec("g", (LeafSpec("a", 2), LeafSpec("b", 1)), needed=1)).is_elastic
-    assert spec_of(GroupSpec("g", (LeafSpec("a", 2, needed=1),))).is_elastic
-
-
-def test_a_need_outside_of_what_there_is_means_the_nearest_that_there_is():
-    assert LeafSpec("a", 2, needed=5).least == 2
-    assert LeafSpec("a", 2, needed=-1).least == 0
-    assert GroupSpec("g", (LeafSpec("a", 2),), needed=3).least == 1
-
-
 def test_pods_that_name_no_leaf_are_of_the_leaf_without_a_name():
     spec = spec_of(GroupSpec("g", (LeafSpec("", 2, needed=1), LeafSpec("a", 2))))
     assert minimum.by_leaf(spec, ["a", "x", "", "a"]) == {"a": 2, "": 2}
