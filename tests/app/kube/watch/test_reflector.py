@@ -135,6 +135,24 @@ async def test_pages_become_one_listed_event_then_the_watch_follows(server, tran
     assert watch == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "10"}
 
 
+async def test_every_line_of_a_watch_counts_as_heard(server, transport):
+    heard, now = Heard(), 0.0
+    going_on = asyncio.Event()
+
+    async def watched(request):
+        await going_on.wait()
+        return await server.watch([line("ADDED", "a", 11)], then="hold")(request)
+
+    server.script = [page([], "10"), watched]
+    async with reflecting(transport, heard, clock=lambda: now) as reflector:
+        await heard.wait_until(lambda: reflector.is_synced)
+        now = 100.0
+        assert reflector.seconds_since_last_byte == 100.0
+        going_on.set()
+        await heard.wait_until(lambda: len(heard.events) == 2)
+        assert reflector.seconds_since_last_byte == 0.0
+
+
 async def test_nothing_is_synced_before_the_last_page(server, transport):
     heard = Heard()
     second_page_is_asked_for = asyncio.Event()
