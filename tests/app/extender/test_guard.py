@@ -173,6 +173,19 @@ async def test_a_body_is_not_swallowed_beyond_the_largest_limit():
         writer.close()
 
 
+async def test_a_body_in_chunks_may_be_as_large_as_the_largest_limit():
+    most = 4096
+    body = args(["n1"]).ljust(most)
+    async with running_port(filter_body_bytes=most, preempt_body_bytes=most) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /filter HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"%x\r\n%b\r\n" % (most, body))
+        await until(lambda: port.taken.body_bytes == most)
+        writer.write(b"0\r\n\r\n")
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
+
+
 async def test_connections_over_the_bound_are_closed_and_others_are_served():
     async with running_port(max_connections=2) as port:
         first = await asyncio.open_connection(*port.address)
