@@ -213,9 +213,7 @@ class AbsentPods:
     def _in_cluster(self, resource: str) -> int:
         """What all nodes have of a resource."""
         axis, capacity = self.books.axis, self.books.topologies[ALL_NODES].capacity
-        if resource not in axis or axis.row(resource) >= len(capacity.allocatable):
-            return 0
-        return int(capacity.allocatable[axis.row(resource)].sum())
+        return int(capacity.allocatable[axis.row(resource)].sum()) if resource in axis else 0
 
     def differences(self, gangs: Iterable[Gang]) -> Iterator[str]:
         """Where this differs from the gangs' plans; nothing unless Corral has a bug."""

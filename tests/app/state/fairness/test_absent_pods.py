@@ -231,6 +231,14 @@ def test_a_share_of_every_resource_may_be_held_where_that_is_more(share, fits):
     assert len(world.held) == (9 if fits else 0)
 
 
+def test_a_share_of_what_no_node_has_is_nothing():
+    first = first_of("g", 2)
+    limits = {"absent_pods_per_namespace": 0, "absent_share_per_namespace": 0.5}
+    rare = msgspec.structs.replace(first, request=(*first.request, ("example.com/rare", 1)))
+    world = World(four_racks(), [rare], **limits)
+    assert "may hold 0 or 50% of the cluster" in refusal(world, "uid-g-0")
+
+
 def test_a_share_of_one_is_no_bound_and_a_verdict_says_what_fits():
     world = World(four_racks(), [first_of("g", 100)], absent_share_per_namespace=1.0)
     assert "16 of 100 pods fit" in refusal(world, "uid-g-0")
