@@ -206,7 +206,7 @@ async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
 
 def _pause(header: str) -> float | None:
     # The API server writes whole seconds; the date form of HTTP is not used there.
-    if not (header.isascii() and header.isdecimal()) or len(header) > 9:
+    if not (header.isascii() and header.isdecimal()):
         return None
     return min(float(header), LONGEST_PAUSE)
 
