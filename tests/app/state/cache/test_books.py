@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.kube.core.objects import Owner
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
     node,
@@ -23,12 +24,15 @@ def test_pods_of_other_schedulers_are_counted():
 def test_all_pods_gone_leaves_the_books_empty():
     world = World(four_racks())
     gangs = [*members("a", 4), *members("b", 3), *members("c", 5)]
-    world.put(*gangs)
+    lasting = pod("d", gpus=0, on="n00", owner=Owner("apps/v1", "DaemonSet", "d", "uid-of-d"))
+    world.put(*gangs, lasting)
     world.schedule(*gangs)
+    cluster = world.engine.books
+    assert cluster.lasting == {lasting.uid}
     world.delete(*list(world.pods.values()))
     world.tick()
-    cluster = world.engine.books
     assert (cluster.bound, cluster.held, world.engine.gangs.by_key) == ({}, {}, {})
+    assert cluster.lasting == set()
     assert not any(topology.capacity.used.any() for topology in cluster.topologies.values())
 
 

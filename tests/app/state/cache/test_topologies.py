@@ -51,3 +51,11 @@ def test_seventeen_levels_are_told_and_not_used():
     world = World(topologies=[topology("deep", *levels)], levels=())
     assert "17 given" in world.engine.topologies.problem
     assert "deep" not in world.engine.books.topologies
+
+
+def test_an_object_that_says_what_it_said_before_is_no_change():
+    topologies = World(levels=()).engine.topologies
+    rows = topology("rows", "example.com/row")
+    assert topologies.put(rows)
+    assert not topologies.put(rows)
+    assert topologies.put(topology("rows", "example.com/row", NODE_LEVEL))
