@@ -76,6 +76,15 @@ def test_the_node_of_an_ordinary_pod_on_its_way_is_held_until_its_time_is_over()
     assert world.held == {}
 
 
+def test_the_same_bind_of_an_ordinary_pod_again_is_sent_again():
+    world = World([node("b0/r0/n00")])
+    plain = pod("plain")
+    world.put(plain)
+    world.filter(plain)
+    for _ in range(2):
+        assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
+
+
 def test_an_ordinary_pod_that_asks_again_gives_its_earlier_node_back():
     world = World([node("b0/r0/n00")])
     plain = pod("plain")
