@@ -85,7 +85,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._is_receiving = False  # between the first and the last byte of a request
         self._has_headers = False
-        self._header_bytes = 0  # received while the header is incomplete
+        self._header_bytes = 0  # received since the last header or body was complete
         self._named_bytes = 0  # of complete header lines
         self._body_bytes = 0
         self._under_way: deque[int] = deque()  # bytes of each body, in order of the answers
@@ -115,8 +115,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        if not self._has_headers:
-            self._header_bytes += len(data)
+        self._header_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return

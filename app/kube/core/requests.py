@@ -113,8 +113,6 @@ def _few(asked: Mapping[str, _Quantity]) -> Mapping[str, _Quantity]:
     if len(asked) <= MOST_RESOURCES:
         return asked
     asked = {name: quantity for name, quantity in asked.items() if quantity not in _ZERO}
-    if len(asked) <= MOST_RESOURCES + 1:
-        return asked
     first = {*nsmallest(MOST_RESOURCES + 1, asked), *(asked.keys() & ALWAYS_COUNTED)}
     return {name: asked[name] for name in sorted(first)}
 
