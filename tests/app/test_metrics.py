@@ -30,6 +30,11 @@ def test_the_exposition_has_series_before_anything_has_happened():
         "corral_held_binds",
         "corral_binds",
         "corral_wakes",
+        "corral_reports",
+        "corral_notes",
+        "corral_statuses",
+        "corral_removals",
+        "corral_lost_writes",
         "corral_watch_problems",
         "corral_loop_lag_seconds",
     ):
