@@ -69,7 +69,6 @@ CONTROLLERS = ",".join(
         "statefulset",
         "garbage-collector",
         "namespace",
-        "resourcequota",  # what a quota allows, and how much of that is used, is its status
         "validatingadmissionpolicy-status",  # checks the types of deploy/policy.yaml
     )
 )
@@ -278,6 +277,16 @@ class ControlPlane:
         finally:
             process.stop()
 
+    @contextmanager
+    def controller(self, name: str) -> Iterator[None]:
+        """One more controller while the block lasts, such as "resourcequota-controller"."""
+        command = [self._binaries / "kube-controller-manager", *self._controller_flags(name)]
+        process = Process(command, self.folder / f"{name}.log")
+        try:
+            yield
+        finally:
+            process.stop()
+
     @property
     def scheduler_log(self) -> str:
         """What every kube-scheduler of this plane has said so far, one after the other."""
@@ -320,13 +329,15 @@ class ControlPlane:
             for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
                 admin.apply(document)
         if self._has_controllers:
-            self._run(
-                "kube-controller-manager",
-                f"--kubeconfig={self.kubeconfig('admin')}",
-                f"--controllers={CONTROLLERS}",
-                "--leader-elect=false",
-                "--secure-port=0",
-            )
+            self._run("kube-controller-manager", *self._controller_flags(CONTROLLERS))
+
+    def _controller_flags(self, controllers: str) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig('admin')}",
+            f"--controllers={controllers}",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]
 
     def _apiserver_flags(self) -> list[str]:
         key = self.folder / "service-account.key"

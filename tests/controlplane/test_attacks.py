@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks import ATTACKS, all_of_them
+from tests.attacks import ATTACKS, all_of_them, driver
 from tests.cluster import GPU, RACK, Cluster, Objects, grid
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.test_tenants import tenants
@@ -42,6 +42,7 @@ def attacked(plane: ControlPlane, tenants: Cluster, tmp_path: Path) -> Iterator[
     with CorralProcess(kubeconfig, tmp_path, starvation_seconds=1.0) as corral:
         plane.start_scheduler(extender=corral.url)
         yield corral
+        assert corral.bugs() == {}
 
 
 def gang(name: str) -> Objects:
@@ -104,3 +105,20 @@ def test_no_attack_delays_anothers_gang_holds_too_much_or_leaves_memory_behind(
     print(*found, sep="\n")
     assert [each for each in found if not each.is_within_bounds] == []
     assert any(each.held == MOST_HELD for each in found)
+
+
+def test_a_node_that_goes_is_taken_note_of_after_an_attack(
+    tenants: Cluster, attacked: CorralProcess
+) -> None:
+    (first,) = tenants.create_all(driver(1_273))
+    tenants.wait(lambda: tenants.events(first), 30, "the driver to be refused")
+    tenants.delete_all("Pod", LOUD)
+    tenants.create_all(gang("runs"))
+    tenants.wait(lambda: len(tenants.bound(QUIET)) == 4, 60, "the quiet tenant's gang")
+    under_it = tenants.bound(QUIET)["runs-0"]
+    tenants.delete("Node", under_it)
+    tenants.delete("Pod", "runs-0", QUIET)
+    (replacement, *_) = gang("runs")
+    tenants.create(replacement)
+    tenants.wait(lambda: len(tenants.bound(QUIET)) == 4, 60, "the replacement")
+    assert attacked.bugs() == {}

@@ -36,7 +36,10 @@ def unbounded(plane: ControlPlane, tenants: Cluster, tmp_path: Path) -> Iterator
     """A rack of four nodes, where any namespace may hold places for any number of pods."""
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
     kubeconfig = plane.kubeconfig("corral")
-    with CorralProcess(kubeconfig, tmp_path, absent_share_per_namespace=1.0) as corral:
+    with (
+        plane.controller("resourcequota-controller"),  # writes the status of quotas
+        CorralProcess(kubeconfig, tmp_path, absent_share_per_namespace=1.0) as corral,
+    ):
         plane.start_scheduler(extender=corral.url)
         yield corral
         assert corral.bugs() == {}
