@@ -223,8 +223,9 @@ class AbsentPods:
             for uid, place in gang.placeholders.items():
                 if uid in gang.plan.nodes:
                     planned.add(uid)
-                    if not place.instead_of and uid not in self.held:
-                        yield f"gang {gang.key}: the place of {uid} is not counted"
+                    if bool(place.instead_of) is (uid in self.held):
+                        how = "not " * (uid not in self.held)
+                        yield f"gang {gang.key}: the place of {uid} is {how}counted"
         for uid in self.held:
             if uid not in planned:
                 yield f"the place of {uid} is counted, and is in no plan"

@@ -92,7 +92,8 @@ class Repairs:
                     each.instead_of == member.pod.uid for each in gang.placeholders.values()
                 )
                 if member.pod.node == node and not known and len(gang.membership.bound) > 1:
-                    placeholders.use_spare(gang, placeholders.keep_place(gang, member, math.inf))
+                    uid = placeholders.keep_place(gang, member, math.inf)
+                    self.replacements.use_spare(gang, uid)
             self.roll_calls.review(gang, now)
 
     def return_node(self, node: str, now: float) -> None:

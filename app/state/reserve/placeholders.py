@@ -109,15 +109,16 @@ def _renew(gang: Gang, now: float, seconds: float) -> None:
         absent.most_present = min(absent.most_present, spec.pods)
 
 
-def use_spare(gang: Gang, uid: str) -> None:
-    """Exchange this placeholder's part with a spare that has a node."""
+def use_spare(gang: Gang, uid: str) -> str:
+    """Exchange this placeholder's part with a spare that has a node; its uid, "" without any."""
     kept = gang.placeholders[uid]
     for other, spare in gang.placeholders.items():
         if spare.is_spare and other in gang.plan.nodes and spare.member.role == kept.member.role:
             spare.member = replace(spare.member, index=kept.member.index)
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
             kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
-            return
+            return other
+    return ""
 
 
 def end_for(gang: Gang, done: Member) -> list[str]:

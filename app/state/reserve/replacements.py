@@ -66,7 +66,13 @@ class Replacements:
             plan = Plan({uid: node}, {uid: domain[0]}, {uid: domain[1]})
             self.reservations.hold(gang, plan, now)
         else:
-            placeholders.use_spare(gang, uid)
+            self.use_spare(gang, uid)
+
+    def use_spare(self, gang: Gang, uid: str) -> None:
+        """Let a spare with a node stand in for a lost member, whose placeholder this is."""
+        spare = placeholders.use_spare(gang, uid)
+        if spare:
+            self.reservations.count_as_lost(spare)
 
     def end(self, gang: Gang, done: Member) -> None:
         """End what is held for the replacement of a member that has succeeded."""

@@ -51,6 +51,10 @@ class Reservations:
         if self.absent_pods.count_awaited(gang):
             self.queue.want_pass()
 
+    def count_as_lost(self, uid: str) -> None:
+        """Note that a place is held for a lost pod now, and for none that never was."""
+        self._release_absent(uid)
+
     def most_absent(self, gang: Gang) -> int:
         """For how many pods that do not exist the gang can have places held."""
         return self.absent_pods.most_for(gang)
@@ -131,5 +135,8 @@ class Reservations:
         gang.plan.domains.pop(uid, None)
         gang.plan.domain_nodes.pop(uid, None)
         binding.forget(gang, uid)
+        self._release_absent(uid)
+
+    def _release_absent(self, uid: str) -> None:
         if self.absent_pods.release(uid):
             self.queue.want_pass()

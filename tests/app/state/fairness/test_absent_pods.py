@@ -11,7 +11,7 @@ from app.state.effects import EmitEvent
 from app.state.fairness import absent_pods
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
-from tests.app.state.lost import started
+from tests.app.state.lost import not_ready, started
 from tests.app.state.reserve.test_absent import FAST, runs
 from tests.app.state.reserve.test_before_pods import driver
 from tests.app.state.world import LISTED, World, four_racks, members
@@ -290,6 +290,22 @@ def test_the_place_of_a_lost_member_is_not_counted():
     world.delete(world.pods["uid-g2"])
     world.tick()
     assert len(world.held) == 1
+
+
+@pytest.mark.parametrize("goes", ["its pod", "its node"])
+def test_the_place_of_a_spare_that_stands_in_for_a_lost_member_is_not_counted(goes):
+    limits = {**NONE, "absent_pods_per_namespace": 1, "replace_on_pod_termination": False}
+    world = started(total=2, annotations={"corral.dev/spare-pods": "1"}, **limits)
+    lost = world.pods["uid-g0"]
+    world.put(not_ready(lost.node))
+    if goes == "its pod":
+        world.delete(lost)
+    for _ in range(100):
+        world.tick(1.0)
+    (place,) = world.held
+    assert world.gang("g").placeholders[place].instead_of == lost.uid
+    assert world.engine.absent_pods.held == {}
+    assert world.engine.differences() == []
 
 
 def test_spares_beyond_the_bound_are_not_held_and_keep_nobody_waiting():
