@@ -261,6 +261,13 @@ def test_a_refused_gang_is_placed_when_pods_of_the_other_have_come():
     assert "uid-b-0" in world.held
 
 
+def test_a_gang_that_is_counted_as_before_leaves_no_place_to_a_refused_one():
+    limits = {"absent_pods_per_namespace": 3, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [first_of("a", 3), first_of("b", 3)], **limits)
+    assert isinstance(world.filter(world.pods["uid-b-0"]), Rejected)
+    assert not world.engine.absent_pods.count_awaited(world.gang("a"))
+
+
 def test_a_refused_gang_is_placed_when_the_time_of_the_others_places_is_up():
     limits = {"absent_pods_per_namespace": 3, "absent_share_per_namespace": 0.0}
     world = World(four_racks(), [first_of("a", 4)], absent_seconds=50.0, **limits)

@@ -292,9 +292,27 @@ def test_a_note_that_does_not_show_is_written_again_and_one_that_does_is_not():
     assert noted(world) == ["g1", "g2"] * 3
 
 
-def test_when_a_pod_with_the_note_goes_another_one_gets_it():
+def test_a_note_is_read_once_and_not_with_every_event():
     world = started()
     world.put(succeeded(world, "uid-g0"))
+    world.tick()
+    world.tick(PRESENT_SECONDS)
+    with_notes(world).tick()
+    gang, carrier = world.gang(), world.pods["uid-g1"]
+    assert corral.SUCCEEDED in carrier.annotations
+    version = gang.version
+    said = {**carrier.annotations, "example.com/said": "of no interest"}
+    world.put(msgspec.structs.replace(carrier, annotations=said))
+    world.tick()
+    assert gang.version == version
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["it_is_there", "it_is_deleted"])
+def test_when_a_pod_with_the_note_goes_another_one_gets_it(is_deleted):
+    world = started()
+    world.put(succeeded(world, "uid-g0"))
+    if is_deleted:
+        world.delete(world.pods["uid-g0"])
     world.tick()
     world.tick(PRESENT_SECONDS)
     with_notes(world)

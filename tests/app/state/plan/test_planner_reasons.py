@@ -6,10 +6,13 @@ import msgspec
 import pytest
 
 from app.dialects.corral import NARROWED, NODES
+from app.dialects.spec import GroupSpec, LeafSpec
 from app.kube.core.objects import Requirement, Shape, Taint, Term, Toleration
 from app.state.filter_result import Pinned, Rejected
+from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, group, node, pod
+from topology.model.request import Constraint
 
 
 def in_zone(zone: str, operator: str = "In") -> Term:
@@ -162,3 +165,13 @@ def test_what_a_narrowed_pod_is_not_offered_says_nothing_of_other_nodes():
     assert world.filter(one, [*offered, "elsewhere"]) == Pinned(*offered)
     assert world.held == {one.uid: min(offered), other.uid: before[other.uid]}
     assert refused not in world.held.values()
+
+
+def test_a_pod_set_without_a_name_is_called_by_its_first_pod():
+    train, feed = hands("c", "", 2), hands("c", "", 2, first=2, gpus=0, cpu=9_000)
+    crew = GroupSpec("c", (LeafSpec("", 4),), Constraint(required=RACK))
+    devices = [node(f"b0/r0/n0{at}", cpu=8_000) for at in range(2)]
+    others = [node(f"b0/r1/n1{at}", gpus=0) for at in range(2)]
+    answer = CrewWorld({"c": crew}, [*devices, *others], [*train, *feed]).filter(feed[0])
+    assert isinstance(answer, Rejected)
+    assert f"but not beside pod set {feed[0].name}" in answer.sentence
