@@ -196,6 +196,18 @@ def test_story_3_the_places_of_workers_to_come_outlive_a_failed_driver():
     assert racks(placed) == {world.pods["uid-w0"].node[:2]}
 
 
+def test_story_3_after_a_restart_a_failed_driver_is_found_among_other_pods_that_failed():
+    world = World(four_racks(), [driver(workers=3)])
+    go(world)
+    world.put(worker("a-worker"), worker("w0"))
+    go(world)
+    turn(world, "uid-a-worker", "Failed")
+    turn(world, "uid-driver", "Failed")
+    again = World(four_racks(), world.pods.values())
+    again.tick()
+    assert len(again.held) == 2  # of the worker that failed, and of the one to come
+
+
 def test_story_3_a_deleted_driver_is_replaced_beside_its_workers():
     world = started(workers=2)
     node_of_driver = world.pods["uid-driver"].node

@@ -164,6 +164,14 @@ def test_a_spare_place_is_held_beside_the_members_and_taken_over_at_once():
     assert placed["g9"][:2] == spare[:2]
 
 
+def test_a_spare_place_stays_where_it_is_when_a_member_goes():
+    world = started(total=2, annotations=SPARES)
+    ((uid, spare),) = world.held.items()
+    world.delete(world.pods["uid-g1"])
+    world.tick()
+    assert world.held[uid] == spare
+
+
 def test_a_spare_place_there_is_no_room_for_keeps_nobody_waiting():
     world = started(total=4, annotations=SPARES)
     assert world.held == {}
