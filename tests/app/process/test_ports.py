@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from fastapi import APIRouter
 
 from app.errors import SettingsError
 from app.metrics import Metrics
-from app.process.ports import EXTENDER_TLS, Listeners, listen_all
+from app.process.ports import EXTENDER_TLS, Listeners, Routes, listen_all, ports_of
 from app.settings import Address, Settings
 from tests.certificates import HOST, pair
 
@@ -88,3 +91,17 @@ async def test_a_file_that_cannot_be_used_is_named(
     with pytest.raises(SettingsError) as refused:
         await taken(extender_listen=Address(HOST, 0), **files)
     assert str(refused.value).startswith(named.format(file=file))
+
+
+async def test_with_all_three_it_is_served_over_tls(files: dict[str, Path], tmp_path: Path) -> None:
+    settings = Settings(extender_listen=Address(HOST, 0), **files)
+    context = pair("first").client_showing(pair("first"), tmp_path)
+    async with AsyncExitStack() as closing:
+        listeners = listen_all(settings, Metrics(), closing)
+        routes = Routes(verbs=APIRouter(), health=APIRouter(), webhook=APIRouter())
+        port = ports_of(settings, Metrics(), listeners, routes).extender
+        serving = asyncio.create_task(port.serve())
+        async with httpx.AsyncClient(verify=context, trust_env=False) as client:
+            assert (await client.get(port.url)).status_code == 404
+        port.close()
+        await serving
