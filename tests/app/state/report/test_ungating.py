@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from app.kube.core.objects import Requirement, Shape, Term
@@ -177,6 +178,19 @@ def test_a_plan_lost_after_ungating_is_made_again_inside_the_nodes_left_to_the_p
     assert len(world.held) == 2
     assert lost not in world.held.values()
     assert {on[:2] for on in world.held.values()} == {lost[:2]}
+
+
+def test_the_nodes_left_to_a_pod_are_known_while_the_watch_still_shows_it_gated():
+    world = World(four_racks(), members("g", 2, gates=OURS), narrow_nodes=1)
+    ungates_of(world, pods=2)
+    for each in list(world.pods.values()):
+        said = {**each.annotations, "example.com/said": "before the patch"}
+        world.put(msgspec.structs.replace(each, annotations=said))
+    lost = next(iter(world.held.values()))
+    world.put(node(f"b{int(lost[1]) // 2}/r{lost[1]}/{lost}", is_ready=False))
+    world.tick()
+    world.tick(2.0)
+    assert world.held == {}  # one of the two may have that node only
 
 
 def test_members_left_with_other_nodes_than_planned_lose_the_plan():
