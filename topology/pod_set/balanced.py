@@ -85,7 +85,7 @@ def greedy(fits: LevelFit, need: int) -> Greedy | None:
     taken, last_led = 0, None
     domains = ranked_led(fits, _BEST_FIT)
     if fits.may_lead is not None:
-        if not domains.size or not fits.may_lead[domains[0]]:
+        if not fits.may_lead[domains[0]]:
             return None
         taken, last_led = 1, int(domains[0])
         need -= int(fits.slices_led[last_led])

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy import typing as npt
 
 from tests.text import cluster, vector
-from topology import Counts, Strategy, build, packing_scores
+from topology import Counts, DomainOrder, Strategy, build, packing_scores
 from topology.fit import order
 from topology.fit.fill import Offers, fill
 from topology.fit.fit import LevelFit
 from topology.model.capacity import Capacity
-from topology.model.resources import AMOUNT_MAX, ResourceAxis
+from topology.model.resources import AMOUNT_MAX, ResourceAxis, Rows
 
 
 def counts(*pods: int) -> Counts:
@@ -52,6 +53,36 @@ def test_the_roomiest_are_filled_first_and_the_last_is_the_tightest() -> None:
 
 def test_the_smallest_holes_are_filled_first_and_the_rest_stays_whole() -> None:
     assert filled(counts(5, 8, 3, 0, 3), 7, LEAST_FREE) == [1, 0, 3, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("scores", "taken"),
+    [
+        pytest.param(counts(7, 7, 7), [0, 0, 3], id="one_score"),
+        pytest.param(counts(7, 7, 0), [0, 3, 0], id="one_score_and_a_lower_one"),
+    ],
+)
+def test_of_domains_with_the_best_score_the_tightest_takes_the_leader_and_all(
+    scores: Counts, taken: list[int]
+) -> None:
+    pods, leads = counts(8, 5, 3), np.ones(3, dtype=np.bool_)
+    filled = fill(Offers(pods, pods, leads, scores), np.arange(3), 3, BEST_FIT)
+    assert filled is not None
+    by_domain = np.zeros(3, dtype=np.int64)
+    np.add.at(by_domain, filled.domains, filled.counts)
+    assert (by_domain.tolist(), by_domain[filled.leader]) == (taken, 3)
+
+
+def test_groups_are_tried_on_nodes_by_the_domains_around_them() -> None:
+    tree, _ = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=1\nb1/r2/n3 gpu=1")
+    fullness = {1: np.array([0.0, 1.0]), tree.node_level: np.array([3.0, 1.0, 2.0])}
+
+    def urgency(level: int, domains: Rows) -> npt.NDArray[np.float64]:
+        return fullness[level][domains]
+
+    nodes = np.arange(3)
+    tried = order.for_group(tree, DomainOrder.TOPMOST, nodes, tree.node_level, 0, urgency)
+    assert [tree.nodes[slot] for slot in tried] == ["n3", "n2", "n1"]
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))

@@ -131,6 +131,14 @@ def test_an_inner_slice_lost_whole_is_placed_in_the_rack_of_its_outer_slice() ->
     assert answer in ({"w": {"n1": 4, "n2": 4}}, {"w": {"n1": 4, "n3": 4}})
 
 
+def test_whole_inner_slices_that_are_lost_come_back_into_the_rack_of_their_outer_one() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=2\nb1/r1/n2 gpu=2\nb1/r2/n3 gpu=2")
+    sliced = workers(capacity, 4, slices=(Slice(4, RACK), Slice(2, NODE_LEVEL)))
+    at_once = Options(tries=0)  # without the search that follows where this finds no place
+    answer = completed(tree, capacity, sliced, {"w": {"n1": 2}}, at_once)
+    assert answer == {"w": {"n1": 2, "n2": 2}}
+
+
 def test_kept_pods_that_no_slices_can_be_made_of_are_refused() -> None:
     tree, capacity = cluster(TWO_RACKS)
     sliced = workers(capacity, 4, slices=(Slice(4, RACK),))

@@ -67,7 +67,10 @@ def test_slices_lie_in_one_rack_each_and_may_be_spread_over_blocks() -> None:
 def test_what_is_left_of_slices_in_several_racks_makes_no_slice() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=5\nb1/r2/n2 gpu=3")
     sliced = workers(capacity, 8, slices=(Slice(4, RACK),), constraint=Constraint(required=BLOCK))
-    assert str(search(tree, capacity, sliced)) == f"1 of 2 slices fit in one {BLOCK}"
+    answer = search(tree, capacity, sliced)
+    assert isinstance(answer, NoFit)
+    assert str(answer) == f"1 of 2 slices fit in one {BLOCK}"
+    assert answer.layers == ()  # there is no layer below
 
 
 def test_every_layer_says_how_many_of_its_slices_fit() -> None:
@@ -105,6 +108,13 @@ def test_a_leader_that_fits_nowhere_beside_its_workers_is_named() -> None:
     assert str(answer) == f"4 of 4 pods fit in one {RACK}, but not with leader boss"
     anywhere = workers(capacity, 4, leader=boss)
     assert str(search(tree, capacity, anywhere)) == "4 of 4 pods fit, but not with leader boss"
+
+
+def test_a_leader_that_would_fit_is_not_named_where_its_workers_do_not() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4")
+    boss = Leader("boss", vector(capacity.axis, pods=1))
+    led = workers(capacity, 9, leader=boss, constraint=Constraint(required=RACK))
+    assert str(search(tree, capacity, led)) == f"8 of 9 pods fit in one {RACK}"
 
 
 def test_a_leader_keeps_to_the_nodes_its_own_shape_allows() -> None:
