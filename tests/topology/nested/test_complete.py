@@ -257,6 +257,15 @@ def test_a_group_whose_pods_are_in_two_racks_by_now_goes_on_in_that_of_the_first
     assert sum(pods for here in answer.values() for pods in here.values()) == 5
 
 
+def test_a_group_that_has_left_its_preferred_rack_may_go_anywhere_in_its_required_block() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4\nb1/r2/n3 gpu=2")
+    pods = named(capacity, "prefill", 3, 1), named(capacity, "decode", 2, 1)
+    group = group_of(*pods, constraint=Constraint(required=BLOCK, preferred=RACK))
+    kept = {"prefill": {"n1": 1, "n3": 1}, "decode": {"n1": 1, "n2": 1}}
+    answer = completed(tree, capacity, group, kept)
+    assert answer == {"prefill": {"n1": 1, "n3": 2}, "decode": {"n1": 1, "n2": 1}}
+
+
 def test_groups_in_groups_keep_the_rack_of_each_and_the_block_of_all() -> None:
     tree, capacity = cluster(
         "b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4\nb1/r2/n3 gpu=4\nb2/r3/n4 gpu=8\nb2/r4/n5 gpu=8"

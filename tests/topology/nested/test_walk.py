@@ -200,6 +200,16 @@ def test_pods_of_which_none_is_needed_are_placed_where_they_fit_and_never_block(
     assert placed == {"spare": {}, "asked": {"n1": 4, "n2": 3}}
 
 
+def test_with_the_floor_first_pods_that_are_not_needed_go_where_the_least_of_them_fits() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
+    spare = pods(capacity, "spare", 3, constraint=IN_RACK, needed=0)
+    asked = pods(capacity, "asked", 2, constraint=IN_RACK)
+    root = Group("root", (spare, asked))
+    placed = search(tree, capacity, root, Options(floor_first=True))
+    assert placed == {"spare": {"n1": 1}, "asked": {"n3": 2}}
+    assert search(tree, capacity, root) == {"spare": {"n2": 3}, "asked": {"n3": 2}}
+
+
 def test_a_group_of_which_nothing_is_needed_goes_where_all_of_it_fits() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
     both = (pods(capacity, "a", 2), pods(capacity, "b", 2))

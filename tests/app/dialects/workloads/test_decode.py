@@ -273,6 +273,15 @@ def test_a_launcher_that_waits_for_its_workers_comes_later():
     assert record_of(partial(decode_training_job, kind="MPIJob"), spec).is_gradual
 
 
+@pytest.mark.parametrize("runs_as_worker", [True, False])
+def test_only_a_launcher_that_runs_as_a_worker_has_a_number(runs_as_worker):
+    types = {"Launcher": {}, "Worker": {"replicas": 3}}
+    spec = {"mpiReplicaSpecs": types, "runLauncherAsWorker": runs_as_worker}
+    record = record_of(partial(decode_training_job, kind="MPIJob"), spec)
+    launcher = Template("Launcher", 1, {}, jobs=int(runs_as_worker))
+    assert record.templates == (launcher, Template("Worker", 3, {}))
+
+
 def test_a_wrong_field_names_the_workload_and_the_field():
     raw = json.dumps({"metadata": METADATA, "spec": {"replicas": "3"}}).encode()
     with pytest.raises(DecodeError) as refused:

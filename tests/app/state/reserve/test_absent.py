@@ -298,3 +298,13 @@ def test_a_pod_behind_a_foreign_gate_has_a_place_of_its_own_kind():
     world = World(four_racks(), [first, gated, pod("w1", gpus=4, annotations=in_three())])
     (place,) = world.gang().placeholders.values()
     assert dict(place.member.pod.request)[GPU] == 4
+
+
+def test_a_pod_to_come_is_like_the_first_of_those_that_are_there():
+    first, second = (
+        pod(f"g{at}", gpus=gpus, annotations=in_three(), created=f"2026-01-01T00:00:0{at}Z")
+        for at, gpus in enumerate((8, 4))
+    )
+    world = World(four_racks(), [second, first])
+    (place,) = world.gang().placeholders.values()
+    assert dict(place.member.pod.request)[GPU] == 8
