@@ -18,3 +18,9 @@ def test_patterns_of_many_shapes_of_the_largest_amounts_do_not_overflow() -> Non
     patterns = patterns_of(packing._problem(*question), Work(BUDGET))
     assert patterns is not None
     assert sorted(patterns.pods.T.tolist()) == sorted(np.eye(shapes, dtype=int).tolist())
+
+
+def test_there_are_no_patterns_of_more_combinations_than_fit_into_memory_whatever_is_left() -> None:
+    requests, pods = [[1, 1], [1, 2], [1, 3]], (1_000, 1_000, 1_000)
+    question = asked([[10_000, 10_000]], requests, *pods)
+    assert patterns_of(packing._problem(*question), Work(10**12)) is None
