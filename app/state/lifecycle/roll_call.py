@@ -23,6 +23,7 @@ from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
+from app.state.reserve import binding
 from app.state.reserve.plans import Plans
 from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, POD, Budget
@@ -91,7 +92,10 @@ class RollCalls:
         def spec_of(said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
             return self.objects.spec(gang.key, said, ended)
 
+        ran = bool(gang.membership.bound)
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
+        if ran and not gang.membership.bound:
+            binding.progress(gang, now)  # what is planned starts from here, as a whole
         self.plans.review_wait(gang, now)
         if self.objects.names_keys:
             self._hold_back(gang, now)

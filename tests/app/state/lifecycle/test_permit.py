@@ -234,6 +234,21 @@ def test_members_that_had_arrived_keep_their_nodes_though_the_one_that_started_h
     assert world.held == without(nodes, "uid-g2")
 
 
+def test_members_that_had_arrived_start_though_the_only_one_that_ran_has_succeeded():
+    world, nodes = at_bind(gang_bind_seconds=20.0, hold_seconds=60.0)
+    for uid in ("uid-g0", "uid-g1"):
+        arrive(world, uid, nodes)
+        world.tick(21.0)
+    world.confirm(arrive(world, "uid-g2", nodes))
+    world.tick(100.0)  # the others are in kube-scheduler's back-off
+    world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
+    for _ in range(10):
+        world.tick()
+    assert world.held == without(nodes, "uid-g2")
+    assert bound_by(arrive(world, "uid-g0", nodes)) == {"uid-g0": nodes["uid-g0"]}
+    assert bound_by(arrive(world, "uid-g1", nodes)) == {"uid-g1": nodes["uid-g1"]}
+
+
 def test_a_gang_whose_only_binding_failed_as_the_pod_had_gone_has_not_started():
     world, nodes = at_bind(gang_bind_seconds=20.0)
     for uid in ("uid-g0", "uid-g1"):
