@@ -164,7 +164,7 @@ class WorkQueue(Generic[_Item]):
                 log.exception("work", queue=self._name)
                 at_least = None
             self._under_way -= 1
-            if at_least is not None and self._waiting.get(namespace, key) is None:
+            if at_least is not None and self._known(namespace, key) is None:
                 self._pause(namespace, key, entry, at_least)
             elif not self._under_way and not len(self):
                 self._idle.set()

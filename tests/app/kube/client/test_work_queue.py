@@ -272,6 +272,25 @@ async def test_a_try_that_failed_gives_way_to_a_newer_item_that_came_meanwhile()
     assert worker.handled == [("a1", 1), ("a2", 1)]
 
 
+async def test_two_tries_of_one_key_that_fail_together_are_followed_by_one():
+    worker = Worker(a=[0.0, 0.0, None])
+    worker.gate.clear()
+    queue = queue_of(worker, workers=2)
+    faults = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    async with running(queue):
+        queue.put("a1")
+        await until(lambda: worker.open == 1)
+        queue.put("a2")
+        await until(lambda: worker.open == 2)
+        worker.gate.set()
+        await idle(queue)
+        await asyncio.sleep(0.02)  # longer than a pause
+    assert worker.words[:2] == ["a1", "a2"]
+    assert len(worker.handled) == 3
+    assert faults == []
+
+
 async def test_an_item_that_trips_a_bug_does_not_stop_the_next():
     worker = Worker(a=[RuntimeError("bug")])
     queue = queue_of(worker)
