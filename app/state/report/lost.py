@@ -41,7 +41,10 @@ class LostWrites:
         if self._lost.contains(namespace, lost):
             return
         if len(self._lost) >= self.most:
-            self._lost.drop(self._lost.shares.to_leave_out(namespace), is_oldest=True)
+            giving = self._lost.shares.to_leave_out(namespace)
+            if not self._lost.has(giving):
+                return  # so many namespaces have one
+            self._lost.drop(giving, is_oldest=True)
         self._lost.put(namespace, lost, None)
 
     def take(self) -> LostWrite | None:

@@ -250,3 +250,10 @@ def test_the_memory_of_lost_writes_is_bounded_and_shared():
     taken = [lost.take() for _ in range(4)]
     assert sorted(each.gang.namespace for each in taken) == ["loud"] * 2 + ["quiet"] * 2
     assert lost.take() is None
+
+
+def test_where_every_namespace_has_one_the_next_namespace_gets_none():
+    lost = LostWrites(most=2)
+    for namespace in "abc":
+        lost.add(LostWrite(GangKey(namespace, "g", "group"), STATUS, "u"))
+    assert [lost.take().gang.namespace for _ in range(len(lost))] == ["a", "b"]
