@@ -159,7 +159,7 @@ def figures(engine: Engine, delays: list[float]) -> APIRouter:
 
     @router.route("/figures", methods=["POST"])
     async def figures(request: Request) -> Response:
-        return Response(json.dumps([len(engine.gangs.plannable), delays]).encode())
+        return Response(json.dumps([sum(1 for _ in engine.gangs.plannable()), delays]).encode())
 
     return router
 
