@@ -64,6 +64,11 @@ class Dialects:
         for dialect in self.each:
             yield from dialect.keys_named(record)
 
+    @property
+    def names_pods(self) -> bool:
+        """Whether some vocabulary has objects that name pods; if not, none is ever named."""
+        return any(type(each).may_be_named is not Dialect.may_be_named for each in self.each)
+
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod."""
         return any(dialect.may_be_named(pod) for dialect in self.each)

@@ -85,7 +85,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._is_receiving = False  # between the first and the last byte of a request
         self._has_headers = False
-        self._header_bytes = 0  # received since the last header or body was complete
+        self._bytes_since_part = 0  # a header or body; checked while a header is incomplete
         self._named_bytes = 0  # of complete header lines
         self._body_bytes = 0
         self._under_way: deque[int] = deque()  # bytes of each body, in order of the answers
@@ -115,14 +115,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        self._header_bytes += len(data)
+        self._bytes_since_part += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
         if self._is_over_budget:
             self._breach("busy")
         elif self._is_receiving:
-            if not self._has_headers and self._header_bytes > HEADER_BYTES:
+            if not self._has_headers and self._bytes_since_part > HEADER_BYTES:
                 self.transport.write(_TOO_LARGE)
                 self._breach("header")
             elif self._body_bytes > self.bounds.most_body_bytes:
@@ -147,7 +147,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
-        self._header_bytes = 0
+        self._bytes_since_part = 0
         super().on_headers_complete()
 
     def on_url(self, url: bytes) -> None:
@@ -172,7 +172,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._is_receiving = False
         self._has_headers = False
-        self._header_bytes = 0
+        self._bytes_since_part = 0
         self._end_deadline()
         super().on_message_complete()
 

@@ -19,6 +19,7 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.answers.scoring import scores
 from app.state.audit import differences
 from app.state.effects import (
     BindFailed,
@@ -33,7 +34,6 @@ from app.state.filter_result import Candidates, Failed, FilterAnswer
 from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, confined, reraise
 from app.state.pods.arrivals import Arrival
-from app.state.requests.scoring import scores
 from app.state.settings import EngineSettings
 from app.state.state import State
 
@@ -116,7 +116,7 @@ class Engine(State):
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
                 self._replace_objects(kind, event.records)
-        self._each(event.kind, event.records, lambda record: self._put(record, now))
+        self._each(event.kind, event.records, lambda record: self._put(record, now), "{0.name}")
         self.claims.settle(now)
         if event.kind == "Pod" and self.kept_keys.pods_read(event.edition):
             keys = [key for key in self.objects.gangs_with_keys() if key in self.gangs.by_key]
@@ -135,10 +135,13 @@ class Engine(State):
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
-    def _each(self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None]) -> None:
+    def _each(
+        self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None], shown: str = "{}"
+    ) -> None:
         """Apply what a list says; an error in one object does not keep the others from it."""
+        what = f"{kind} {shown} of a list"
         for one in objects:
-            with confined(self.on_fault, f"{kind} {getattr(one, 'name', one)} of a list"):
+            with confined(self.on_fault, what, one):
                 apply(one)
 
     def _put(self, record: Record, now: float) -> None:
@@ -171,7 +174,7 @@ class Engine(State):
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if self.gangs.knows(pod):
             return  # as most events of a member: conditions, container statuses
-        if self.claim_reader.is_ours(pod) and not (pod.node or pod.is_finished):
+        if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
             self.arrivals.put(pod)
         else:
             self.arrivals.drop(pod.uid)
@@ -225,7 +228,8 @@ class Engine(State):
             return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
             return Failed("Corral is not ready: it has not read the whole cluster yet"), []
-        if self.assumed_pods.end(pod.uid):
+        known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
+        if known is not None and self.assumed_pods.end(pod.uid):
             # An attempt to bind it has failed that began before an object named it.
             self.claims.settle_bindings(now)
             self.reservations.capacity_grew()
@@ -294,7 +298,7 @@ class Engine(State):
             self._review_earmarks,
             self._begin,
         ):
-            with confined(self.on_fault, f"tick, {step.__name__}"):  # deadlines are kept
+            with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
                 step(now)
         return self._effects()
 

@@ -6,8 +6,7 @@ the others are still handled. The engine has no log: its caller passes in what r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 OnFault = Callable[[str, Exception], None]
 """Called inside the `except` with what was being done and what was raised."""
@@ -18,10 +17,27 @@ def reraise(what: str, error: Exception) -> None:
     raise error
 
 
-@contextmanager
-def confined(on_fault: OnFault, what: str) -> Iterator[None]:
-    """Report an exception in the body, which is left; what comes after it goes on."""
-    try:
-        yield
-    except Exception as error:
-        on_fault(what, error)
+class confined:
+    """Reports an exception that the body raises, and leaves the body; the code after it runs.
+
+    `what`: what was being done, as `str.format` of `about`. It is put into words where an exception
+    came: the list of a large cluster comes by here with each of its objects.
+    """
+
+    __slots__ = ("_about", "_on_fault", "_what")
+
+    def __init__(self, on_fault: OnFault, what: str, about: object = "") -> None:
+        self._on_fault = on_fault
+        self._what = what
+        self._about = about
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._on_fault(self._what.format(self._about), error)
+        return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.dialects.registry import DIALECTS
+from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Kind
 from app.settings import EngineOptions
 
@@ -11,3 +12,7 @@ class EngineSettings(EngineOptions):
     """Plain values. `levels` are label keys: a preset's name has become its labels by now."""
 
     kinds: tuple[Kind, ...] = DIALECTS.kinds  # all must be listed before the first plan
+
+    def is_ours(self, pod: PodRecord) -> bool:
+        """Whether our scheduler is to bind a pod."""
+        return self.scheduler_name in ("", pod.scheduler)

@@ -8,6 +8,9 @@ further down depends on those above it, never the other way round. What happens 
 from __future__ import annotations
 
 from app.dialects.registry import Dialects
+from app.state.answers.bind_requests import BindRequests
+from app.state.answers.filtering import Filtering
+from app.state.answers.ordinary import OrdinaryPods
 from app.state.audit import Healing
 from app.state.cache.books import Books
 from app.state.cache.kept_keys import KeptKeys
@@ -30,7 +33,7 @@ from app.state.nodes.repair import Failures, Repairs
 from app.state.plan.planner import Planner
 from app.state.pods.arrivals import EARLY_SECONDS, Arrivals
 from app.state.pods.assumed_pods import AssumedPods
-from app.state.pods.claimed import ClaimReader
+from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.pods.rejected_pods import RejectedPods
@@ -39,9 +42,6 @@ from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
-from app.state.requests.bind_requests import BindRequests
-from app.state.requests.filtering import Filtering
-from app.state.requests.ordinary import OrdinaryPods
 from app.state.reserve.plans import Plans
 from app.state.reserve.replacements import Replacements
 from app.state.reserve.reservations import Reservations

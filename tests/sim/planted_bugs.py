@@ -37,7 +37,7 @@ PLANTED = (
         "gangs are not planned again when pods free capacity",
     ),
     Planted(
-        "app.state.requests.bind_requests.BindRequests.take",
+        "app.state.answers.bind_requests.BindRequests.take",
         Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
@@ -52,7 +52,7 @@ PLANTED = (
         "members deleted while the watch was down are still counted",
     ),
     Planted(
-        "app.state.requests.filtering.Filtering.answer",
+        "app.state.answers.filtering.Filtering.answer",
         Change("statement", "requeue.reject(gang, uid, answer.sentence)", becomes="pass"),
         "rejected members are not remembered, so a new plan does not requeue them",
     ),

@@ -1,4 +1,4 @@
-"""What kube-scheduler's requests about pods are answered with.
+"""What kube-scheduler is answered.
 
 `filtering.py` is /filter for members of gangs, `ordinary.py` for other pods; `scoring.py` is
 /prioritize, `bind_requests.py` /bind.

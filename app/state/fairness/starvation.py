@@ -130,7 +130,7 @@ class Starvation:
                 break
             tried[namespace] += 1
             self._tried.add(gang.key)
-            with confined(self.planner.on_fault, f"earmark for gang {gang.key}"):
+            with confined(self.planner.on_fault, "earmark for gang {}", gang.key):
                 mark = self._chosen(gang, now, lasting)
                 if mark is not None:
                     self.of[gang.key] = mark

@@ -22,7 +22,7 @@ from app.state.gang.membership import Member, member_of
 from app.state.isolation import OnFault, confined
 from app.state.lifecycle.members import Members
 from app.state.pods.assumed_pods import AssumedPods
-from app.state.pods.claimed import ClaimReader
+from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.named_pods import NamedPods
 from app.state.reserve.plans import Plans
 
@@ -43,7 +43,10 @@ class _Change:
 
 @dataclass(slots=True)
 class Claims:
-    """Follows the objects that name pods. Dicts to None are sets that keep their order."""
+    """Follows the objects of the vocabularies: what they declare of gangs, which pods they name.
+
+    Dicts to None are sets that keep their order.
+    """
 
     named_pods: NamedPods
     objects: Objects
@@ -62,6 +65,8 @@ class Claims:
 
     def in_force(self, pod: PodRecord, claim: Claim | None) -> Claim | None:
         """The claim that counts now: this one, or the one with which its binding began."""
+        if self.named_pods.is_empty:
+            return claim
         gang = self.gangs.of_pod(pod.uid)
         key = None if gang is None else gang.key
         self._waiting.pop(pod.uid, None)
@@ -99,8 +104,13 @@ class Claims:
         self.named_pods.put_object(record)
 
     def drop_object(self, uid: str) -> None:
-        """Forget an object that is gone; `settle` does what follows."""
-        self.members.drop_object(uid)
+        """Forget an object that is gone: from now on the pods alone say what their gangs are.
+
+        `settle` does what follows for the pods that it named.
+        """
+        for key in self.objects.drop(uid):
+            if key in self.gangs.by_key:
+                self.gangs.owe_review(self.gangs.by_key[key])
         self.named_pods.drop_object(uid)
 
     # -- claimed anew --------------------------------------------------------------------------
@@ -123,19 +133,19 @@ class Claims:
         # No gang may have all its pods while one of them is not yet what it is to be.
         for take in (self._leave, self._stay, self._join):
             for change in changes:
-                with confined(self.on_fault, f"claim of pod {change.pod.key}"):
+                with confined(self.on_fault, "claim of pod {}", change.pod.key):
                     take(change, now)
         keys, self._unreviewed = self._unreviewed, {}
         touched = (key for change in changes for key in _gangs_of(change))
         for key in dict.fromkeys((*keys, *touched)):
             if key in self.gangs.by_key and (key in keys or key in self.gangs.unreviewed):
-                with confined(self.on_fault, f"roll call of gang {key}"):
+                with confined(self.on_fault, "roll call of gang {}", key):
                     self.members.review(key, now)
 
     def _changes(self) -> Iterator[_Change]:
         for uid in self.named_pods.taken_due():
             change = None
-            with confined(self.on_fault, f"claim of pod {uid}"):
+            with confined(self.on_fault, "claim of pod {}", uid):
                 change = self._change(uid)
             if change is not None:
                 yield change

@@ -174,9 +174,3 @@ class Members:
         """Take a gang's roll call, since its objects declare something else now."""
         self.roll_calls.review(self.gangs.by_key[key], now)
         self.reports.note_object(key)
-
-    def drop_object(self, uid: str) -> None:
-        """Forget an object that is gone; from now on the pods alone say what their gang is."""
-        for key in self.objects.drop(uid):
-            if key in self.gangs.by_key:
-                self.gangs.owe_review(self.gangs.by_key[key])

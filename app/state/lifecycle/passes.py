@@ -54,7 +54,7 @@ class Passes:
         for key in list(gangs.with_placeholders):
             gang = gangs.by_key[key]
             if placeholders.is_due(gang, now):
-                with confined(self.planner.on_fault, f"roll call of gang {key}"):
+                with confined(self.planner.on_fault, "roll call of gang {}", key):
                     self.roll_calls.review(gang, now)
         self.reports.report_due(gangs.by_key, now)
         self.queue.retry(gangs.plannable(), now)

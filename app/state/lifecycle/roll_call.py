@@ -58,7 +58,7 @@ class RollCalls:
             if gang is None:
                 self.gangs.end_review(key)
             elif self._is_rested(gang, now):
-                with confined(self.planner.on_fault, f"roll call of gang {key}"):
+                with confined(self.planner.on_fault, "roll call of gang {}", key):
                     self._review_settled(gang, now)
                 pods = len(gang.members) + len(gang.placeholders)
                 self.budget.spend(key.namespace, GANG + POD * pods)

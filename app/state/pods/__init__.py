@@ -3,5 +3,5 @@
 `arrivals.py` says which pods /bind may be about, `assumed_pods.py` which ordinary ones are being
 bound, `rejected_pods.py` which were rejected at /filter and have to be woken. `nominations.py` are
 the nodes that kube-scheduler frees for pods, `named_pods.py` the pods that objects name or may
-name.
+name. `claim_reader.py` says which gang a pod claims.
 """

@@ -22,11 +22,7 @@ class ClaimReader:
 
     def claim(self, pod: PodRecord) -> Claim | None:
         """The gang that a pod claims; None if it is ordinary, another scheduler's, or Kueue's."""
-        is_kept = self.is_ours(pod) and not is_kueues(
+        is_kept = self.settings.is_ours(pod) and not is_kueues(
             pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
         )
         return self.dialects.claim(pod, self.named_pods.of(pod)) if is_kept else None
-
-    def is_ours(self, pod: PodRecord) -> bool:
-        """Whether our scheduler is to bind a pod."""
-        return self.settings.scheduler_name in ("", pod.scheduler)

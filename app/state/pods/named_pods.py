@@ -37,6 +37,8 @@ class NamedPods:
     settings: EngineSettings
     dialects: Dialects
     objects: Objects
+    is_empty: bool = field(init=False)
+    """Whether no vocabulary has objects that name pods: then there is nothing here, ever."""
     unclaimed: dict[str, PodRecord] = field(default_factory=dict)
     """By uid: pods that an object may name, and that no gang has."""
     _names: dict[str, PodName] = field(default_factory=dict)  # by the uid of a pod
@@ -45,6 +47,9 @@ class NamedPods:
     _by_name: dict[PodName, dict[str, None]] = field(default_factory=dict)  # uids of objects
     _due: dict[PodName, None] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)  # by the uid of an object
+
+    def __post_init__(self) -> None:
+        self.is_empty = not self.dialects.names_pods
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -58,12 +63,11 @@ class NamedPods:
 
     def may_have(self, pod: PodRecord) -> bool:
         """Whether objects may name a pod, and that would make it one of ours."""
-        is_ours = self.settings.scheduler_name in ("", pod.scheduler)
-        return is_ours and self.dialects.may_be_named(pod)
+        return self.settings.is_ours(pod) and self.dialects.may_be_named(pod)
 
     def of(self, pod: PodRecord) -> tuple[ObjectRecord, ...]:
         """The objects that name a pod, in the same order whichever came first."""
-        uids = self._by_name.get((pod.namespace, pod.name))
+        uids = self._by_name and self._by_name.get((pod.namespace, pod.name))
         if not uids or not self.may_have(pod):
             return ()
         found = (self.objects.by_uid[uid] for uid in uids)
@@ -73,6 +77,8 @@ class NamedPods:
 
     def put(self, pod: PodRecord, *, is_member: bool) -> None:
         """Remember a pod if an object may name it; its record, if no gang has that."""
+        if self.is_empty:
+            return
         if not self.may_have(pod):
             self.drop(pod.uid)
             return

@@ -1,7 +1,7 @@
 """What is held for a gang: the plan of its members, and places for pods that do not exist.
 
-    plans ──make, lose──▶ reservations ──▶ binding
-    replacements ───┬───▶ placeholders
+    plans, replacements ──▶ placeholders (which pods are absent)
+             └────────────▶ reservations (their capacity) ──▶ binding (how far each has come)
 
 `plans.py` has the planner search for a gang and gives its plan up when it no longer stands;
 `reservations.py` holds capacity in the books. `binding.py` remembers how far kube-scheduler has

@@ -109,8 +109,11 @@ def _renew(gang: Gang, now: float, seconds: float) -> None:
         absent.most_present = min(absent.most_present, spec.pods)
 
 
-def use_spare(gang: Gang, uid: str) -> str:
-    """Exchange this placeholder's part with a spare that has a node; its uid, "" without any."""
+def exchange_with_spare(gang: Gang, uid: str) -> str:
+    """Let a spare that has a node take this placeholder's part, which becomes a spare instead.
+
+    Returns the uid of that spare, "" if none has a node.
+    """
     kept = gang.placeholders[uid]
     for other, spare in gang.placeholders.items():
         if spare.is_spare and other in gang.plan.nodes and spare.member.role == kept.member.role:

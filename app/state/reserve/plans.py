@@ -4,7 +4,7 @@
     it finds none          the verdict is reported
     a plan is lost         its capacity is freed, held /bind requests are refused, a back-off begins
 
-Nothing here decides when to search: that is `lifecycle/` and `requests/`.
+Nothing here decides when to search: that is `lifecycle/` and `answers/`.
 """
 
 from __future__ import annotations

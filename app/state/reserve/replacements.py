@@ -70,9 +70,9 @@ class Replacements:
 
     def use_spare(self, gang: Gang, uid: str) -> None:
         """Let a spare with a node stand in for a lost member, whose placeholder this is."""
-        spare = placeholders.use_spare(gang, uid)
+        spare = placeholders.exchange_with_spare(gang, uid)
         if spare:
-            self.reservations.count_as_lost(spare)
+            self.reservations.stop_counting_absent(spare)
 
     def end(self, gang: Gang, done: Member) -> None:
         """End what is held for the replacement of a member that has succeeded."""

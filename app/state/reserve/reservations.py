@@ -51,9 +51,10 @@ class Reservations:
         if self.absent_pods.count_awaited(gang):
             self.queue.want_pass()
 
-    def count_as_lost(self, uid: str) -> None:
-        """Note that a place is held for a lost pod now, and for none that never was."""
-        self._release_absent(uid)
+    def stop_counting_absent(self, uid: str) -> None:
+        """Stop counting a spare's place as an absent pod's: it stands in for a lost member now."""
+        if self.absent_pods.release(uid):
+            self.queue.want_pass()
 
     def most_absent(self, gang: Gang) -> int:
         """For how many pods that do not exist the gang can have places held."""
@@ -135,8 +136,5 @@ class Reservations:
         gang.plan.domains.pop(uid, None)
         gang.plan.domain_nodes.pop(uid, None)
         binding.forget(gang, uid)
-        self._release_absent(uid)
-
-    def _release_absent(self, uid: str) -> None:
         if self.absent_pods.release(uid):
             self.queue.want_pass()

@@ -42,7 +42,7 @@ PROTOCOL = (
 OWN_STATE = {
     "_is_receiving",
     "_has_headers",
-    "_header_bytes",
+    "_bytes_since_part",
     "_named_bytes",
     "_body_bytes",
     "_under_way",

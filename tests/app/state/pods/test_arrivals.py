@@ -198,6 +198,26 @@ def test_a_request_about_another_pod_with_a_members_uid_changes_nothing(
     assert world.held == before[1]
 
 
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda one: change(one, name="evil", annotations=group("evil", 4)),
+        lambda one: change(one, namespace="evil", annotations=group("evil", 4)),
+        lambda one: change(one, name="evil"),
+    ],
+    ids=["name", "namespace", "ordinary"],
+)
+def test_a_request_with_the_uid_of_a_pod_that_is_being_bound_frees_nothing(
+    forge: Callable[[PodRecord], PodRecord],
+) -> None:
+    world = World(four_racks(), [ordinary := pod("ordinary")])
+    world.filter(ordinary)
+    world.bind(ordinary, "n00")
+    world.filter(forge(ordinary))
+    world.tick()
+    assert world.held == {ordinary.uid: "n00"}
+
+
 @pytest.mark.parametrize("forge", [of_another_gang, lambda one: change(one, annotations={})])
 def test_a_member_is_answered_as_what_the_watch_shows(
     forge: Callable[[PodRecord], PodRecord],
