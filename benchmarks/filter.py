@@ -19,7 +19,7 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
@@ -189,6 +189,10 @@ class Client:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=MOST_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
     def post(self, path: str, body: bytes) -> bytes:
         """The answer's body. Raises: ConnectionError."""
         head = f"POST {path} HTTP/1.1\r\nHost: corral\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -246,7 +250,8 @@ def served(serve: Callable[..., None], *arguments: object) -> Iterator[Client]:
     try:
         if not ours.poll(MOST_SECONDS):
             raise TimeoutError("the server did not start")
-        yield Client(ours.recv())
+        with closing(Client(ours.recv())) as client:
+            yield client
     finally:
         server.terminate()
         server.join(MOST_SECONDS)
