@@ -345,7 +345,7 @@ class Walk:
 
     def _add(self, part: Part, subtree: Subtree) -> None:
         """Adds a member that is not needed: all of it, or what fits."""
-        if part.is_optional and not self.view.options.floor_first:
+        if not self.view.options.floor_first:
             ways = self._ways(part, subtree)
             self.is_whole = True
             is_placed = next(ways, False)

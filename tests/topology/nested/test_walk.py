@@ -225,6 +225,16 @@ def test_a_group_of_which_nothing_is_needed_goes_where_all_of_it_fits() -> None:
     assert placed == {"a": {"n2": 2}, "b": {"n2": 2}, "never": {"n1": 2}, "asked": {"n3": 1}}
 
 
+def test_a_group_beyond_those_that_are_needed_goes_where_all_of_it_fits() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=2\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
+    both = (pods(capacity, "a", 2), pods(capacity, "b", 2, needed=0))
+    asked = pods(capacity, "asked", 2, constraint=IN_RACK)
+    never = pods(capacity, "never", 9, constraint=IN_RACK)
+    root = Group("root", (asked, Group("beyond", both, IN_RACK), never), needed=1)
+    placed = search(tree, capacity, root)
+    assert placed == {"asked": {"n1": 2}, "a": {"n2": 2}, "b": {"n2": 2}, "never": {}}
+
+
 def test_of_a_group_of_which_nothing_is_needed_a_part_is_placed_where_not_all_fits() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
     both = (pods(capacity, "a", 2), pods(capacity, "b", 2))

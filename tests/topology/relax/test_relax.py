@@ -433,6 +433,20 @@ def test_where_a_level_is_only_preferred_they_go_from_several_domains_if_that_is
     assert without(relaxed(tree, capacity, asked, occupants=who)) == ("a", "d")
 
 
+def test_all_go_where_the_search_finds_no_place_while_one_that_is_not_in_the_way_stays() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=6\nb1/r2/n2 gpu=3")
+    who = occupants(tree, capacity, "idle n1=1\nlarge n1=3")
+    # Beside the idle one n1 takes as many of the first pod set as n2 does, and comes first.
+    members = (
+        pods(capacity, 1, gpu=3, name="first", constraint=IN_RACK),
+        pods(capacity, 1, gpu=4, name="second", constraint=IN_RACK),
+    )
+    gang = Gang("ns/gang", Group("root", members))
+    at_once = Options(tries=0)
+    answer = relaxations(tree, capacity, gang, {}, at_once, Leeway(occupants=who))
+    assert without(answer) == ("idle", "large")
+
+
 def test_occupants_that_take_more_than_is_taken_are_refused_by_node_and_resource() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=8")
     ghost = Occupant("ghost", ((0, vector(capacity.axis, pods=1, gpu=8)),))
