@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from app.dialects.spec import GangKey
+from app.state.gang.gang import Phase
+from tests.app.state.fairness.test_absent_pods import first_of
 from tests.app.state.world import World, four_racks, members
 from tests.records import pod
 
@@ -66,3 +69,152 @@ def test_healing_books_that_are_right_changes_nothing(world):
     effects = world._take(world.engine.heal(world.now))
     assert effects == []
     assert (rows(world), dict(world.held)) == (before, plans)
+
+
+# Each thing that the audit looks at, wrong for once. "g" is planned, "h" runs, "o" is ordinary.
+
+
+def book_twice(engine):
+    engine.books.held["uid-o"] = engine.books.bound["uid-o"]
+
+
+def lose_the_index_of_holds(engine):
+    engine.books.held_on.pop(engine.books.held["uid-g0"].node)
+
+
+def hold_for_nobody(engine):
+    engine.books.hold("leaked", "n22", (("pods", 1),))
+
+
+def hold_elsewhere(engine):
+    g(engine).plan.nodes["uid-g0"] = "n22"
+
+
+def take_one_for_a_member(engine):
+    engine.gangs.key_of["stray"] = g(engine).key
+
+
+def plan_for_a_stranger(engine):
+    g(engine).plan.nodes["stray"] = "n00"
+
+
+def forget_the_phase(engine):
+    g(engine).phase = Phase.DONE
+
+
+def plan_a_part(engine):
+    del g(engine).plan.nodes["uid-g0"]
+
+
+def hold_at_bind_without_arrival(engine):
+    g(engine).binding.at_bind["uid-g0"] = 0.0
+
+
+def hold_at_bind_what_is_being_bound(engine):
+    binding = g(engine).binding
+    binding.at_bind["uid-g0"] = 0.0
+    binding.arrived.add("uid-g0")
+    binding.posted.add("uid-g0")
+
+
+def remember_an_arrival_without_a_place(engine):
+    g(engine).binding.arrived.add("stray")
+
+
+def outdate_a_binding_that_is_not_under_way(engine):
+    g(engine).binding.outdated.add("uid-g0")
+
+
+def remember_a_strangers_rejection(engine):
+    g(engine).rejections.sentences["stray"] = "why"
+
+
+def correct_what_was_not_rejected(engine):
+    rejections = g(engine).rejections
+    rejections.sentences.clear()
+    rejections.outdated["uid-g0"] = None
+
+
+def g(engine):
+    return engine.gangs.by_key[GangKey("default", "g", "group")]
+
+
+AT_BIND = "gang default/g: members at /bind differ from planned ones"
+REJECTED = "gang default/g: pods are remembered as rejected that are no members"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (book_twice, "pod uid-o is both bound and held"),
+        (lose_the_index_of_holds, "held pods by node differ from held pods"),
+        (hold_for_nobody, "pod leaked is held, and is in no plan"),
+        (hold_elsewhere, "gang default/g: pod uid-g0 is not held on its node n22"),
+        (take_one_for_a_member, "pod stray is no member of its gang default/g"),
+        (plan_for_a_stranger, "gang default/g: the plan covers pods that are not waiting"),
+        (forget_the_phase, "gang default/g is Phase.DONE, not Phase.PLACED"),
+        (plan_a_part, "gang default/g: only a part of it is planned"),
+        (hold_at_bind_without_arrival, AT_BIND),
+        (hold_at_bind_what_is_being_bound, AT_BIND),
+        (remember_an_arrival_without_a_place, AT_BIND),
+        (
+            outdate_a_binding_that_is_not_under_way,
+            "gang default/g: bindings of an older plan are not under way",
+        ),
+        (remember_a_strangers_rejection, REJECTED),
+        (correct_what_was_not_rejected, REJECTED),
+    ],
+)
+def test_whatever_is_wrong_has_its_sentence(world, wrong, sentence):
+    wrong(world.engine)
+    assert sentence in differences(world)
+
+
+# The places of pods that do not exist.
+
+
+def place_of(engine):
+    """A placeholder that holds a place."""
+    return next(iter(engine.absent_pods.held))
+
+
+def forget_a_place(engine):
+    engine.absent_pods.release(place_of(engine))
+
+
+def keep_a_place_that_is_gone(engine):
+    engine.absent_pods.held["gone"] = engine.absent_pods.held[place_of(engine)]
+
+
+def count_a_place_twice(engine):
+    counted = engine.absent_pods._of_namespace["default"]
+    counted[next(iter(counted))] += 1
+
+
+def keep_a_gang_that_is_gone(engine):
+    engine.absent_pods._awaited[GangKey("default", "gone", "group")] = 1
+
+
+def forget_who_is_awaited(engine):
+    engine.absent_pods._awaited_in["default"] -= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (forget_a_place, "gang default/a: the place of {} is not counted"),
+        (keep_a_place_that_is_gone, "the place of gone is counted, and is in no plan"),
+        (count_a_place_twice, "what namespaces hold for absent pods is not the sum of those"),
+        (keep_a_gang_that_is_gone, "gang default/gone is gone, and its placeholders are counted"),
+        (
+            forget_who_is_awaited,
+            "what gangs of namespaces wait for is not the sum of their placeholders",
+        ),
+    ],
+)
+def test_whatever_is_wrong_about_absent_pods_has_its_sentence(wrong, sentence):
+    world = World(four_racks(), [first_of("a", 3)], absent_share_per_namespace=1.0)
+    place = place_of(world.engine)
+    assert differences(world) == []
+    wrong(world.engine)
+    assert sentence.format(place) in differences(world)

@@ -351,10 +351,12 @@ def test_1_3_a_group_whose_pod_sets_want_different_things_is_refused(levels):
     assert "'spec.a.metadata.annotations' in group 'g'" in found[1][1].text
 
 
-def elastic(template: dict[str, str], group: str = "batch", said: str = "true") -> list[Flaw]:
+def elastic(
+    template: dict[str, str], group: str = "batch", said: str = "true", kind: str = "Job"
+) -> list[Flaw]:
     """What is wrong with the template of an elastic Job."""
     pod_set = PodSetClaim("spec.template.metadata", template, 4, is_grouped=False)
-    owner = TemplateOwner(group, "Job", {ELASTIC: said}, (pod_set,))
+    owner = TemplateOwner(group, kind, {ELASTIC: said}, (pod_set,))
     return [flaw for _, flaw in together(owner)]
 
 
@@ -363,4 +365,5 @@ def test_1_3_an_elastic_job_may_not_ask_for_one_domain(key):
     one(elastic({key: RACK}), f"annotations[{key}]", "Forbidden", "elastic-job")
     assert elastic({key: RACK}, said="false") == []
     assert elastic({key: RACK}, group="example.com") == []
+    assert elastic({key: RACK}, kind="CronJob") == []
     assert elastic({UNCONSTRAINED: "true"}) == []

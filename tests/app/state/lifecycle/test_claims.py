@@ -397,6 +397,12 @@ def test_a_pod_that_once_was_being_bound_is_audited_like_any_other():
     _is_found_and_healed(world)
 
 
+def test_a_pod_that_has_two_records_is_found():
+    world = BandWorld(four_racks(), [player("a"), player("b")], [DUO])
+    world.engine.named_pods.unclaimed["uid-a"] = world.pods["uid-a"]  # as a bug of ours would
+    assert "pod uid-a has no record, or two" in world.engine.differences()
+
+
 def _is_found_and_healed(world):
     engine = world.engine
     engine.members.drop("uid-a", world.now)  # as a bug of ours would

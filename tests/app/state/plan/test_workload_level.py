@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from app.dialects.corral import WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
+from tests.app.state.reserve.test_before_pods import driver
 from tests.app.state.stories import go
 from tests.app.state.world import World, four_racks
 from tests.records import BLOCK, GROUP, RACK, REQUIRED, pod
+from tests.workload_pods import job_set, mpi_pods, training_pods, workload
 
 
 def blocks(world):
@@ -34,6 +37,11 @@ def two_templates(**asked):
 def busy_second_rack():
     """Rack r1, the other of block b0, has too little room for the second template."""
     return [pod(f"busy{at}", on=f"n1{at}", gpus=8) for at in range(3)]
+
+
+def busy_first_block():
+    """Of block b0 no rack takes four pods, and one fits two best."""
+    return [pod(f"busy{at}", on=at, gpus=8) for at in ("n00", "n10", "n11")]
 
 
 def test_every_template_gets_its_rack_and_all_of_them_one_block():
@@ -79,3 +87,42 @@ def test_a_replacement_stays_in_the_block_of_its_workload():
     go(world)
     after = places(world)
     assert {after["s0"].split("/")[0], after["s1"].split("/")[0]} == {block}
+
+
+def of_kind(kind, asked):
+    """A workload with a part of four pods and one of two, and its pods; it asks for all of them."""
+    more = {"level": RACK, "annotations": asked}
+    if kind == "JobSet":
+        parts = {"large": (1, 4), "small": (1, 2)}
+        jobs, pods = job_set("w", parts, RACK)
+        return [workload("JobSet", "w", {part: 4 for part in parts}, **more), *jobs], pods
+    if kind == "MPIJob":
+        return [workload(kind, "w", {"Launcher": 1, "Worker": 4}, **more)], mpi_pods("w", 4, RACK)
+    parts = {"Master": 1, "Worker": 4}
+    return [workload(kind, "w", parts, **more)], training_pods(kind, "w", parts, RACK)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "MPIJob", "PyTorchJob", "TFJob"])
+@pytest.mark.parametrize(
+    ("asked", "found"), [({WORKLOAD_REQUIRED: BLOCK}, {"b1"}), ({}, {"b0", "b1"})]
+)
+def test_the_owner_may_ask_for_all_of_its_templates(kind, asked, found):
+    objects, pods = of_kind(kind, asked)
+    world = World(four_racks(), [*busy_first_block(), *pods])
+    world.put(*objects)
+    go(world)
+    placed = {name: at for name, at in places(world).items() if not name.startswith("busy")}
+    assert len(placed) == len(pods)
+    assert {at.split("/")[0] for at in placed.values()} == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [({WORKLOAD_REQUIRED: BLOCK}, {"b1"}), ({}, {"b0", "b1"})]
+)
+def test_a_driver_may_ask_for_itself_and_the_workers_it_declares(asked, found):
+    leader = driver(workers=4)
+    leader = msgspec.structs.replace(leader, annotations={**leader.annotations, **asked})
+    world = World(four_racks(), [*busy_first_block(), leader])
+    at = world.engine.books.nodes
+    assert len(world.held) == 5
+    assert {at[node].labels[BLOCK] for node in world.held.values()} == found
