@@ -105,13 +105,13 @@ class Validator:
         return self.dialects.rules(_pod_of(template), template.pods)
 
     def _templates(self, thing: Thing) -> Sequence[Template]:
-        """The templates that are ours to check: none of an object that Kueue manages."""
+        """The templates that are ours to check: none of an object that another controller has."""
         content = thing.content
         if (thing.group, thing.kind) == POD:
             found = [template_of("", content)] if isinstance(content, dict) else []
         else:
             whole = template_of("", content if isinstance(content, dict) else {})
-            if self.scope.is_kueues(whole.labels, whole.annotations):
+            if self.dialects.is_managed(whole.labels, whole.annotations):
                 return ()
             places = self.dialects.templates(thing.group, thing.kind)
             found = list(templates(content, places))
@@ -122,13 +122,9 @@ class Validator:
         return [each for each in found if self._is_ours(thing, each)]
 
     def _is_ours(self, thing: Thing, template: Template) -> bool:
-        return self.scope.holds(
-            thing.namespace,
-            template.scheduler,
-            template.labels,
-            template.annotations,
-            _gates(template),
-        )
+        return self.scope.covers(
+            thing.namespace, template.scheduler, template.labels
+        ) and not self.dialects.is_managed(template.labels, template.annotations, _gates(template))
 
     def _changes(self, thing: Thing, before: object) -> Iterator[FieldError]:
         """What a pod may not change any more."""

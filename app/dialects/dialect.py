@@ -96,6 +96,13 @@ class Dialect:
         """
         return None
 
+    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+        """Whether a controller that plans for itself has the pod, or the pods of such a template.
+
+        Corral keeps its hands off these.
+        """
+        return False
+
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod: it is remembered until one does, or it goes."""
         return False

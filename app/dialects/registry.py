@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.dialects import kueue, quota
-from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, TemplateOwner
+from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, Strings, TemplateOwner
 from app.dialects.spec import Allowance, Claim, Flaw, GangKey, GangSpec, Said, TopologySpec
 from app.dialects.workloads import TemplatePlace
 from app.kube.core.decode import Keep
@@ -53,6 +53,10 @@ class Dialects:
             if claim is not None:
                 return claim
         return None
+
+    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+        """Whether a controller that plans for itself has the pod, or pods of such a template."""
+        return any(dialect.is_managed(labels, annotations, gates) for dialect in self.each)
 
     @property
     def names_keys(self) -> bool:

@@ -3,7 +3,7 @@
     inputs ──▶ engine ──▶ lifecycle ──▶ reserve ──▶ plan ──▶ gang ──▶ cache
                  └────────────┴────────────┴──▶ report ──▶ effects
 
-Read in this order: `engine.py` (what happens when), `state.py` (what it is made of), the rooms.
+Read in this order: `engine.py` (what happens when), `wiring.py` (its parts), the rooms.
 `cache/` is the books of the cluster: nodes, pods, capacity, objects of the vocabularies; `pods/` is
 what is remembered of single pods beside them. `gang/` holds the gangs and says which pods belong to
 each, `turns/` whose turn it is, `plan/` asks the placement core and assigns nodes, `fairness/`

@@ -35,14 +35,14 @@ from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, confined, reraise
 from app.state.pods.arrivals import Arrival
 from app.state.settings import EngineSettings
-from app.state.state import State
+from app.state.wiring import EngineParts
 
 EARMARK_SECONDS = 5.0  # between two reviews
 
 _T = TypeVar("_T")
 
 
-class Engine(State):
+class Engine(EngineParts):
     """One cluster's gangs. Every method is one atomic step; `now` is monotonic seconds."""
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from app.dialects import corral, workloads
-from app.dialects.dialect import Dialect, PodSetClaim, TemplateOwner
+from app.dialects.dialect import Dialect, PodSetClaim, Strings, TemplateOwner
 from app.dialects.kueue import annotations as keys
 from app.dialects.kueue import (
     claims,
@@ -54,11 +54,12 @@ class KueueDialect(Dialect):
 
     sources: ClassVar[frozenset[str]] = frozenset((pod_groups.SOURCE, "pod", *_BY_SOURCE))
 
-    def __init__(self, roles: RoleRules = "kueue") -> None:
+    def __init__(self, roles: RoleRules = "kueue", *, is_kueue_here: bool = False) -> None:
         self._most_roles = pod_groups.MOST_ROLES[roles]
+        self._is_kueue_here = is_kueue_here
 
     def configured(self, options: EngineOptions) -> KueueDialect:
-        return KueueDialect(options.pod_group_roles)
+        return KueueDialect(options.pod_group_roles, is_kueue_here=options.kueue_manages)
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (topology.RESOURCE, *(kind.resource(keep) for kind in workloads.KINDS))
@@ -68,6 +69,9 @@ class KueueDialect(Dialect):
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod)
+
+    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+        return in_charge.is_kueues(labels, annotations, gates, by_queue=self._is_kueue_here)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, WorkloadRecord):

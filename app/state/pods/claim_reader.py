@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.dialects.kueue.in_charge import is_kueues
 from app.dialects.registry import Dialects
 from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
@@ -21,8 +20,8 @@ class ClaimReader:
     named_pods: NamedPods
 
     def claim(self, pod: PodRecord) -> Claim | None:
-        """The gang that a pod claims; None if it is ordinary, another scheduler's, or Kueue's."""
-        is_kept = self.settings.is_ours(pod) and not is_kueues(
-            pod.labels, pod.annotations, pod.gates, by_queue=self.settings.kueue_manages
+        """The gang that a pod claims; None if it is ordinary, or not ours to schedule and plan."""
+        is_kept = self.settings.is_ours(pod) and not self.dialects.is_managed(
+            pod.labels, pod.annotations, pod.gates
         )
         return self.dialects.claim(pod, self.named_pods.of(pod)) if is_kept else None

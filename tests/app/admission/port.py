@@ -22,10 +22,11 @@ from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
 from app.process.ports import hooks_of
 from app.process.tls import Certificate, Files
-from app.settings import Address
+from app.settings import Address, EngineOptions
 from tests.certificates import Pair, pair
 
 SCOPE = Scope("corral")
+BESIDE_KUEUE = DIALECTS.configured(EngineOptions(kueue_manages=True))
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from app.admission.mutate import Operation, adds_gate, mutate
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.scope import Scope
-from app.dialects.registry import DIALECTS
+from app.dialects.registry import DIALECTS, Dialects
 from app.errors import DecodeError
 from app.labels import selector_from_text
-from tests.app.admission.port import SCOPE, patched
+from tests.app.admission.port import BESIDE_KUEUE, SCOPE, patched
 from tests.cluster import RACK, Object, pod
 from tests.workloads import GROUP, TOTAL, asking, member
 
@@ -33,9 +33,11 @@ OUTSIDE_SYSTEM = replace(
 )
 
 
-def operations(thing: Object, scope: Scope = SCOPE) -> list[Operation]:
+def operations(
+    thing: Object, scope: Scope = SCOPE, dialects: Dialects = DIALECTS
+) -> list[Operation]:
     namespace = thing["metadata"].get("namespace", "")
-    return mutate(json.dumps(thing).encode(), namespace, scope, DIALECTS)
+    return mutate(json.dumps(thing).encode(), namespace, scope, dialects)
 
 
 def after(thing: Object, scope: Scope = SCOPE) -> Any:
@@ -210,7 +212,7 @@ def test_hands_off_what_kueue_manages(fields):
 def test_a_queue_name_is_kueues_only_where_kueue_runs():
     for thing in (pod("p", annotations=IN_RACK, labels=QUEUE), pod("p", labels=QUEUE)):
         assert adds_gate(operations(thing))
-        assert operations(thing, replace(SCOPE, kueue_manages=True)) == []
+        assert operations(thing, dialects=BESIDE_KUEUE) == []
 
 
 @pytest.mark.parametrize("label", [{MANAGED: "true"}, {}], ids=["with_our_label", "without_it"])

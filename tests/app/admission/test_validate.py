@@ -14,10 +14,10 @@ from app.admission.templates import MOST_TEMPLATES
 from app.admission.validate import Thing, Validator
 from app.dialects.corral import WORKLOAD
 from app.dialects.kueue.annotations import PREFERRED, UNCONSTRAINED
-from app.dialects.registry import DIALECTS
+from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.workloads import KINDS
 from app.labels import selector_from_text
-from tests.app.admission.port import SCOPE
+from tests.app.admission.port import BESIDE_KUEUE, SCOPE
 from tests.cluster import BLOCK, RACK, Object, job, pod
 from tests.workloads import GROUP, REQUIRED, TOTAL, asking, member
 
@@ -83,11 +83,16 @@ def kubeflow(kind: str, field: str, **types: tuple[dict[str, str], int]) -> Obje
     return made("kubeflow.org/v1", kind, **{field: replicas})
 
 
-def errors(thing: Object, before: Object | None = None, scope: Scope = SCOPE) -> list[str]:
+def errors(
+    thing: Object,
+    before: Object | None = None,
+    scope: Scope = SCOPE,
+    dialects: Dialects = DIALECTS,
+) -> list[str]:
     group = thing["apiVersion"].rpartition("/")[0]
     namespace = thing["metadata"].get("namespace", "team")
     whole = Thing(group, thing["kind"], namespace, thing)
-    return [str(error) for error in Validator(scope, DIALECTS).errors(whole, before)]
+    return [str(error) for error in Validator(scope, dialects).errors(whole, before)]
 
 
 def changed(thing: Object, **annotations: str | None) -> Object:
@@ -362,17 +367,6 @@ def test_a_group_of_a_leader_worker_set_that_has_no_size_is_told_of_its_pods():
             pod("p", annotations=BROKEN, gates=["kueue.x-k8s.io/admission"]), SCOPE, id="kueues_pod"
         ),
         pytest.param(
-            pod("p", annotations=BROKEN, labels=QUEUE),
-            replace(SCOPE, kueue_manages=True),
-            id="pod_in_a_queue",
-        ),
-        pytest.param(
-            job("j", pods=1, annotations=BROKEN)
-            | {"metadata": {"name": "j", "labels": QUEUE, "namespace": "default"}},
-            replace(SCOPE, kueue_manages=True),
-            id="job_in_a_queue",
-        ),
-        pytest.param(
             made("apps/v1", "Deployment", template=template(BROKEN)), SCOPE, id="unknown_kind"
         ),
         pytest.param(
@@ -382,6 +376,22 @@ def test_a_group_of_a_leader_worker_set_that_has_no_size_is_told_of_its_pods():
 )
 def test_what_is_not_ours_is_let_in(thing, scope):
     assert errors(thing, scope=scope) == []
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p", annotations=BROKEN, labels=QUEUE), id="pod_in_a_queue"),
+        pytest.param(
+            job("j", pods=1, annotations=BROKEN)
+            | {"metadata": {"name": "j", "labels": QUEUE, "namespace": "default"}},
+            id="job_in_a_queue",
+        ),
+    ],
+)
+def test_what_is_in_a_queue_is_let_in_where_kueue_runs(thing):
+    assert errors(thing, dialects=BESIDE_KUEUE) == []
+    assert errors(thing) != []
 
 
 def test_an_error_that_was_there_before_does_not_hold_up_a_change():

@@ -50,8 +50,8 @@ from app.state.turns.budget import Budget
 from app.state.turns.queue import Queue
 
 
-class State:
-    """The parts of one cluster's state, from the books to what is written."""
+class EngineParts:
+    """The parts of an engine, from the books to what is written: each is given those above it."""
 
     def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
         self.on_fault = on_fault
