@@ -27,6 +27,7 @@ SLICES = (SLICE_LEVEL, SLICE_SIZE, SLICE_LAYERS)
 POD_SET_GROUP = PREFIX + "podset-group-name"
 INDEX_OFFSET = PREFIX + "pod-index-offset"
 ROLE_HASH = PREFIX + "role-hash"
+LONGEST_NAME = 253  # of an RFC 1123 subdomain; annotations may be a thousand times as long
 KEPT = (*MODES, *SLICES, POD_SET_GROUP, INDEX_OFFSET, ROLE_HASH)
 
 MOST_LAYERS = 3

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
-from app.dialects.kueue.annotations import ROLE_HASH, Strings
+from app.dialects.kueue.annotations import LONGEST_NAME, ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
 from app.dialects.spec import ANYWHERE, Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
@@ -95,7 +95,7 @@ def _of_group(pod: PodRecord, group: str) -> Claim:
             problem = f"must be {pods}, the pods that {driver_sets.SETS} declares, or left out"
             contradiction = invalid(annotation(pod_groups.TOTAL_COUNT), total, problem)
             return Claim(key, flaw=_told(pod, str(contradiction)))
-    leaf = pod_groups.role(pod, leaves) or pod.annotations.get(ROLE_HASH, "")
+    leaf = pod_groups.role(pod, leaves) or pod.annotations.get(ROLE_HASH, "")[:LONGEST_NAME]
     return Claim(key, leaf, _shifted(pod_groups.index(pod), read.said.offset), said)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.dialects import corral
-from app.dialects.kueue.annotations import PREFIX, Strings, asks_for_topology
+from app.dialects.kueue.annotations import LONGEST_NAME, PREFIX, Strings, asks_for_topology
 from app.dialects.kueue.driver_sets import SETS
 from app.dialects.kueue.in_charge import MANAGED
 from app.dialects.kueue.pod_groups import (
@@ -93,9 +93,10 @@ def change(before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
 
 def _names(named: Strings) -> Iterator[Flaw]:
     for field, name in named.items():
-        if len(name) > 253 or not is_subdomain(name):
+        is_long = len(name) > LONGEST_NAME
+        if is_long or not is_subdomain(name):
             text = "must be a lowercase RFC 1123 subdomain, such as training-1.team"
-            yield invalid(field, name, text, is_fatal=not name)
+            yield invalid(field, name, text, is_fatal=not name or is_long)
     if len(set(named.values())) > 1:
         first, second = named.values()
         yield invalid(label(GROUP_NAME), second, f'must be equal to the annotation "{first}"')

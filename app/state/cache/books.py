@@ -27,7 +27,7 @@ from app.kube.core.objects import Amounts, NodeRecord
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.levels import NODE_LEVEL
-from topology.model.resources import ResourceAxis
+from topology.model.resources import ResourceAxis, Rows
 from topology.model.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
@@ -346,16 +346,29 @@ class Books:
 
     def held_without_room(self, request: Amounts) -> frozenset[str]:
         """The nodes where something is held and this request does not fit beside it."""
-        every = self.topologies[ALL_NODES]
-        nodes = [node for node in self.held_on if node in every.tree.slot_of]
+        slot_of = self.topologies[ALL_NODES].tree.slot_of
+        nodes = [node for node in self.held_on if node in slot_of]
         if not nodes:
             return frozenset()
-        slots = np.fromiter(map(every.tree.slot_of.__getitem__, nodes), np.intp, len(nodes))
+        return frozenset(compress(nodes, self._lacks(request, self.slots_of(nodes)).tolist()))
+
+    def slots_of(self, nodes: Iterable[str]) -> Rows:
+        """Where these nodes stand among all; one that is unknown is left out."""
+        slot_of = self.topologies[ALL_NODES].tree.slot_of
+        return np.array([slot_of[node] for node in nodes if node in slot_of], dtype=np.intp)
+
+    def fits_on_any(self, slots: Rows, request: Amounts) -> bool:
+        """Whether one of these nodes takes this request beside all that is used and held."""
+        return bool(len(slots)) and not self._lacks(request, slots).all()
+
+    def _lacks(self, request: Amounts, slots: Rows) -> np.typing.NDArray[np.bool_]:
+        """On which of these nodes the request does not fit."""
         vector = self.vector(request)
         rows = [row for row, amount in enumerate(vector) if amount]
         asked = np.array([vector[row] for row in rows], dtype=np.int64)
-        lacks = np.any(every.capacity.free(rows, slots) < asked[:, np.newaxis], axis=0)
-        return frozenset(compress(nodes, lacks.tolist()))
+        free = self.topologies[ALL_NODES].capacity.free(rows, slots)
+        lacks: np.typing.NDArray[np.bool_] = np.any(free < asked[:, np.newaxis], axis=0)
+        return lacks
 
     def is_overcommitted(self, node: str) -> bool:
         """Whether what is held on a node no longer fits beside what is used there."""

@@ -60,7 +60,8 @@ PLANNABLE = (Phase.WAITING, Phase.REPAIRING)
 class Gang:
     """One gang's record: its members, its phase, and parts that one file writes each.
 
-    members, running, phase, complete_at    written by `gang/gangs.py`
+    number, members, running, phase         written by `gang/gangs.py`
+    complete_at                             by `gang/gangs.py`
     membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
     succeeded                               by `gang/succeeded.py`
     placeholders, placeholders_made         by `reserve/placeholders.py`
@@ -75,6 +76,7 @@ class Gang:
     running: set[str] = field(default_factory=set)  # live members that have a node
     phase: Phase = Phase.GATHERING
     complete_at: float = 0.0  # when it last became complete
+    number: int = 0  # from 1; no other gang of this engine ever has it
     roll_calls: int = 0  # how often its members were sorted out
     reviewed_at: float = -math.inf  # when they last were
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours

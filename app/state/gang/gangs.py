@@ -28,6 +28,7 @@ class Gangs:
     """By namespace: the gangs of which some member needs a node."""
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
+    made: int = 0  # gangs, ever
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
 
@@ -70,7 +71,8 @@ class Gangs:
 
     def add(self, key: GangKey) -> Gang:
         """Add a gang that has no members yet."""
-        gang = self.by_key[key] = Gang(key)
+        self.made += 1
+        gang = self.by_key[key] = Gang(key, number=self.made)
         return gang
 
     def remove(self, gang: Gang) -> None:

@@ -32,6 +32,7 @@ from topology.model.request import Constraint, Slice
 from topology.nested.parts import DEPTH_MAX
 
 ANY_SHAPE = Shape()
+MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
 NONE_GONE: Mapping[str, int] = {}
 
 SpecOf = Callable[[Sequence[Said], Sequence[Said]], GangSpec | None]
@@ -220,6 +221,7 @@ def membership_status(
     apart = _apart(spec, ready, there, settled)
     unbound = tuple(_without(ready, apart)) if apart else ready
     problem = problem or ("" if bound else _too_large(spec) or _too_many_roles(spec, joining))
+    problem = problem or _too_varied(joining)
     return MembershipStatus(
         bound,
         joining,
@@ -414,6 +416,14 @@ def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:
     if len(names - {""}) + len(unnamed - named) <= spec.most_roles:
         return ""
     return f"pod group can't include more than {spec.most_roles} roles"
+
+
+def _too_varied(joining: Sequence[Member]) -> str:
+    """Why a gang is none whose pods are of too many kinds for one search; "" if it may be."""
+    kinds = len({(each.leaf, each.pod.request, each.shape) for each in joining})
+    if kinds <= MOST_KINDS:
+        return ""
+    return f"its pods are of {kinds} kinds, and a gang may have {MOST_KINDS}"
 
 
 def _disagree(one: Member, other: Member, where: str, what: str) -> str:

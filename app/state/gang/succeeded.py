@@ -19,6 +19,8 @@ from hashlib import blake2b
 from app.dialects import corral
 from app.kube.core.cached import cached
 
+MOST_POD_SETS = 64  # of one gang that are remembered, as many as it may have kinds of pods
+
 
 @dataclass(slots=True)
 class SucceededPods:
@@ -35,7 +37,7 @@ class SucceededPods:
     def drop(self, uid: str) -> bool:
         """A pod was deleted; True if it had succeeded."""
         pod_set = self.present.pop(uid, None)
-        if pod_set is not None:
+        if pod_set is not None and (pod_set in self.gone or len(self.gone) < MOST_POD_SETS):
             self.gone[pod_set] += 1
         return pod_set is not None
 
@@ -59,6 +61,8 @@ class SucceededPods:
             said = Counter(gone)
             said.update(pod_set for digest, pod_set in listed.items() if digest not in present)
             self.gone |= said
+        for pod_set in list(self.gone)[MOST_POD_SETS:]:
+            del self.gone[pod_set]
         self._unsettled.clear()
 
     @property

@@ -54,9 +54,10 @@ class RejectedPods:
     def woken(self, nodes: Collection[str]) -> list[Requeue]:
         """The next few pods to requeue now that holds ended on these nodes, if they fit on one."""
         fits: dict[Amounts, bool] = {}
-        for uid, (requeue, request) in self._pods.items() if nodes else ():
+        slots = self.books.slots_of(nodes)
+        for uid, (requeue, request) in self._pods.items() if len(slots) else ():
             if request not in fits:
-                fits[request] = any(self.books.fits(node, request) for node in nodes)
+                fits[request] = self.books.fits_on_any(slots, request)
             if fits[request]:
                 self._due.put(requeue.namespace, uid, None)
         wakes = []

@@ -406,7 +406,8 @@ def _add(
     is_declared: bool = False,
 ) -> str:
     gang.placeholders_made += 1
-    uid = f"{gang.key}/{gang.key.source}/absent/{gang.placeholders_made}"
+    # Not by the gang's name: it may be of any length, and another epoch has the same.
+    uid = f"absent/{gang.number}/{gang.placeholders_made}"
     pod = msgspec.structs.replace(
         like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
     )

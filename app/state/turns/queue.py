@@ -26,7 +26,7 @@ from app.state.turns.budget import GANG, Budget
 MOST_TURNS = 64  # in a namespace's line beside twice its gangs that wait
 MOST_LOSSES = 16  # counted for the back-off, which has reached its limit long before
 
-Rank = tuple[bool, float, float, str]
+Rank = tuple[bool, float, float, str, str]
 _Turn = tuple[Rank, str, str, GangKey]  # two vocabularies may have gangs of one name
 
 
@@ -86,8 +86,9 @@ class Queue:
             }
             for key in others:
                 if self._may_begin(key.namespace):
-                    last = (True, math.inf, 0.0, str(key)), key.source, key.epoch, key
-                    begun.setdefault(key.namespace, []).append(last)
+                    last = (True, math.inf, 0.0, key.namespace, key.name)
+                    turn = last, key.source, key.epoch, key
+                    begun.setdefault(key.namespace, []).append(turn)
             self._owed = set(under_way if self._is_pass_wanted else self._owed & under_way)
             self._is_pass_wanted = False
             for namespace, line in begun.items():
@@ -179,4 +180,5 @@ def in_order(gangs: Iterable[Gang]) -> list[Gang]:
 
 def rank_in_queue(gang: Gang) -> Rank:
     """Gangs that run in part come first, then by priority, then by when they became complete."""
-    return (not gang.has_started, -gang.priority, gang.complete_at, str(gang.key))
+    key = gang.key  # as it is, since a text of both would be made at every comparison
+    return (not gang.has_started, -gang.priority, gang.complete_at, key.namespace, key.name)

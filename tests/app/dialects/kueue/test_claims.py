@@ -508,3 +508,11 @@ KEYS = st.sampled_from(
 @given(labels=st.dictionaries(st.just(GROUP), VALUES), annotations=st.dictionaries(KEYS, VALUES))
 def test_whatever_reading_a_gang_finds_wrong_is_the_first_rule_that_is_fatal(labels, annotations):
     agree(pod("p", labels=labels, annotations=annotations))
+
+
+def test_a_group_name_of_any_length_is_no_group_and_a_role_is_cut():
+    long = "a" * 250_000
+    named = DIALECTS.claim(pod("p", annotations={**group("g", 2), GROUP: long}))
+    assert named.flaw
+    of_role = DIALECTS.claim(pod("p", annotations={**group("g", 2), ROLE_HASH: long}))
+    assert len(of_role.leaf) == 253

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from app.state.effects import Delete, EmitEvent
 from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, REQUIRED, group, job, job_pods, pod
+from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, pod
 
 
 def test_kep_976_an_excess_pod_is_told_so_and_left_alone():
@@ -112,3 +113,28 @@ def test_a_gang_of_more_pods_than_there_may_be_is_refused_by_what_declares_them(
     world.tick()
     (report,) = world.reports
     assert "parallelism of Job j declares 2000000000 pods, and a gang may have 100000" in report
+
+
+def varied(kinds):
+    """Pods of one Job, each of another request."""
+    owner = job_owner("j")
+    return [
+        pod(f"j{at}", cpu=1_000 + at, gpus=0, annotations={REQUIRED: RACK}, owner=owner)
+        for at in range(kinds)
+    ]
+
+
+@pytest.mark.parametrize(("kinds", "is_placed"), [(64, True), (65, False)])
+def test_a_gang_of_too_many_kinds_of_pods_is_refused_by_name(kinds, is_placed):
+    world = World(four_racks(), varied(kinds), jobs=[job("j", kinds)])
+    assert bool(world.held) is is_placed
+    if not is_placed:
+        sentence = world.filter(world.pods["uid-j0"]).sentence
+        assert "its pods are of 65 kinds, and a gang may have 64" in sentence
+
+
+def test_a_gang_that_runs_takes_no_pods_of_too_many_kinds_either():
+    first, *others = varied(66)
+    runs = msgspec.structs.replace(first, node="n00", phase="Running")
+    world = World(four_racks(), [runs, *others], jobs=[job("j", 66)])
+    assert world.held == {}

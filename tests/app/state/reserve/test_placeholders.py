@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from app.dialects.spec import Constraint, GroupSpec, LeafSpec
-from app.kube.core.objects import Shape, Taint, Toleration
+from app.kube.core.objects import Owner, Shape, Taint, Toleration
 from app.state.effects import Evict
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
 from tests.app.state.crews import CrewWorld, hands, placed
 from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, node, pod
+from tests.records import RACK, REQUIRED, job, node, pod
 
 # -- a member is lost ---------------------------------------------------------------------------
 
@@ -332,3 +332,38 @@ def test_a_verdict_whose_numbers_change_is_reported_once():
         world.tick(61.0)
         world.tick()
     assert len(world.reports) == 1
+
+
+def of_job(uid):
+    """Three pods of the Job x with this uid, in one rack."""
+    owner = Owner("batch/v1", "Job", "x", uid)
+    return [
+        pod(f"{uid}-{at}", owner=owner, annotations={REQUIRED: RACK}, gpus=8) for at in range(3)
+    ]
+
+
+def test_places_of_two_epochs_of_one_name_are_held_beside_each_other():
+    world = World(four_racks())
+    for uid in "ab":
+        pods = of_job(uid)
+        world.put(msgspec.structs.replace(job("x", 3), uid=uid), *pods)
+        world.tick()
+        world.schedule(*pods)
+        assert all(world.pods[each.uid].node for each in pods)
+        world.delete(world.pods[pods[0].uid])
+        world.delete(msgspec.structs.replace(job("x", 3), uid=uid))
+    world.tick()
+    assert len(world.held) == 2
+
+
+@pytest.mark.parametrize("length", [10, 250_000])
+def test_a_place_takes_no_more_memory_for_the_length_of_its_gangs_name(length):
+    owner = Owner("batch/v1", "Job", "x" * length, "uid-x")
+    world = World(four_racks())
+    pods = [pod(f"p{at}", owner=owner, annotations={REQUIRED: RACK}, gpus=8) for at in range(3)]
+    world.put(msgspec.structs.replace(job("x", 3), name="x" * length, uid="uid-x"), *pods)
+    world.tick()
+    world.schedule(*pods)
+    world.delete(world.pods["uid-p0"])
+    (place,) = world.held
+    assert len(place) < 20
