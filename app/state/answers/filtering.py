@@ -103,7 +103,7 @@ class Filtering:
         for uid, node in gang.plan.nodes.items():
             is_same = gang.member(uid).role == member.role and uid not in gang.binding.answered
             if is_same and offer.leaves_out(node):
-                self.refusals.add(offer.shaped, node, now, longest)
+                self.refusals.add(gang.key.namespace, offer.shaped, node, now, longest)
 
     def _is_sample(self, offered: int) -> bool:
         nodes = len(self.books.nodes)

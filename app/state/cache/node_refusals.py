@@ -1,7 +1,8 @@
 """Nodes that kube-scheduler's own filters exclude for planned pods, as its candidates show.
 
 Its filters know more than Corral. A planned node that is not among the candidates is not planned
-for the same request and shape again until some time has passed.
+for the same request and shape again until some time has passed, in the pod's own namespace: what
+Corral does not know may be that pod's alone, and a tenant could keep others off his nodes with it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from app.kube.core.objects import Amounts, Shape
 
 Shaped = tuple[Amounts, Shape]  # what a node may refuse: request and shape
+_Whose = tuple[str, Shaped]  # namespace, and what of it
 
 FIRST_SECONDS = 1.0  # of a first refusal; kube-scheduler's cache is rarely later than that
 MOST_REMEMBERED = 20_000  # refusals whose length is kept, to double the next one
@@ -40,35 +42,36 @@ class Refusals:
     time it refuses again.
     """
 
-    _until: dict[Shaped, dict[str, float]] = field(default_factory=dict)
-    _last: OrderedDict[tuple[Shaped, str], tuple[float, float]] = field(default_factory=OrderedDict)
+    _until: dict[_Whose, dict[str, float]] = field(default_factory=dict)
+    _last: OrderedDict[tuple[_Whose, str], tuple[float, float]] = field(default_factory=OrderedDict)
     # ^ (seconds of the last refusal, when the next one counts as the first again)
 
-    def add(self, shaped: Shaped, node: str, now: float, longest: float) -> None:
+    def add(self, namespace: str, shaped: Shaped, node: str, now: float, longest: float) -> None:
         """Leave this node out of plans for this shape: the first time for FIRST_SECONDS."""
-        if node in self._until.get(shaped, ()):
+        whose = (namespace, shaped)
+        if node in self._until.get(whose, ()):
             return
-        before, forgotten_at = self._last.pop((shaped, node), (0.0, 0.0))
+        before, forgotten_at = self._last.pop((whose, node), (0.0, 0.0))
         seconds = min(2 * before if now < forgotten_at else FIRST_SECONDS, longest)
-        self._until.setdefault(shaped, {})[node] = now + seconds
-        self._last[shaped, node] = (seconds, now + seconds + longest)
+        self._until.setdefault(whose, {})[node] = now + seconds
+        self._last[whose, node] = (seconds, now + seconds + longest)
         if len(self._last) > MOST_REMEMBERED:
             self._last.popitem(last=False)
 
-    def of(self, shaped: Shaped) -> Collection[str]:
-        """The nodes that refuse this shape now."""
-        return self._until.get(shaped, {})
+    def of(self, namespace: str, shaped: Shaped) -> Collection[str]:
+        """The nodes that refuse this shape of a namespace now."""
+        return self._until.get((namespace, shaped), {}) if self._until else {}
 
     def expire(self, now: float) -> bool:
         """End refusals that are over; True if there were any."""
         over = [
-            (shaped, node)
-            for shaped, nodes in self._until.items()
+            (whose, node)
+            for whose, nodes in self._until.items()
             for node, until in nodes.items()
             if until <= now
         ]
-        for shaped, node in over:
-            del self._until[shaped][node]
-            if not self._until[shaped]:
-                del self._until[shaped]
+        for whose, node in over:
+            del self._until[whose][node]
+            if not self._until[whose]:
+                del self._until[whose]
         return bool(over)

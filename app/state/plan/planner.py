@@ -231,6 +231,9 @@ class Planner:
         signature = question.signature
         if has_more_room:
             signature = (*signature, gang.key)
+        namespace = gang.key.namespace
+        if any(self.refusals.of(namespace, pod_set.shaped) for pod_set in pod_sets):
+            signature = (*signature, namespace)
         if offer is None and members is None:
             gang.last_search = Searched(signature, gang.version)
         if offer is None and (known := self._unfit.verdict(signature)):

@@ -233,7 +233,10 @@ class Builder:
         self, question: Question, topology: TopologyBooks, pod_set: PodSetMembers
     ) -> Mask | None:
         """Nodes that kube-scheduler excludes for this pod set; None: there are none."""
-        remembered, offer = self.refusals.of(pod_set.shaped), question.offer
+        remembered, offer = (
+            self.refusals.of(question.gang.key.namespace, pod_set.shaped),
+            question.offer,
+        )
         is_refused = among(remembered, topology) if remembered else None
         if offer is None or offer.shaped != pod_set.shaped:
             return is_refused

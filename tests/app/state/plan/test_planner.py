@@ -165,11 +165,27 @@ def test_a_refused_node_is_planned_again_after_a_second_and_twice_as_long_each_t
 
 def test_a_refusal_of_long_ago_is_not_counted_on():
     refusals = Refusals()
-    refusals.add("shape", "n0", 100.0, 8.0)
+    refusals.add("default", "shape", "n0", 100.0, 8.0)
     refusals.expire(101.0)
-    refusals.add("shape", "n0", 101.0 + 8.0, 8.0)
+    refusals.add("default", "shape", "n0", 101.0 + 8.0, 8.0)
     refusals.expire(110.0)
-    assert "n0" not in refusals.of("shape")
+    assert "n0" not in refusals.of("default", "shape")
+
+
+def test_what_kube_scheduler_refuses_a_tenant_keeps_nobody_elses_gang_waiting():
+    """As his pods would that may only stand beside each other, which their shape does not say."""
+    evil = [msgspec.structs.replace(each, namespace="evil") for each in members("evil", 16, None)]
+    world = World(four_racks(), evil)
+    world.filter(next(each for each in evil if world.held[each.uid] != "n00"), ["n00"])
+    world.delete(*evil)
+    again = [msgspec.structs.replace(each, namespace="evil") for each in members("again", 2)]
+    world.put(*again)
+    world.tick()
+    assert world.gang("again").plan.nodes == {}
+    mine = members("mine", 2)
+    world.put(*mine)
+    world.tick()
+    assert world.held.keys() == {each.uid for each in mine}
 
 
 def test_gangs_that_ask_the_same_in_vain_share_one_search():
