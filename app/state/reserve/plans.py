@@ -119,17 +119,23 @@ class Plans:
     def _make_each(
         self, gang: Gang, now: float, offer: Offer | None, *, has_more_room: bool = False
     ) -> None:
-        """Search for each pod alone if the gang has no parts.
+        """Search for each pod alone if the gang has no parts; of a kind no more once one fits not.
 
         A gang that may run without some of its pods has been searched a place for any of them.
         """
         present = _present(gang)
         if len(present) < 2 or gang.has_parts or gang.elastic_spec is not None:
             return
+        in_vain = set[object]()
         for member in present:
+            kind = (member.role, member.constraint, member.allowed)
+            if kind in in_vain:
+                continue
             single = self.planner.plan(gang, offer, (member,), has_more_room=has_more_room)
             if isinstance(single, Plan):
                 self._use(gang, single, now)
+            else:
+                in_vain.add(kind)
 
     def _with_holder(self, gang: Gang, found: NoPlan) -> NoPlan:
         """The verdict, with notes on what is held for pods that do not exist, and kept for none."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 import pytest
 
 from app.state.effects import Bind, BindFailed
 from app.state.filter_result import Rejected
+from app.state.plan.planner import Planner
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, group, pod
 
@@ -67,6 +70,18 @@ def test_a_foreign_bind_onto_held_capacity_loses_the_plan_and_another_place_is_f
     assert world.held == {}
     world.tick(2.0)
     assert racks(world.schedule(*gang)) == {"n1"}
+
+
+def test_a_gang_whose_capacity_is_taken_again_and_again_does_not_wait_longer_each_time():
+    world = World(four_racks(), members("g", 4), retry_seconds=1.0, retry_seconds_most=60.0)
+    for number in range(10):
+        world.tick(1.1)
+        thief = pod(f"thief{number}", on=world.held["uid-g0"], scheduler="someone-else")
+        world.put(thief)
+        assert world.held == {}
+        world.delete(thief)
+    world.tick(1.1)
+    assert len(world.held) == 4
 
 
 @pytest.mark.parametrize(
@@ -175,3 +190,30 @@ def test_asking_again_and_again_without_getting_anywhere_does_not_hold_for_ever(
         world.tick(10.0)
         held.append(len(world.held))
     assert 0 in held
+
+
+class Counting(Planner):
+    """Counts its searches for single pods."""
+
+    __slots__ = ()
+    singles: ClassVar[list[str]] = []
+
+    def _searched(self, gang, offer, members, *, has_more_room):
+        if members is not None and len(members) == 1:
+            self.singles.append(members[0].pod.uid)
+        return Planner._searched(self, gang, offer, members, has_more_room=has_more_room)
+
+
+def test_a_gang_that_runs_searches_once_for_each_kind_of_pod_that_finds_no_place():
+    first = msgspec.structs.replace(members("g", 31)[0], node="n00", phase="Running")
+    world = World(four_racks(), [first])
+    world.engine.planner.__class__ = Counting
+    said = group("g", 31, RACK)
+    large = [pod(f"l{at}", gpus=8 + at % 3, cpu=10**9, annotations=said) for at in range(28)]
+    small = [pod(f"s{at}", gpus=1, annotations=said) for at in range(2)]
+    world.put(*large[:27], *small)
+    Counting.singles.clear()
+    world.put(large[27])
+    world.tick()
+    assert set(world.held) == {"uid-s0", "uid-s1"}
+    assert len(Counting.singles) <= 2 * (3 + 2)  # with the room of absent pods and without
