@@ -61,7 +61,10 @@ class Invalidation:
         for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.binding.moved_at):
             if not self.books.is_overcommitted(node):
                 return
-            self.plans.lose(gang, f"capacity held on node {node} was taken", now, on=node)
+            # No fault of the gang's: its back-off does not grow, else anybody who may name a node
+            # for his pod could keep it waiting beside free nodes.
+            why = f"capacity held on node {node} was taken"
+            self.plans.lose(gang, why, now, losses=0, on=node)
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
         gangs, held = self.gangs, self.books.held_on.get(node, {})

@@ -138,7 +138,7 @@ class Queue:
     def back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
         """Put the gang off; `losses`: how many lost plans this one counts for."""
         gang.back_off.plans_lost = min(gang.back_off.plans_lost + losses, MOST_LOSSES)
-        backoff = self.settings.retry_seconds * 2.0 ** (gang.back_off.plans_lost - 1)
+        backoff = self.settings.retry_seconds * 2.0 ** max(gang.back_off.plans_lost - 1, 0)
         gang.back_off.not_before = now + min(backoff, self.settings.retry_seconds_most)
         self.await_end(gang)
 
