@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -104,6 +105,13 @@ def _gangs(books: Books, gangs: Gangs) -> Iterator[str]:
     for uid, key in gangs.key_of.items():
         if uid not in gangs.by_key[key].members:
             yield f"pod {uid} is no member of its gang {key}"
+    running: dict[str, Counter[str]] = {}
+    for gang in gangs.by_key.values():
+        for uid in gang.running:
+            of_namespace = running.setdefault(gang.key.namespace, Counter())
+            of_namespace.update(dict(gang.members[uid].pod.request))
+    if {namespace: +amounts for namespace, amounts in running.items()} != gangs.running_in:
+        yield "what running members of namespaces request is not the sum of them"
     for gang in gangs.by_key.values():
         if gang.key not in gangs.unreviewed:
             yield from _reviewed(gang)

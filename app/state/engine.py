@@ -357,6 +357,7 @@ class Engine(EngineParts):
         """Where the books differ from the records; empty unless Corral has a bug."""
         found = differences(self.books, self.gangs, self.assumed_pods.uids)
         found.extend(self.absent_pods.differences(self.gangs.by_key.values()))
+        found.extend(self.owed_places.differences(self.gangs.by_key.values()))
         found.extend(self.claims.differences())
         return found
 

@@ -19,6 +19,7 @@ from app.state.cache.node_table import NodeTable
 from app.state.cache.objects import Objects
 from app.state.cache.topologies import Topologies
 from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.owed_places import OwedPlaces
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault
@@ -86,6 +87,7 @@ class EngineParts:
         )
         self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)
         self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
+        self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
         # report
         self.outbox = Outbox()
         self.statuses = Statuses(self.dialects, self.objects)
@@ -94,7 +96,12 @@ class EngineParts:
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # lifecycle
         self.reservations = Reservations(
-            self.books, self.planner, self.queue, self.absent_pods, self.outbox
+            self.books,
+            self.planner,
+            self.queue,
+            self.absent_pods,
+            self.owed_places,
+            self.outbox,
         )
         self.replacements = Replacements(
             self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues

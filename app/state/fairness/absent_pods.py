@@ -146,14 +146,22 @@ class AbsentPods:
         if beyond := self._beyond_quota(namespace, wanted, len(uids)):
             self._refused.add(namespace)
             return beyond
+        if self.allows(namespace, wanted):
+            return None
+        return self._too_many(namespace, len(uids))
+
+    def allows(self, namespace: str, wanted: Counter[str]) -> bool:
+        """Whether a namespace may have so much held for pods that do not exist."""
         most, share = self._bound(namespace)
-        if (
+        return (
             wanted[PODS] <= most
             or share == 1.0
             or all(amount <= share * self._in_cluster(each) for each, amount in wanted.items())
-        ):
-            return None
-        return self._too_many(namespace, len(uids))
+        )
+
+    def allowances(self, namespace: str) -> Collection[Allowance]:
+        """What its quotas let a namespace have."""
+        return self._allowances.get(namespace, {}).values()
 
     def _bound(self, namespace: str) -> tuple[int, float]:
         """Pods, or the share of the cluster, that a namespace may hold; 0.0: no share."""
@@ -190,7 +198,7 @@ class AbsentPods:
 
     def _beyond_quota(self, namespace: str, wanted: Counter[str], pods: int) -> BeyondQuota | None:
         """The first quota that would let the API server refuse some of the pods to come."""
-        for allowance in self._allowances.get(namespace, {}).values():
+        for allowance in self.allowances(namespace):
             for resource, most, used in allowance.lines:
                 if wanted[resource] > most - used:
                     return BeyondQuota(allowance.where, resource, most, pods)

@@ -5,6 +5,7 @@ Only this file writes the store. What follows from a change of a gang is decided
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ class Gangs:
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
     made: int = 0  # gangs, ever
+    running_in: dict[str, Counter[str]] = field(default_factory=dict)
+    """By namespace: what running members request in all, by resource; never empty, no zeros."""
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
 
@@ -49,17 +52,34 @@ class Gangs:
         before = gang.members.get(uid)
         gang.members[uid] = member
         self.key_of[uid] = gang.key
+        if before is not None:
+            self._stop_running(gang, before)
         if member.pod.node and member.is_live:
             gang.running.add(uid)
-        else:
-            gang.running.discard(uid)
+            self._count(gang, member, 1)
         return before
 
     def drop(self, gang: Gang, uid: str) -> Member:
         """Remove a member; its last record is returned."""
         del self.key_of[uid]
-        gang.running.discard(uid)
-        return gang.members.pop(uid)
+        member = gang.members.pop(uid)
+        self._stop_running(gang, member)
+        return member
+
+    def _stop_running(self, gang: Gang, member: Member) -> None:
+        if member.pod.uid in gang.running:
+            gang.running.discard(member.pod.uid)
+            self._count(gang, member, -1)
+
+    def _count(self, gang: Gang, member: Member, times: int) -> None:
+        namespace = gang.key.namespace
+        running = self.running_in.setdefault(namespace, Counter())
+        for resource, amount in member.pod.request:
+            running[resource] += times * amount
+            if not running[resource]:
+                del running[resource]
+        if not running:
+            del self.running_in[namespace]
 
     def knows(self, pod: PodRecord) -> bool:
         """Whether this says nothing new of a member; its record is brought up to date."""

@@ -43,6 +43,8 @@ class Replacements:
         others = len(gang.running) - (lost.pod.uid in gang.running)
         if not (lost.pod.node and others and self.planner.is_ready and self.settings.owed_seconds):
             return
+        if not self.reservations.may_owe(gang, lost):
+            return
         uid = placeholders.keep_place(gang, lost, until)
         self.gangs.note_placeholders(gang)
         self._hold(gang, uid, lost, now)
@@ -72,7 +74,7 @@ class Replacements:
         """Let a spare with a node stand in for a lost member, whose placeholder this is."""
         spare = placeholders.exchange_with_spare(gang, uid)
         if spare:
-            self.reservations.stop_counting_absent(spare)
+            self.reservations.count_as_owed(gang, spare)
 
     def end(self, gang: Gang, done: Member) -> None:
         """End what is held for the replacement of a member that has succeeded."""

@@ -11,7 +11,9 @@ from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
 from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.owed_places import OwedPlaces
 from app.state.gang.gang import Gang
+from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.report.outbox import Outbox
@@ -30,6 +32,7 @@ class Reservations:
     planner: Planner
     queue: Queue
     absent_pods: AbsentPods
+    owed_places: OwedPlaces
     outbox: Outbox
     _freed_nodes: dict[str, None] = field(default_factory=dict)  # where ordinary pods may fit now
 
@@ -44,6 +47,7 @@ class Reservations:
         gang.plan.domain_nodes.update(plan.domain_nodes)
         if gang.placeholders:
             self.absent_pods.hold(gang, plan.nodes)
+            self.owed_places.hold(gang, plan.nodes)
         binding.progress(gang, now)
 
     def count_placeholders(self, gang: Gang) -> None:
@@ -51,10 +55,15 @@ class Reservations:
         if self.absent_pods.count_awaited(gang):
             self.queue.want_pass()
 
-    def stop_counting_absent(self, uid: str) -> None:
-        """Stop counting a spare's place as an absent pod's: it stands in for a lost member now."""
+    def count_as_owed(self, gang: Gang, uid: str) -> None:
+        """Count a spare's place as a lost pod's and no longer as an absent one's."""
         if self.absent_pods.release(uid):
             self.queue.want_pass()
+        self.owed_places.hold(gang, (uid,))
+
+    def may_owe(self, gang: Gang, lost: Member) -> bool:
+        """Whether a place may be held for the replacement of one more pod."""
+        return self.owed_places.may_hold(gang.key.namespace, lost.pod.request)
 
     def most_absent(self, gang: Gang) -> int:
         """For how many pods that do not exist the gang can have places held."""
@@ -136,5 +145,6 @@ class Reservations:
         gang.plan.domains.pop(uid, None)
         gang.plan.domain_nodes.pop(uid, None)
         binding.forget(gang, uid)
+        self.owed_places.release(uid)
         if self.absent_pods.release(uid):
             self.queue.want_pass()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from app.dialects.spec import GangKey
@@ -166,6 +168,37 @@ REJECTED = "gang default/g: pods are remembered as rejected that are no members"
     ],
 )
 def test_whatever_is_wrong_has_its_sentence(world, wrong, sentence):
+    wrong(world.engine)
+    assert sentence in differences(world)
+
+
+def forget_what_runs(engine):
+    engine.gangs.running_in["default"]["pods"] -= 1
+
+
+def count_a_place_for_a_lost_pod(engine):
+    engine.owed_places.held["gone"] = ("default", ())
+
+
+def count_one_for_a_lost_pod_twice(engine):
+    engine.owed_places._in["default"] = Counter(pods=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (forget_what_runs, "what running members of namespaces request is not the sum of them"),
+        (
+            count_a_place_for_a_lost_pod,
+            "the places that are counted for lost pods are not those in plans",
+        ),
+        (
+            count_one_for_a_lost_pod_twice,
+            "what namespaces hold for lost pods is not the sum of those",
+        ),
+    ],
+)
+def test_whatever_is_wrong_about_lost_pods_has_its_sentence(world, wrong, sentence):
     wrong(world.engine)
     assert sentence in differences(world)
 
