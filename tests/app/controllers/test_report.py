@@ -13,6 +13,7 @@ from app.dialects.spec import GangKey
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.state.effects import EmitEvent, ObjectRef
 from tests.app.polling import until
+from tests.app.running import running
 
 GANG = GangKey("team", "train", "job")
 JOB = ObjectRef("batch/v1", "Job", "team", "train", "uid-train")
@@ -51,12 +52,8 @@ async def controller(client, *, per_minute=60_000.0, **knobs):
     reports = ReportController(
         client, outcomes.append, lost.append, per_minute=per_minute, retry_seconds=0.002, **knobs
     )
-    task = asyncio.create_task(reports.run())
-    try:
+    async with running(reports):
         yield reports, outcomes, lost
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_sentence_about_an_object_is_said_once():

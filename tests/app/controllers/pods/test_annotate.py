@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,6 +11,7 @@ from app.errors import ApiError, Conflict, NotFound, Unreachable
 from app.state.effects import Annotate
 from tests.app.controllers.pods.test_wake import Patches
 from tests.app.polling import until
+from tests.app.running import running
 
 
 def note(name: str, said: str) -> Annotate:
@@ -24,13 +24,9 @@ async def outcomes_of(client, *notes, **knobs):
     controller = AnnotateController(client, outcomes.append, **knobs)
     for each in notes:
         controller.take(each)
-    task = asyncio.create_task(controller.run())
-    try:
+    async with running(controller):
         await until(lambda: outcomes)
         yield outcomes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_of_two_notes_for_a_pod_the_newer_is_written():

@@ -21,6 +21,7 @@ from app.errors import (
 )
 from app.state.effects import Bind, BindFailed, Bound
 from tests.app.polling import until
+from tests.app.running import running
 from tests.records import pod
 
 BIND = Bind("default", "p", "uid-p", "n1", (("corral.dev/gang", "g"),))
@@ -76,12 +77,8 @@ async def controller(client, *, concurrency=4, bind_seconds=5.0, retry_seconds=0
         bind_seconds=bind_seconds,
         retry_seconds=retry_seconds,
     )
-    task = asyncio.create_task(binds.run())
-    try:
+    async with running(binds):
         yield binds, outcomes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def outcome_of(client, **knobs):

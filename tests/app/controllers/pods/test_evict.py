@@ -21,6 +21,7 @@ from app.errors import (
 )
 from app.state.effects import Delete, Evict
 from tests.app.polling import until
+from tests.app.running import running
 
 GANG = GangKey("team", "train", "job")
 NO_BUDGET = TooManyRequests(429, "TooManyRequests", "", 0.0)
@@ -64,12 +65,8 @@ async def controller(client, *, per_second=10_000.0, retry_seconds=0.002, **knob
         retry_seconds=retry_seconds,
         **knobs,
     )
-    task = asyncio.create_task(evicts.run())
-    try:
+    async with running(evicts):
         yield evicts, outcomes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_what_a_policy_evicts_goes_through_the_eviction_api_and_excess_is_deleted():

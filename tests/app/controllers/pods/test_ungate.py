@@ -11,6 +11,7 @@ from app.controllers.pods.ungate import GateTimes, UngateController
 from app.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests, Unreachable
 from app.state.effects import Ungate, Ungated, UngateFailed
 from tests.app.polling import until
+from tests.app.running import running
 
 GATE = "corral.dev/gang"
 
@@ -51,12 +52,8 @@ async def controller(client, *, concurrency=4, **knobs):
     ungates = UngateController(
         client, lambda *outcome: outcomes.append(outcome), concurrency=concurrency, **knobs
     )
-    task = asyncio.create_task(ungates.run())
-    try:
+    async with running(ungates):
         yield ungates, outcomes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_patch_carries_gate_nodes_selector_and_annotations():

@@ -20,6 +20,7 @@ from app.errors import (
 )
 from app.state.effects import Requeue
 from tests.app.polling import until
+from tests.app.running import running
 
 
 class Patches:
@@ -48,12 +49,8 @@ async def controller(client, *, per_second=10_000.0, burst=1000, **knobs):
     wakes = WakeController(
         client, outcomes.append, per_second=per_second, burst=burst, retry_seconds=0.001, **knobs
     )
-    task = asyncio.create_task(wakes.run())
-    try:
+    async with running(wakes):
         yield wakes, outcomes
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_wake_changes_our_annotation_and_nothing_else():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from app.kube.client.backoff import Backoff
 from app.kube.client.work_queue import TokenBucket, WorkQueue
 from tests.app.polling import until
+from tests.app.running import running
 
 
 def test_a_burst_is_free_and_then_the_rate_holds():
@@ -77,16 +77,6 @@ def queue_of(worker, *, workers=1, most=100, namespace=lambda word: "team", **mo
         backoff=lambda: Backoff(Random(0), 0.002, 0.004),
         **more,
     )
-
-
-@asynccontextmanager
-async def running(queue):
-    task = asyncio.create_task(queue.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def idle(queue):
