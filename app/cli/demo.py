@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC_NODES = 1523  # as many as the recorded cluster has
 SCHEDULER = "corral"
-NOBODY = "nobody"  # a schedulerName that no scheduler has
+NO_SCHEDULER = "nobody"  # a schedulerName that no scheduler has
 READY_SECONDS = 15.0
 PLACE_SECONDS = 15.0  # after that a gang counts as waiting
 FOREVER_SECONDS = 86_400.0
@@ -247,7 +247,7 @@ async def _print_curl_lines(stage: Stage, folder: Path) -> None:
     """One /filter of a planned member and one /prioritize of an ordinary pod, to be repeated."""
     import orjson
 
-    for each in PLANNED.objects(NOBODY):
+    for each in PLANNED.objects(NO_SCHEDULER):
         await _create(stage.api, each)
     names = [node["metadata"]["name"] for node in await _list(stage.api, "/api/v1/nodes")]
     member = (await _pods_of(stage.api, PLANNED))[0]

@@ -1,4 +1,4 @@
-"""Members come and go, as the watch shows them, and objects say what their gang is.
+"""Members come and go, as the watch shows them.
 
 put, drop ──▶ store of gangs ──▶ a roll call is owed
     └──▶ what cannot wait for it: the plan is lost, a lost member's node is kept
@@ -27,7 +27,7 @@ from app.state.reserve.replacements import Replacements
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Follows the pods of gangs, and the objects of the vocabularies."""
+    """Follows the pods of gangs."""
 
     objects: Objects
     gangs: Gangs
