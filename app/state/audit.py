@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.state.cache.books import Booking, Books, TopologyBooks, by_node
+from app.state.cache.totals import Totals
 from app.state.gang.gang import Gang, phase_of
 from app.state.gang.gangs import Gangs
 from app.state.lifecycle.roll_call import RollCalls
@@ -105,12 +105,11 @@ def _gangs(books: Books, gangs: Gangs) -> Iterator[str]:
     for uid, key in gangs.key_of.items():
         if uid not in gangs.by_key[key].members:
             yield f"pod {uid} is no member of its gang {key}"
-    running: dict[str, Counter[str]] = {}
+    running = Totals()
     for gang in gangs.by_key.values():
         for uid in gang.running:
-            of_namespace = running.setdefault(gang.key.namespace, Counter())
-            of_namespace.update(dict(gang.members[uid].pod.request))
-    if {namespace: +amounts for namespace, amounts in running.items()} != gangs.running_in:
+            running.add(gang.key.namespace, gang.members[uid].pod.request)
+    if running != gangs.running_in:
         yield "what running members of namespaces request is not the sum of them"
     for gang in gangs.by_key.values():
         if gang.key not in gangs.unreviewed:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 
 import numpy as np
 
@@ -346,11 +345,12 @@ class Books:
 
     def held_without_room(self, request: Amounts) -> frozenset[str]:
         """The nodes where something is held and this request does not fit beside it."""
-        slot_of = self.topologies[ALL_NODES].tree.slot_of
-        nodes = [node for node in self.held_on if node in slot_of]
-        if not nodes:
+        slots = self.slots_of(self.held_on)
+        if not len(slots):
             return frozenset()
-        return frozenset(compress(nodes, self._lacks(request, self.slots_of(nodes)).tolist()))
+        nodes = self.topologies[ALL_NODES].tree.nodes
+        lacking = slots[self._lacks(request, slots)]
+        return frozenset(nodes[slot] for slot in lacking.tolist())
 
     def slots_of(self, nodes: Iterable[str]) -> Rows:
         """Where these nodes stand among all; one that is unknown is left out."""

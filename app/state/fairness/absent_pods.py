@@ -231,9 +231,10 @@ class AbsentPods:
             for uid, place in gang.placeholders.items():
                 if uid in gang.plan.nodes:
                     planned.add(uid)
-                    if bool(place.instead_of) is (uid in self.held):
-                        how = "not " * (uid not in self.held)
-                        yield f"gang {gang.key}: the place of {uid} is {how}counted"
+                    is_counted = uid in self.held
+                    if is_counted is bool(place.instead_of):
+                        how = "counted" if is_counted else "not counted"
+                        yield f"gang {gang.key}: the place of {uid} is {how}"
         for uid in self.held:
             if uid not in planned:
                 yield f"the place of {uid} is counted, and is in no plan"

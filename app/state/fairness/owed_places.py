@@ -8,11 +8,11 @@ places request no more in all than its members that run; with these no more than
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts
+from app.state.cache.totals import Totals
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -25,7 +25,7 @@ class OwedPlaces:
     gangs: Gangs
     absent_pods: AbsentPods
     held: dict[str, tuple[str, Amounts]] = field(default_factory=dict)
-    _in: dict[str, Counter[str]] = field(default_factory=dict)
+    _in: Totals = field(default_factory=Totals)
 
     def hold(self, gang: Gang, uids: Iterable[str]) -> None:
         """Note which of these parts of the plan are for lost pods."""
@@ -33,24 +33,18 @@ class OwedPlaces:
             place = gang.placeholders.get(uid)
             if place is not None and place.instead_of:
                 self.held[uid] = held = (gang.key.namespace, place.member.pod.request)
-                self._in.setdefault(held[0], Counter()).update(dict(held[1]))
+                self._in.add(*held)
 
     def release(self, uid: str) -> None:
         """Note that a place is held no more."""
-        if (held := self.held.pop(uid, None)) is None:
-            return
-        namespace, request = held
-        owed = self._in[namespace]
-        owed.subtract(dict(request))
-        self._in[namespace] = +owed
-        if not self._in[namespace]:
-            del self._in[namespace]
+        if held := self.held.pop(uid, None):
+            self._in.remove(*held)
 
     def may_hold(self, namespace: str, request: Amounts) -> bool:
         """Whether a place for one more lost pod may be held."""
-        wanted = Counter(self._in.get(namespace, {}))
+        wanted = self._in.of(namespace)
         wanted.update(dict(request))
-        running = self.gangs.running_in.get(namespace, Counter())
+        running = self.gangs.running_in.of(namespace)
         for allowance in self.absent_pods.allowances(namespace):
             if any(wanted[each] + running[each] > most for each, most, _ in allowance.lines):
                 return False
@@ -68,8 +62,8 @@ class OwedPlaces:
         }
         if planned != self.held.keys():
             yield "the places that are counted for lost pods are not those in plans"
-        totals: dict[str, Counter[str]] = {}
-        for namespace, request in self.held.values():
-            totals.setdefault(namespace, Counter()).update(dict(request))
+        totals = Totals()
+        for held in self.held.values():
+            totals.add(*held)
         if totals != self._in:
             yield "what namespaces hold for lost pods is not the sum of those"

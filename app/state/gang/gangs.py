@@ -5,12 +5,12 @@ Only this file writes the store. What follows from a change of a gang is decided
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
+from app.state.cache.totals import Totals
 from app.state.gang.gang import Gang, Phase, phase_of
 from app.state.gang.membership import Member
 
@@ -30,8 +30,8 @@ class Gangs:
     planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
     made: int = 0  # gangs, ever
-    running_in: dict[str, Counter[str]] = field(default_factory=dict)
-    """By namespace: what running members request in all, by resource; never empty, no zeros."""
+    running_in: Totals = field(default_factory=Totals)
+    """What running members request in all."""
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
 
@@ -56,7 +56,7 @@ class Gangs:
             self._stop_running(gang, before)
         if member.pod.node and member.is_live:
             gang.running.add(uid)
-            self._count(gang, member, 1)
+            self.running_in.add(gang.key.namespace, member.pod.request)
         return before
 
     def drop(self, gang: Gang, uid: str) -> Member:
@@ -69,17 +69,7 @@ class Gangs:
     def _stop_running(self, gang: Gang, member: Member) -> None:
         if member.pod.uid in gang.running:
             gang.running.discard(member.pod.uid)
-            self._count(gang, member, -1)
-
-    def _count(self, gang: Gang, member: Member, times: int) -> None:
-        namespace = gang.key.namespace
-        running = self.running_in.setdefault(namespace, Counter())
-        for resource, amount in member.pod.request:
-            running[resource] += times * amount
-            if not running[resource]:
-                del running[resource]
-        if not running:
-            del self.running_in[namespace]
+            self.running_in.remove(gang.key.namespace, member.pod.request)
 
     def knows(self, pod: PodRecord) -> bool:
         """Whether this says nothing new of a member; its record is brought up to date."""

@@ -18,15 +18,15 @@ from hashlib import blake2b
 
 from app.dialects import corral
 from app.kube.core.cached import cached
-
-MOST_POD_SETS = 64  # of one gang that are remembered, as many as it may have kinds of pods
+from app.state.gang.membership import MOST_KINDS
 
 
 @dataclass(slots=True)
 class SucceededPods:
     """The succeeded pods of one gang. Its own methods alone write it."""
 
-    gone: Counter[str] = field(default_factory=Counter)  # pod set -> pods that were deleted
+    gone: Counter[str] = field(default_factory=Counter)
+    """Pod set -> pods that were deleted; of so many pod sets as a gang may have kinds of pods."""
     present: dict[str, str] = field(default_factory=dict)  # uid -> pod set
     _unsettled: dict[str, None] = field(default_factory=dict)  # notes that were read
 
@@ -37,7 +37,7 @@ class SucceededPods:
     def drop(self, uid: str) -> bool:
         """A pod was deleted; True if it had succeeded."""
         pod_set = self.present.pop(uid, None)
-        if pod_set is not None and (pod_set in self.gone or len(self.gone) < MOST_POD_SETS):
+        if pod_set is not None and (pod_set in self.gone or len(self.gone) < MOST_KINDS):
             self.gone[pod_set] += 1
         return pod_set is not None
 
@@ -61,7 +61,7 @@ class SucceededPods:
             said = Counter(gone)
             said.update(pod_set for digest, pod_set in listed.items() if digest not in present)
             self.gone |= said
-        for pod_set in list(self.gone)[MOST_POD_SETS:]:
+        for pod_set in list(self.gone)[MOST_KINDS:]:
             del self.gone[pod_set]
         self._unsettled.clear()
 

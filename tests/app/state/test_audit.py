@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from app.dialects.spec import GangKey
@@ -173,7 +171,7 @@ def test_whatever_is_wrong_has_its_sentence(world, wrong, sentence):
 
 
 def forget_what_runs(engine):
-    engine.gangs.running_in["default"]["pods"] -= 1
+    engine.gangs.running_in.remove("default", (("pods", 1),))
 
 
 def count_a_place_for_a_lost_pod(engine):
@@ -181,7 +179,7 @@ def count_a_place_for_a_lost_pod(engine):
 
 
 def count_one_for_a_lost_pod_twice(engine):
-    engine.owed_places._in["default"] = Counter(pods=1)
+    engine.owed_places._in.add("default", (("pods", 1),))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from app.dialects import corral
 from app.kube.watch.events import Listed
 from app.state.effects import Annotate
 from app.state.filter_result import Rejected
-from app.state.gang.succeeded import MOST_POD_SETS, SucceededPods
+from app.state.gang.membership import MOST_KINDS
+from app.state.gang.succeeded import SucceededPods
 from app.state.report.notes import GONE_SECONDS, PRESENT_SECONDS
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, racks
@@ -368,10 +369,10 @@ def test_so_many_pod_sets_are_remembered_and_no_more():
     for number in range(1_000):
         pods.note(f"uid-{number}", f"set-{number}")
         pods.drop(f"uid-{number}")
-    assert len(pods.gone) == MOST_POD_SETS
+    assert len(pods.gone) == MOST_KINDS
     pods.note("again", "set-0")
     pods.drop("again")
     assert pods.gone["set-0"] == 2
     pods.learn(corral.succeeded_text({f"other-{number}": 1 for number in range(9)}, {}))
     pods.settle()
-    assert len(pods.gone) == MOST_POD_SETS
+    assert len(pods.gone) == MOST_KINDS
