@@ -42,9 +42,24 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
     Order: by resource name. Resources asked for in the amount of 0 are left out.
     Equal requests are the same tuple. Of more than MOST_RESOURCES the first by name are counted.
     """
+    containers = spec.containers or []
+    if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
+        asked = _asked(containers[0])
+        # Equal keys must mean equal requests, and -0.0 equals 0.
+        if len(asked) <= FEW and all(type(quantity) is str for quantity in asked.values()):
+            return _request_of_one(tuple(asked.items()))
+    return _request_of(containers, spec)
+
+
+@cached(1_024, 2 * KIB)  # most pods have one container, and are made from few templates
+def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> tuple[Amounts, str]:
+    problems: list[str] = []
+    return _finished(_nanos(dict(asked), f"spec.containers[0]{_REQUESTS}", problems), problems)
+
+
+def _request_of(containers: list[wire.Container | None], spec: wire.PodSpec) -> tuple[Amounts, str]:
     problems: list[str] = []
     total: _Nanos = {}
-    containers = spec.containers or []
     for index, each in enumerate(containers):
         asked = _asked(each)
         if index == FEW or len(asked) > FEW:
@@ -58,6 +73,11 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
         total.update((name, own[name]) for name in own if _counts_per_pod(name))
     if spec.overhead:
         _add(total, _nanos(spec.overhead, "spec.overhead", problems))
+    return _finished(total, problems)
+
+
+def _finished(total: _Nanos, problems: list[str]) -> tuple[Amounts, str]:
+    """The sum of a pod's containers as its request."""
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
     if len(total) > MOST_RESOURCES:
         counted = _counted([resource for resource, nanos in total.items() if nanos], problems)

@@ -249,3 +249,18 @@ def test_a_node_with_an_unreadable_amount_says_so():
     record = decode_node(json.dumps(node).encode())
     assert record.allocatable == (("cpu", 1000), ("memory", 0))
     assert record.problem.startswith("Node n1: status.allocatable: memory: '1e99'")
+
+
+def test_equal_requests_of_one_container_in_other_words_are_read_each_by_itself():
+    for amount, expected, problem in (
+        (0, {}, ""),
+        (-0.0, {}, "spec.containers[0].resources.requests"),
+        ("1", {"cpu": 1000}, ""),
+        (1, {"cpu": 1000}, ""),
+        (1.0, {"cpu": 1000}, ""),
+        ("-0", {}, "spec.containers[0].resources.requests"),
+        (0, {}, ""),
+    ):
+        record = record_of(containers=[{"resources": {"requests": {"cpu": amount}}}])
+        assert dict(record.request) == {**expected, "pods": 1}
+        assert (problem in record.problem) if problem else record.problem == ""
