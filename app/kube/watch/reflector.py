@@ -262,7 +262,8 @@ class Reflector:
                 records.append(self._resource.decode(raw))
             except DecodeError as error:
                 self._on_problem(self.kind, error)
-            await self._turn.has_read(len(raw))
+            if self._turn.is_over(len(raw)):
+                await asyncio.sleep(0)
 
     async def _watch_until_relist(self) -> None:
         watching = self._watching = asyncio.timeout(None)
@@ -288,7 +289,8 @@ class Reflector:
             async for line in lines:
                 self._heard_at = self._pace.clock()
                 self._take(line)
-                await self._turn.has_read(len(line))
+                if self._turn.is_over(len(line)):
+                    await asyncio.sleep(0)
 
     def _take(self, line: bytes) -> None:
         """Turn one line into an event, or raise what makes us list again."""
@@ -353,18 +355,19 @@ class Reflector:
 
 @dataclass(slots=True)
 class _Turn:
-    """Leaves the loop to others after so many objects, or so many bytes of them."""
+    """When to leave the loop to others: after so many objects, or so many bytes of them."""
 
     objects: int = 0
     bytes_read: int = 0
 
-    async def has_read(self, size: int) -> None:
-        """Note that an object of this size has been dealt with."""
+    def is_over(self, size: int) -> bool:
+        """Note that an object of this size has been dealt with; True if it was the last one."""
         self.objects += 1
         self.bytes_read += size
-        if self.objects >= EVENTS_PER_TURN or self.bytes_read >= BYTES_PER_TURN:
-            self.objects = self.bytes_read = 0
-            await asyncio.sleep(0)
+        if self.objects < EVENTS_PER_TURN and self.bytes_read < BYTES_PER_TURN:
+            return False
+        self.objects = self.bytes_read = 0
+        return True
 
 
 def _may_resume(error: ApiError) -> bool:
