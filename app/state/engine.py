@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 from app.dialects.registry import DIALECTS, Dialects
@@ -116,7 +117,8 @@ class Engine(EngineParts):
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
                 self._replace_objects(kind, event.records)
-        self._each(event.kind, event.records, lambda record: self._put(record, now), "{0.name}")
+        with self.books.counted_together() if self._is_first(event) else nullcontext():
+            self._each(event.kind, event.records, lambda record: self._put(record, now), "{0.name}")
         self.claims.settle(now)
         if event.kind == "Pod" and self.kept_keys.pods_read(event.edition):
             keys = [key for key in self.objects.gangs_with_keys() if key in self.gangs.by_key]
@@ -126,6 +128,10 @@ class Engine(EngineParts):
             self.planner.is_ready = True
             self.roll_calls.review_all(now)
             self.reservations.capacity_grew()
+
+    def _is_first(self, event: Listed) -> bool:
+        """Whether this is the first list of the pods, before which nothing is planned or held."""
+        return event.kind == "Pod" and not (self.is_synced or self.books.held)
 
     def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
         listed = {record.uid for record in records}

@@ -16,7 +16,9 @@ their level labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,8 +32,9 @@ from topology.model.resources import ResourceAxis, Rows
 from topology.model.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
-MOST_BOOKED = 2**50  # of one resource for one bound pod; more than any node has, and 6,000 of them
+MOST_BOOKED = 2**48  # of one resource for one bound pod; more than any node has, and 24,000 of them
 # still add up within an int64. Every user may create a pod that requests 2 EiB on a named node.
+MOST_ALIKE = 4_096  # pods that are counted at once
 
 MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
 
@@ -88,6 +91,7 @@ class Books:
     """Nodes where something was given back since the last tick, which takes them out."""
     is_stale: bool = False  # nodes or levels changed since the trees were built
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
+    _counts_later: bool = False  # bookings are counted together in a moment
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
     _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
     _uncounted: dict[str, None] = field(default_factory=dict)  # resources there was no row left for
@@ -120,10 +124,7 @@ class Books:
 
     def counted(self, amounts: Amounts) -> Vector:
         """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
-        offered = self._offered(amounts)
-        if max(offered) > MOST_BOOKED:
-            return tuple(min(amount, MOST_BOOKED) for amount in offered)
-        return offered
+        return _bounded(self._offered(amounts))
 
     def _offered(self, amounts: Amounts) -> Vector:
         return self.vector(amounts)[: len(self.axis)]
@@ -148,11 +149,12 @@ class Books:
 
     def _booked(self, uid: str, booking: Booking) -> Vector:
         """What the booking counts with now; notes whether that is all it requests."""
-        if len(self.vector(booking.request)) > len(self.axis):
+        vector, rows = self.vector(booking.request), len(self.axis)
+        if len(vector) > rows:
             self._lacking[uid] = None
-        else:
+        elif self._lacking:
             self._lacking.pop(uid, None)
-        return self.counted(booking.request)
+        return _bounded(vector[:rows])
 
     # -- topologies ----------------------------------------------------------------------------
 
@@ -201,13 +203,19 @@ class Books:
         capacity = topology.capacity.move(tree)
         for name in paths.keys() - known.keys():
             slot = tree.slot_of[name]
-            node = self.nodes[name]
-            capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
-            for request in self.bound_on.get(name, {}).values():
-                capacity.use(slot, self.counted(request))
-            for request in self.held_on.get(name, {}).values():
-                capacity.hold(slot, self.counted(request))
+            self._count_node(capacity, slot, self.nodes[name])
         topology.tree, topology.capacity = tree, capacity
+
+    def _count_node(self, capacity: Capacity, slot: int, node: NodeRecord) -> None:
+        """Count a node and all that is booked there; nothing was before."""
+        capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
+        for booked, add in ((self.bound_on, capacity.use), (self.held_on, capacity.hold)):
+            for request, pods in Counter(booked.get(node.name, {}).values()).items():
+                counted = self.counted(request)
+                # One pod too many must not keep the others of its cluster from being counted.
+                with suppress(ValueError):
+                    for first in range(0, pods, MOST_ALIKE):
+                        add(slot, counted, min(pods - first, MOST_ALIKE))
 
     # -- nodes ---------------------------------------------------------------------------------
 
@@ -246,10 +254,10 @@ class Books:
         `lasts`: it does not end by itself.
         """
         booking = Booking(node, request)
-        held, was_freed = self.held.get(uid), node in self.freed
-        self.release(uid)
-        if held == booking and not was_freed:
-            del self.freed[node]  # what was held for the pod is what it takes
+        if uid in self.held:
+            was_freed = node in self.freed
+            if self.release(uid) == booking and not was_freed:
+                del self.freed[node]  # what was held for the pod is what it takes
         if self.bound.get(uid) == booking:
             return False
         self.unbind(uid)
@@ -319,19 +327,25 @@ class Books:
 
     def recount(self) -> None:
         """Add everything up again from the bookings; changes nothing unless Corral has a bug."""
-        self.refresh()
         self.bound_on, self.held_on = by_node(self.bound), by_node(self.held)
+        self._count_all()
+
+    @contextmanager
+    def counted_together(self) -> Iterator[None]:
+        """Have what is booked inside counted at the end: a list may bring 150,000 bound pods."""
+        self._counts_later = True
+        try:
+            yield
+        finally:
+            self._counts_later = False
+            self._count_all()
+
+    def _count_all(self) -> None:
+        self.refresh()
         for topology in self.topologies.values():
-            capacity = topology.capacity = Capacity(self.axis, topology.tree)
-            for name, node in self.nodes.items():
-                slot = topology.tree.slot_of.get(name)
-                if slot is not None:
-                    capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
-            for bookings, add in ((self.bound, capacity.use), (self.held, capacity.hold)):
-                for booking in bookings.values():
-                    slot = topology.tree.slot_of.get(booking.node)
-                    if slot is not None:
-                        add(slot, self.counted(booking.request))
+            topology.capacity = Capacity(self.axis, topology.tree)
+            for name, slot in topology.tree.slot_of.items():
+                self._count_node(topology.capacity, slot, self.nodes[name])
 
     def fits(self, node: str, request: Amounts) -> bool:
         """Whether the node takes this request beside all that is used and held."""
@@ -380,12 +394,20 @@ class Books:
             for resource, amount in enumerate(self.counted(request))
         )
 
-    def _columns(self, node: str) -> list[tuple[Capacity, int]]:
+    def _columns(self, node: str) -> Sequence[tuple[Capacity, int]]:
+        if self._counts_later:
+            return ()
         return [
             (topology.capacity, slot)
             for topology in self.topologies.values()
             if (slot := topology.tree.slot_of.get(node)) is not None
         ]
+
+
+def _bounded(amounts: Vector) -> Vector:
+    if max(amounts) > MOST_BOOKED:
+        return tuple(min(amount, MOST_BOOKED) for amount in amounts)
+    return amounts
 
 
 def is_open(node: NodeRecord) -> bool:

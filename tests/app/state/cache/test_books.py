@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.kube.core.objects import Owner
+from app.state.cache.books import MOST_BOOKED, Books
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
     node,
@@ -86,6 +87,21 @@ def test_pods_bound_by_name_with_absurd_requests_break_nothing():
     world.put(*(pod(f"x{i}", on="n00", cpu=2**61, gpus=2**61) for i in range(20)))
     world.put(*members("g", 1))
     assert world.held == {}
+
+
+def test_more_absurd_pods_on_one_node_than_can_be_counted_fill_it_and_no_other():
+    books = Books()
+    request = (("nvidia.com/gpu", 2**60), ("pods", 1))
+    absurd = 3 * 2**61 // MOST_BOOKED + 1
+    for number in range(absurd):
+        books.bind(f"uid-{number}", "n0", request)
+    books.put_node(node("b0/r0/n0"))
+    books.put_node(node("b0/r0/n1"))
+    books.refresh()
+    one = (("nvidia.com/gpu", 1), ("pods", 1))
+    assert [books.fits(name, one) for name in ("n0", "n1")] == [False, True]
+    books.recount()
+    assert [books.fits(name, one) for name in ("n0", "n1")] == [False, True]
 
 
 @pytest.mark.parametrize(
