@@ -37,6 +37,6 @@ class OrdinaryPods:
         if known is None and pod.uid in self.arrivals.uids:
             return Passed(without)  # another pod has this uid
         self.rejected_pods.forget(pod.uid)
-        if without and len(without) >= len(candidates) and without.issuperset(candidates.names()):
+        if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
         return Passed(without)
