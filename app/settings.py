@@ -160,6 +160,12 @@ class EngineOptions(BaseModel):
     absent_share_per_namespace: Annotated[float, Field(ge=0, le=1)] = 0.1
     absent_pods_in: PodsByNamespace = ()  # such as team-a=512,team-b=0
 
+    # Preemption by kube-scheduler
+    # Which node's pods go for a pod of higher priority. by_priority: those of the lowest priority,
+    # then those that break the fewest gangs. last: those that break the fewest gangs, then by
+    # priority. never: no member of a gang; the pod waits.
+    gangs_as_victims: Literal["by_priority", "last", "never"] = "by_priority"
+
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.
     owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0

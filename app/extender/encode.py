@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from app.extender.models import FullNodes, NodeNames, Nodes
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Rejected
-from app.verbs.preempt import Victims
+from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Rejected, Victims
 
 SENTENCE_BYTES = 512  # an event's note is cut at 1,024; the pod's condition is never cut
 HELD_FOR_GANGS = "all fitting capacity is held for gangs that are about to start"

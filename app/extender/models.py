@@ -19,7 +19,7 @@ import msgspec
 
 from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
-from app.verbs.preempt import Victims
+from app.state.filter_result import Victims
 
 MOST_NAMES = 100_000  # candidates: twenty times what Kubernetes supports; scored in 40 ms
 MOST_FULL_NODES = 20_000  # of Nodes: each is read on its own, in 1.5 us
@@ -170,10 +170,8 @@ def pod_and_nodes(
     Raises: BadRequest or app.errors.DecodeError (the pod), saying what is wrong.
     """
     args = _decoded(_ARGS, body, "the body")
-    pod, nodes, names = bytes(args.Pod), bytes(args.Nodes), bytes(args.NodeNames)
-    if pod == b"null":
-        raise BadRequest('the body has no "Pod" (keys are capitalised: Pod, NodeNames, Nodes)')
-    record = decode_pod(pod, keep, keep_label)
+    nodes, names = bytes(args.Nodes), bytes(args.NodeNames)
+    record = _pod(bytes(args.Pod), keep, keep_label)
     if names != b"null":
         return record, NodeNames(names)
     if nodes == b"null":
@@ -195,13 +193,25 @@ def binding(body: bytes) -> ExtenderBindingArgs:
     return args
 
 
-def preemption(body: bytes) -> Mapping[str, Victims]:
-    """The victims by node of a /preempt request, from either of its two forms.
+def preemption(
+    body: bytes, keep: Keep, keep_label: Keep | None = None
+) -> tuple[PodRecord, Mapping[str, Victims]]:
+    """The pod of a /preempt request, and the victims by node from either of its two forms.
 
     A null or absent list of pods is an empty one.
-    Raises: BadRequest saying what is wrong.
+    Raises: BadRequest or app.errors.DecodeError (the pod), saying what is wrong.
     """
     args = _decoded(_PREEMPTION, body, "the body")
+    return _pod(bytes(args.Pod), keep, keep_label), _offered(args)
+
+
+def _pod(raw: bytes, keep: Keep, keep_label: Keep | None) -> PodRecord:
+    if raw == b"null":
+        raise BadRequest('the body has no "Pod" (keys are capitalised: Pod, NodeNames, Nodes)')
+    return decode_pod(raw, keep, keep_label)
+
+
+def _offered(args: _PreemptionArgs) -> Mapping[str, Victims]:
     if args.NodeNameToMetaVictims is not None:
         return {
             node: Victims(tuple(pod.UID for pod in victims.Pods or ()), victims.NumPDBViolations)

@@ -98,7 +98,9 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/preempt", methods=["POST"])
     async def preempt(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            return encode.preemption_result(choose_victims(models.preemption(body)))
+            pod, offered = models.preemption(body, port.keep, port.keep_label)
+            victims = choose_victims(port.inputs, port.feed, pod, offered, time.monotonic())
+            return encode.preemption_result(victims)
 
         return await _answered(
             port, "preempt", request, limits.preempt_body_bytes, answer, encode.preemption_error

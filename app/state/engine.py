@@ -12,7 +12,7 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.answers.scoring import scores
 from app.state.audit import differences
+from app.state.cache.books import is_open
 from app.state.effects import (
     BindFailed,
     BindOutcome,
@@ -31,7 +32,7 @@ from app.state.effects import (
     UngateFailed,
     UngateOutcome,
 )
-from app.state.filter_result import Candidates, Failed, FilterAnswer
+from app.state.filter_result import Candidates, Failed, FilterAnswer, Rejected, Victims
 from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, confined, reraise
 from app.state.pods.arrivals import Arrival
@@ -96,6 +97,7 @@ class Engine(EngineParts):
             self._drop(event.record, now)
         self.claims.settle(now)
         self.bind_requests.take_due(now)
+        self._yield_nodes(now)
         return self._effects()
 
     def _replace_all(self, event: Listed, now: float) -> None:
@@ -191,9 +193,15 @@ class Engine(EngineParts):
         elif pod.node:
             self.rejected_pods.forget(pod.uid)
             self.assumed_pods.end(pod.uid)
+            self.occupants.put(pod)
+            self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
-                self.invalidation.lose_overcommitted(pod.node, now)
+                by = f"pod {pod.key} of priority {pod.priority}"
+                self.invalidation.lose_overcommitted(pod.node, now, by)
+        elif pod.nominated_node:
+            self._end_grant(self.grants.follow(pod.uid, pod.nominated_node))
+            self._yield_to(pod, now)
         claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
         if claim is not None:
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
@@ -202,6 +210,21 @@ class Engine(EngineParts):
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
         self.claims.put(pod)
+
+    def _yield_to(self, pod: PodRecord, now: float) -> None:
+        """Give up what is held for gangs of lower priority where a pod is nominated."""
+        nomination, node = self.nominations.of(pod.uid), pod.nominated_node
+        # A member of a gang has its node by our plan.
+        if nomination is None or node not in self.books.held_on or pod.uid in self.books.held:
+            return
+        leaving = self.occupants.lower(self.books.bound_on.get(node, ()), pod.priority)
+        by = f"pod {pod.key} of priority {pod.priority}"
+        self.invalidation.lose_to_nominated(nomination, leaving, by, now)
+
+    def _end_grant(self, node: str) -> None:
+        """Have gangs tried where a grant has ended."""
+        if node:
+            self.reservations.capacity_grew([node])
 
     def _drop_pod(self, uid: str, now: float) -> None:
         self.arrivals.drop(uid)
@@ -212,6 +235,8 @@ class Engine(EngineParts):
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
+        self.occupants.drop(uid)
+        self._end_grant(self.grants.forget(uid))
         if left := self.nominations.drop(uid):
             self.reservations.capacity_grew([left])
         held = self.books.held.get(uid)
@@ -233,7 +258,9 @@ class Engine(EngineParts):
         if claim is None and pod.uid not in self.gangs.key_of:
             return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
-            return Failed("Corral is not ready: it has not read the whole cluster yet"), []
+            sentence = "Corral is not ready: it has not read the whole cluster yet"
+            # A failed answer would take away the node that others may have been evicted from.
+            return (Rejected if pod.nominated_node else Failed)(sentence), []
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
         if known is not None and self.assumed_pods.end(pod.uid):
             # An attempt to bind it has failed that began before an object named it.
@@ -250,6 +277,18 @@ class Engine(EngineParts):
             return [0] * len(candidates.names())
         return scores(self.books, pod, candidates)
 
+    def preempt(
+        self, pod: PodRecord, offered: Mapping[str, Victims], now: float
+    ) -> tuple[Mapping[str, Victims], list[Effect]]:
+        """On which of these nodes the pod may have the victims offered: on one, or on none.
+
+        Before the first lists are in, what kube-scheduler has chosen stands where no gang runs.
+        """
+        if not self.is_synced or self.is_draining:
+            left = {node: victims for node, victims in offered.items() if victims.uids}
+            return ({} if self.preempting.names_gangs(left) else left), self._effects()
+        return self.preempting.answer(pod, offered, now), self._effects()
+
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
@@ -259,7 +298,13 @@ class Engine(EngineParts):
             self.outbox.add(RejectBind(uid, refused))
         else:
             self.bind_requests.take(Arrival(namespace, name, uid, node), now)
+            self._yield_nodes(now)
         return self._effects()
+
+    def _yield_nodes(self, now: float) -> None:
+        """Give up plans on nodes that /bind gave to pods of a higher priority."""
+        for node, by in self.assumed_pods.nodes_taken_over().items():
+            self.invalidation.lose_overcommitted(node, now, by)
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
@@ -314,6 +359,12 @@ class Engine(EngineParts):
             self.reservations.capacity_grew()
         self.bind_requests.expire(now)
         self.nodes.expire(now)
+        for node in self.grants.expire(now, self.books.bound.__contains__, self._takes_pods):
+            self._end_grant(node)
+
+    def _takes_pods(self, node: str) -> bool:
+        record = self.books.nodes.get(node)
+        return record is not None and is_open(record)
 
     def _settle_bindings(self, now: float) -> None:
         """Claim pods anew that objects named while their binding was under way."""

@@ -45,4 +45,12 @@ class Failed:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The pods that would have to go from one node, by uid."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int
+
+
 FilterAnswer = Passed | Pinned | Rejected | Failed

@@ -1,4 +1,4 @@
-"""The ten inputs of an engine: the only calls that may change it.
+"""The eleven inputs of an engine: the only calls that may change it.
 
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
@@ -8,13 +8,14 @@ Code that calls these takes an `Inputs`; code that reads the state takes the `En
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import BindOutcome, Effect, UngateOutcome
-from app.state.filter_result import Candidates, FilterAnswer
+from app.state.filter_result import Candidates, FilterAnswer, Victims
 
 
 class Inputs(Protocol):
@@ -27,6 +28,10 @@ class Inputs(Protocol):
     ) -> tuple[FilterAnswer, list[Effect]]: ...
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]: ...
+
+    def preempt(
+        self, pod: PodRecord, offered: Mapping[str, Victims], now: float
+    ) -> tuple[Mapping[str, Victims], list[Effect]]: ...
 
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float

@@ -11,6 +11,7 @@ from app.dialects.registry import Dialects
 from app.state.answers.bind_requests import BindRequests
 from app.state.answers.filtering import Filtering
 from app.state.answers.ordinary import OrdinaryPods
+from app.state.answers.preempting import Preempting
 from app.state.audit import Healing
 from app.state.cache.books import Books
 from app.state.cache.kept_keys import KeptKeys
@@ -35,8 +36,10 @@ from app.state.plan.planner import Planner
 from app.state.pods.arrivals import EARLY_SECONDS, Arrivals
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.claim_reader import ClaimReader
+from app.state.pods.grants import Grants
 from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
+from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
@@ -67,6 +70,8 @@ class EngineParts:
         self.node_table = NodeTable()
         self.refusals = Refusals()
         self.nominations = Nominations()
+        self.occupants = Occupants()
+        self.grants = Grants(self.nominations)
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
@@ -183,8 +188,22 @@ class EngineParts:
             self.arrivals,
             self.assumed_pods,
             self.rejected_pods,
+            self.grants,
             self.starvation,
             self.reservations,
+        )
+        self.preempting = Preempting(
+            self.settings,
+            self.books,
+            self.arrivals,
+            self.claim_reader,
+            self.occupants,
+            self.nominations,
+            self.grants,
+            self.gangs,
+            self.starvation,
+            self.plans,
+            self.reports,
         )
         self.bind_requests = BindRequests(
             self.settings,

@@ -1,23 +1,23 @@
-"""/preempt: kube-scheduler's own choice of victims, unchanged.
-
-Victims of one node cannot make room for a gang, so Corral neither adds nor removes any. A node
-with no victims at all is passed on as it came: kube-scheduler drops it where it has to.
-"""
+"""/preempt: on one of kube-scheduler's nodes its own victims, or no node."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+
+from app.kube.core.objects import PodRecord
+from app.state.effects import Effect
+from app.state.filter_result import Victims
+from app.state.inputs import Inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
-    """The pods that would have to go from one node, by uid."""
-
-    uids: tuple[str, ...]
-    pdb_violations: int
-
-
-def choose_victims(victims_by_node: Mapping[str, Victims]) -> Mapping[str, Victims]:
-    """The nodes and victims kube-scheduler may choose from."""
-    return victims_by_node
+def choose_victims(
+    inputs: Inputs,
+    feed: Callable[[Iterable[Effect]], None],
+    pod: PodRecord,
+    offered: Mapping[str, Victims],
+    now: float,
+) -> Mapping[str, Victims]:
+    """The node and the victims kube-scheduler may have; the effects are fed on at once."""
+    answer, effects = inputs.preempt(pod, offered, now)
+    feed(effects)
+    return answer

@@ -56,7 +56,7 @@ class BindRequests:
         if pod is None:
             self._refuse(arrival, messages.another_pod(arrival.namespace, arrival.name))
         elif gang is None:
-            if self.assumed_pods.begin(uid, node, pod.request, now):
+            if self.assumed_pods.begin(pod, uid, node, now):
                 self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
             else:
                 self._refuse(arrival, f"node {node} is held for a gang")

@@ -1,4 +1,7 @@
-"""The answer to /filter for ordinary pods: every candidate but those held for others."""
+"""The answer to /filter for ordinary pods: every candidate but those held for others.
+
+What is held for a gang of lower priority is no reason to refuse a node where no other is left.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Candidates, Passed
 from app.state.pods.arrivals import Arrivals
 from app.state.pods.assumed_pods import AssumedPods
+from app.state.pods.grants import Grants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.reserve.reservations import Reservations
 
@@ -22,6 +26,7 @@ class OrdinaryPods:
     arrivals: Arrivals
     assumed_pods: AssumedPods
     rejected_pods: RejectedPods
+    grants: Grants
     starvation: Starvation
     reservations: Reservations
 
@@ -33,10 +38,16 @@ class OrdinaryPods:
             self.reservations.capacity_grew()
         self.books.refresh()
         request = pod.request if known is None else known.request
-        without = self.books.held_without_room(request) | self.starvation.closed_to(pod)
+        closed = self.starvation.closed_to(pod)
+        without = self.books.held_without_room(request) | closed
+        if without and without.issuperset(candidates.names()):
+            # Nothing runs there yet: a pod of higher priority comes first, if it has no other node.
+            priority = pod.priority if known is None else known.priority
+            without = self.books.held_without_room(request, priority) | closed
         if known is None and pod.uid in self.arrivals.uids:
             return Passed(without)  # another pod has this uid
         self.rejected_pods.forget(pod.uid)
+        self.grants.refuse(pod.uid, without)
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
         return Passed(without)

@@ -17,7 +17,7 @@ their level labels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -73,7 +73,8 @@ class Booking:
 class Books:
     """Nodes, the pods bound to them, and the capacity held for pods that are planned.
 
-    Invariants: a pod uid is in `bound` or in `held`, never in both; `lasting` is in `bound`;
+    Invariants: a pod uid is in `bound` or in `held`, never in both; `lasting` is in `bound`, and
+    `priority_of` in `held`;
     `bound_on` and `held_on` are `bound` and `held` by node; each topology's `used` and `held` are
     their sums.
     """
@@ -83,6 +84,7 @@ class Books:
     bound: dict[str, Booking] = field(default_factory=dict)
     held: dict[str, Booking] = field(default_factory=dict)
     lasting: set[str] = field(default_factory=set)  # uids of pods that do not end by themselves
+    priority_of: dict[str, int] = field(default_factory=dict)  # by uid: of holds that have any
     bound_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
     held_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
     topologies: dict[str, TopologyBooks] = field(default_factory=dict)
@@ -283,14 +285,15 @@ class Books:
                 capacity.unuse(slot, counted)
         return booking
 
-    def hold(self, uid: str, node: str, request: Amounts) -> None:
+    def hold(self, uid: str, node: str, request: Amounts, priority: int = 0) -> None:
         """Hold a node's capacity for a pod that is planned there.
 
+        `priority`: pods of a higher one may take it.
         Raises: ValueError if the pod is bound or held already.
         """
-        self._hold((uid,), Booking(node, request))
+        self._hold((uid,), Booking(node, request), priority)
 
-    def hold_all(self, bookings: Iterable[tuple[str, str, Amounts]]) -> None:
+    def hold_all(self, bookings: Iterable[tuple[str, str, Amounts]], priority: int = 0) -> None:
         """Hold what several pods request: (uid, node, request) each; equal ones are added at once.
 
         Raises: ValueError if one of the pods is bound or held already.
@@ -299,9 +302,9 @@ class Books:
         for uid, node, request in bookings:
             alike.setdefault((node, request), []).append(uid)
         for (node, request), uids in alike.items():
-            self._hold(uids, Booking(node, request))
+            self._hold(uids, Booking(node, request), priority)
 
-    def _hold(self, uids: Sequence[str], booking: Booking) -> None:
+    def _hold(self, uids: Sequence[str], booking: Booking, priority: int) -> None:
         for uid in uids:
             if uid in self.bound or uid in self.held:
                 raise ValueError(f"pod {uid} is booked already")
@@ -310,6 +313,8 @@ class Books:
             self.held[uid] = booking
             held_on[uid] = booking.request
             counted = self._booked(uid, booking)
+        if priority:
+            self.priority_of.update(dict.fromkeys(uids, priority))
         for capacity, slot in self._columns(booking.node):
             capacity.hold(slot, counted, len(uids))
 
@@ -319,6 +324,7 @@ class Books:
         if booking is not None:
             _drop(self.held_on, booking.node, uid)
             self._lacking.pop(uid, None)
+            self.priority_of.pop(uid, None)
             self.freed[booking.node] = None
             counted = self.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
@@ -347,24 +353,56 @@ class Books:
             for name, slot in topology.tree.slot_of.items():
                 self._count_node(topology.capacity, slot, self.nodes[name])
 
-    def fits(self, node: str, request: Amounts) -> bool:
-        """Whether the node takes this request beside all that is used and held."""
+    def fits(
+        self,
+        node: str,
+        request: Amounts,
+        *,
+        without: Collection[str] = (),
+        beside: Iterable[Amounts] = (),
+    ) -> bool:
+        """Whether the node takes this request beside all that is used and held.
+
+        `without`: uids of pods there that do not count; `beside`: requests that count as well.
+        """
         every = self.topologies[ALL_NODES]
         slot = every.tree.slot_of.get(node)
-        return slot is not None and not any(
-            amount > _free_at(every.capacity, slot, resource)
+        if slot is None:
+            return False
+        more = Counter[int]()
+        for uid in without:
+            booked = self.bound_on.get(node, {}).get(uid) or self.held_on.get(node, {}).get(uid, ())
+            more.update(dict(enumerate(self.counted(booked) if booked else ())))
+        for amounts in beside:
+            more.subtract(dict(enumerate(self.counted(amounts))))
+        return not any(
+            amount > _free_at(every.capacity, slot, resource) + more[resource]
             for resource, amount in enumerate(self.vector(request))
             if amount
         )
 
-    def held_without_room(self, request: Amounts) -> frozenset[str]:
-        """The nodes where something is held and this request does not fit beside it."""
+    def held_without_room(self, request: Amounts, priority: int | None = None) -> frozenset[str]:
+        """The nodes where something is held and this request does not fit beside it.
+
+        `priority`: what is held for pods of a lower one does not count.
+        """
         slots = self.slots_of(self.held_on)
         if not len(slots):
             return frozenset()
         nodes = self.topologies[ALL_NODES].tree.nodes
-        lacking = slots[self._lacks(request, slots)]
-        return frozenset(nodes[slot] for slot in lacking.tolist())
+        lacking = [nodes[slot] for slot in slots[self._lacks(request, slots)].tolist()]
+        if priority is not None:
+            lacking = [
+                node
+                for node in lacking
+                if not self.fits(node, request, without=self.held_below(node, priority))
+            ]
+        return frozenset(lacking)
+
+    def held_below(self, node: str, priority: int) -> frozenset[str]:
+        """The uids of pods of a lower priority that something is held for on a node."""
+        held, priority_of = self.held_on.get(node, {}), self.priority_of
+        return frozenset(uid for uid in held if priority_of.get(uid, 0) < priority)
 
     def slots_of(self, nodes: Iterable[str]) -> Rows:
         """Where these nodes stand among all; one that is unknown is left out."""

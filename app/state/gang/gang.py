@@ -115,6 +115,11 @@ class Gang:
         return self.membership.priority
 
     @property
+    def highest_priority(self) -> int:
+        """The highest priority among its live pods, whether they wait or run."""
+        return self.membership.highest_priority
+
+    @property
     def has_parts(self) -> bool:
         """Whether members belong together in slices or as a leader and its workers."""
         return any(member.slices or member.pod_set_group for member in self.members.values())

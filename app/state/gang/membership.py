@@ -120,6 +120,7 @@ class MembershipStatus:
     is_complete: bool = False
     settled: Mapping[str, int] = field(default_factory=dict)  # bound or done, by leaf
     priority: int = 0  # the highest among those that wait
+    highest_priority: int = 0  # the highest among all that live
     problem: str = ""  # why the gang as a whole is invalid
     is_unread: bool = False  # a label that tells its pods apart has not been read yet
 
@@ -196,8 +197,11 @@ def membership_status(
     if spec is not None and not spec.lifecycle.counts_succeeded:
         _constrain(everyone, spec)
     problem = _problem(live) if not bound else ""
+    highest_priority = max((member.pod.priority for member in live), default=0)
     if spec is None:
-        return MembershipStatus(bound, members_live=len(live), problem=problem)
+        return MembershipStatus(
+            bound, members_live=len(live), highest_priority=highest_priority, problem=problem
+        )
     if not spec.lifecycle.remembers_succeeded:
         gone = NONE_GONE
     candidates = [member for member in live if not member.pod.node and not member.flaw]
@@ -240,6 +244,7 @@ def membership_status(
         is_complete=not problem and _is_complete(spec, unbound, places, len(joining), there),
         settled=settled,
         priority=max((member.pod.priority for member in unbound), default=0),
+        highest_priority=highest_priority,
         problem=problem,
     )
 

@@ -24,6 +24,7 @@ from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.effects import BindFailed, UngateFailed
+from app.state.filter_result import Victims
 from app.state.settings import EngineSettings
 
 VERSION = 2  # one more whenever an older line would be read as something else
@@ -55,6 +56,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "apply": tuple[Heard],
     "filter": tuple[PodRecord, Names],
     "prioritize": tuple[PodRecord, Names],
+    "preempt": tuple[PodRecord, dict[str, Victims]],
     "bind_arrived": tuple[str, str, str, str],
     "bind_finished": tuple[str, BindFailed | None],  # None: it is bound
     "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated

@@ -8,7 +8,7 @@ There is no I/O here: bytes go where `write` takes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
-from app.state.filter_result import Candidates, FilterAnswer
+from app.state.filter_result import Candidates, FilterAnswer, Victims
 from app.state.inputs import Inputs
 from app.state.journal.lines import ENCODER, In, Out, first_line, heard, out_of
 from app.state.settings import EngineSettings
@@ -82,6 +82,13 @@ class Recorder:
         args = (pod, self._offered(candidates))
         give = self._inner.prioritize
         return self._recorded(now, "prioritize", args, lambda: give(pod, candidates, now))
+
+    def preempt(
+        self, pod: PodRecord, offered: Mapping[str, Victims], now: float
+    ) -> tuple[Mapping[str, Victims], list[Effect]]:
+        args = (pod, offered)
+        give = self._inner.preempt
+        return self._recorded(now, "preempt", args, lambda: give(pod, offered, now))
 
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float

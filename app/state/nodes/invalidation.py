@@ -3,7 +3,8 @@
     the node closes or goes                   every plan on it
     it moves to another domain                plans of gangs that have members there and name levels
     its taints or labels change               plans of members that it takes no more
-    it shrinks, or a foreign pod is bound     plans on it, the youngest first, until the rest fits
+    it shrinks, or a foreign pod is bound     plans on it, the least first, until the rest fits
+    a pod of higher priority takes it         plans of lower priority on it
 
 A gang that has started loses only its reservations on that node, unless the node moves to another
 domain. A member that is being bound keeps its reservation, as the binding may succeed; `permit.py`
@@ -12,6 +13,7 @@ ends it when the binding fails. Pods that run on the node are the matter of `rep
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord
@@ -19,6 +21,7 @@ from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.pods.nominations import Nomination
 from app.state.reserve import binding
 from app.state.reserve.plans import Plans
 
@@ -56,15 +59,40 @@ class Invalidation:
                 why = f"node {node.name} takes its pods no more"
                 self.plans.lose(gang, why, now, on=node.name)
 
-    def lose_overcommitted(self, node: str, now: float) -> None:
-        """Give up plans on a node, the youngest first, until what is held fits beside what runs."""
-        for gang in sorted(self._gangs_held_on(node), key=lambda gang: -gang.binding.moved_at):
+    def lose_overcommitted(self, node: str, now: float, by: str = "") -> None:
+        """Give up plans on a node until what is held fits beside what runs.
+
+        Those of the lowest priority go first, the youngest of them. `by`: who took their capacity.
+        """
+        for gang in self._least_held_on(node):
             if not self.books.is_overcommitted(node):
                 return
             # No fault of the gang's: its back-off does not grow, else anybody who may name a node
             # for his pod could keep it waiting beside free nodes.
-            why = f"capacity held on node {node} was taken"
+            why = f"capacity held on node {node} was taken" + (f" by {by}" if by else "")
             self.plans.lose(gang, why, now, losses=0, on=node)
+
+    def lose_to_nominated(
+        self, nomination: Nomination, leaving: Collection[str], by: str, now: float
+    ) -> None:
+        """Give up plans of a lower priority that leave a nominated pod no room.
+
+        `leaving`: uids of pods on its node that count as gone.
+        """
+        node, request = nomination.node, nomination.request
+        for gang in self._least_held_on(node):
+            is_lower = gang.highest_priority < nomination.priority
+            if not is_lower or self.books.fits(node, request, without=leaving):
+                return
+            why = f"capacity held on node {node} was taken by {by}"
+            self.plans.lose(gang, why, now, losses=0, on=node)
+
+    def _least_held_on(self, node: str) -> list[Gang]:
+        """The gangs with plans on a node: the lowest priority first, then the youngest plan."""
+        return sorted(
+            self._gangs_held_on(node),
+            key=lambda gang: (gang.highest_priority, -gang.binding.moved_at),
+        )
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
         gangs, held = self.gangs, self.books.held_on.get(node, {})

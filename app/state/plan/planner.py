@@ -160,15 +160,25 @@ class Planner:
                     return True
         return is_alone
 
-    def may_have(self, member: Member, node: str) -> bool:
-        """Whether a node takes a member now, by the books and the member's shape."""
+    def may_have(self, gang: Gang, member: Member, node: str) -> bool:
+        """Whether a node takes a member now, by the books and the member's shape.
+
+        A pod that was nominated for the node comes first: the member's place may have been freed
+        for it.
+        """
         record = self.books.nodes.get(node)
         return (
             record is not None
             and is_open(record)
             and may_stay(record, member.shape)
             and (member.allowed is None or node in member.allowed)
-            and self.books.fits(node, member.pod.request)
+            and self.books.fits(
+                node,
+                member.pod.request,
+                beside=self.nominations.on(
+                    node, gang.highest_priority, gang.members, self.books.held
+                ),
+            )
         )
 
     # -- searches ------------------------------------------------------------------------------

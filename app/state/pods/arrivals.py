@@ -37,6 +37,8 @@ class WaitingPod:
     name: str
     is_gated: bool
     request: Amounts
+    priority: int
+    nominated_node: str
 
 
 @dataclass(slots=True)
@@ -58,7 +60,9 @@ class Arrivals:
 
     def put(self, pod: PodRecord) -> None:
         """Learn that a pod waits; it may be bound now if a request for it is early."""
-        self._waiting[pod.uid] = WaitingPod(pod.namespace, pod.name, bool(pod.gates), pod.request)
+        self._waiting[pod.uid] = WaitingPod(
+            pod.namespace, pod.name, bool(pod.gates), pod.request, pod.priority, pod.nominated_node
+        )
         if not pod.gates:
             self._hasten(pod.uid)
 

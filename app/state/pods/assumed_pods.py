@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.kube.core.objects import Amounts
 from app.state.cache.books import Books
+from app.state.pods.arrivals import WaitingPod
 
 IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch ends it earlier
 
@@ -22,21 +22,33 @@ class AssumedPods:
 
     books: Books
     _expires_at: dict[str, float] = field(default_factory=dict)
+    _taken_over: dict[str, str] = field(default_factory=dict)  # node: who took it, in words
 
     @property
     def uids(self) -> Collection[str]:
         """The pods that capacity is held for."""
         return self._expires_at.keys()
 
-    def begin(self, uid: str, node: str, request: Amounts, now: float) -> bool:
-        """Hold the node for a pod at /bind; False if that would take capacity held for others."""
+    def begin(self, pod: WaitingPod, uid: str, node: str, now: float) -> bool:
+        """Hold the node for a pod at /bind; False if that would take capacity held for others.
+
+        What is held for pods of a lower priority it may take.
+        """
         if uid in self._expires_at:
             return True  # the same /bind again
-        if node in self.books.held_on and not self.books.fits(node, request):
-            return False
-        self.books.hold(uid, node, request)
+        if node in self.books.held_on and not self.books.fits(node, pod.request):
+            lower = self.books.held_below(node, pod.priority)
+            if not (lower and self.books.fits(node, pod.request, without=lower)):
+                return False
+            self._taken_over[node] = f"pod {pod.namespace}/{pod.name} of priority {pod.priority}"
+        self.books.hold(uid, node, pod.request, pod.priority)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS
         return True
+
+    def nodes_taken_over(self) -> dict[str, str]:
+        """Remove and return the nodes that were taken from pods of a lower priority: by whom."""
+        taken, self._taken_over = self._taken_over, {}
+        return taken
 
     def end(self, uid: str) -> bool:
         """End the hold for a pod that is bound, gone or refused; True if there was one."""

@@ -65,6 +65,15 @@ def keys_refused(keys: Sequence[str]) -> str:
     )
 
 
+def gives_way(member: str, members: int, to: str, node: str, kept: int, running: int) -> str:
+    """Members of a gang go for a pod of higher priority."""
+    others = f" and {members - 1} more" if members > 1 else ""
+    return (
+        f"member {member}{others} gives way to {to} on node {node};"
+        f" the gang keeps {kept} of {running} running"
+    )
+
+
 def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
     """Members have been missing for a while."""
     if spec.is_elastic:

@@ -38,6 +38,7 @@ EVICTED = "GangEvicted"
 INCOMPLETE = "GangIncomplete"
 NOT_PLACED = "GangNotPlaced"
 PLACED = "GangPlaced"
+PREEMPTED = "MemberPreempted"
 POD_NOT_IN_GANG = "PodNotInGang"
 
 
@@ -149,6 +150,10 @@ class Reports:
     def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
         if self.settings.delete_excess_pods:
             self.outbox.add(Delete(gang.key, pod.namespace, pod.name, pod.uid, sentence))
+
+    def gives_way(self, gang: Gang, sentence: str) -> None:
+        """Report that members go for a pod of higher priority."""
+        self._emit(gang, PREEMPTED, sentence)
 
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""

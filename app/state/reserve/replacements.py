@@ -61,7 +61,7 @@ class Replacements:
                 if planned != lost.pod.uid and gang.has(planned):
                     yield gang.member(planned), on
 
-        may_stay = self.planner.may_have(member, node) and self.planner.is_beside(
+        may_stay = self.planner.may_have(gang, member, node) and self.planner.is_beside(
             gang, member, node, beside
         )
         if domain is not None and may_stay:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.settings import Address
 from app.state.effects import Effect
-from app.state.filter_result import Candidates, FilterAnswer, Passed
+from app.state.filter_result import Candidates, FilterAnswer, Passed, Victims
 from app.verbs.bind import BindDesk
 
 LOOPBACK = Address("127.0.0.1", 0)
@@ -47,6 +47,12 @@ class ScriptedEngine:
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         return self.scores or [0] * len(candidates.names())
+
+    def preempt(
+        self, pod: PodRecord, offered: Mapping[str, Victims], now: float
+    ) -> tuple[Mapping[str, Victims], list[Effect]]:
+        self.asked.append(pod)
+        return offered, self.effects
 
     def bind_arrived(
         self, namespace: str, name: str, uid: str, node: str, now: float

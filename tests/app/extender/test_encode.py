@@ -8,8 +8,7 @@ import pytest
 
 from app.extender import encode
 from app.extender.models import FullNodes, NodeNames
-from app.state.filter_result import Failed, Passed, Pinned, Rejected
-from app.verbs.preempt import Victims
+from app.state.filter_result import Failed, Passed, Pinned, Rejected, Victims
 
 NAMES = NodeNames(b'["n1","n2","n3"]')
 ITEMS = FullNodes(

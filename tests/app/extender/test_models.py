@@ -18,7 +18,7 @@ from app.extender.models import (
     FullNodes,
     NodeNames,
 )
-from app.verbs.preempt import Victims
+from app.state.filter_result import Victims
 from tests.app.extender.port import args, dumped, pod
 
 node_name = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?", fullmatch=True)
@@ -196,10 +196,18 @@ def test_a_binding_needs_every_field(field):
     ],
 )  # fmt: skip
 def test_victims_of_either_form(body, expected):
-    assert models.preemption(dumped({"Pod": pod(), **body})) == expected
+    record, offered = models.preemption(dumped({"Pod": pod(), **body}), lambda _key: False)
+    assert (record.uid, offered) == ("uid-trainer-0", expected)
 
 
 @pytest.mark.parametrize("victims", [7, [], {"n1": 7}, {"n1": {"Pods": 7}}, {"n1": {"Pods": [7]}}])
 def test_victims_that_are_none_are_refused(victims):
     with pytest.raises(BadRequest):
-        models.preemption(dumped({"NodeNameToMetaVictims": victims}))
+        models.preemption(
+            dumped({"Pod": pod(), "NodeNameToMetaVictims": victims}), lambda _key: False
+        )
+
+
+def test_a_preemption_without_a_pod_is_refused():
+    with pytest.raises(BadRequest, match='no "Pod"'):
+        models.preemption(dumped({"NodeNameToMetaVictims": {}}), lambda _key: False)

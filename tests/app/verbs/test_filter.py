@@ -9,7 +9,6 @@ from app.state.engine import Engine
 from app.state.filter_result import Failed, Passed, Rejected
 from app.state.settings import EngineSettings
 from app.verbs.filter import filter_nodes
-from app.verbs.preempt import Victims, choose_victims
 from app.verbs.prioritize import score_nodes
 from tests.app.state.world import LISTED
 from tests.records import BLOCK, RACK, group, node, pod
@@ -81,8 +80,3 @@ def test_scores_are_whole_numbers_up_to_ten(synced):
     scores = score_nodes(synced, pod("web"), CANDIDATES, 1.0)
     assert len(scores) == 3
     assert all(type(score) is int and 0 <= score <= 10 for score in scores)
-
-
-def test_victims_are_kube_schedulers_own():
-    victims = {"n1": Victims(("u1",), 1), "n2": Victims((), 0)}
-    assert choose_victims(victims) == victims

@@ -28,7 +28,7 @@ from app.state.effects import (
     UngateFailed,
 )
 from app.state.engine import Engine
-from app.state.filter_result import Pinned
+from app.state.filter_result import Pinned, Victims
 from app.state.inputs import Inputs
 from app.state.journal.lines import settings_of
 from app.state.journal.record import Recorder
@@ -93,6 +93,7 @@ def one_of_each():
     first, second = world.pods.values()
     node_of = {each.uid: engine.filter(each, names, now)[0].node for each in (first, second)}
     engine.prioritize(pod("lonely", gpus=1), names, now)
+    engine.preempt(pod("lonely", gpus=1), {"n00": Victims(("uid-nobody",), 1)}, now)
     for each in (first, second):
         engine.bind_arrived("default", each.name, each.uid, node_of[each.uid], now)
     engine.bind_finished(first.uid, Bound(), now)

@@ -1,0 +1,67 @@
+"""The pods that run on nodes, as far as it matters when one of them might have to go.
+
+The books know what each of them takes; a gang has the records of its members. Of all others only
+this is kept, and pods that are alike in it share one object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.dialects import corral
+from app.kube.core.objects import PodRecord
+
+SYSTEM_PRIORITY = 2_000_000_000  # of the classes system-node-critical and system-cluster-critical
+SYSTEM_NAMESPACE = "kube-system"
+NEVER_OWNERS = ("DaemonSet", "Node")  # whose pods come back at once; Node: of a kubelet's disk
+MOST_SHARED = 4_096  # objects that later pods are compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """One pod on a node."""
+
+    priority: int
+    created: str
+    is_terminating: bool
+    may_go: bool
+    """Whether it may ever be a victim. Source: what kube-system and DaemonSets are for."""
+
+
+@dataclass(slots=True)
+class Occupants:
+    """The occupants by pod uid: those that the books have bound."""
+
+    by_uid: dict[str, Occupant] = field(default_factory=dict)
+    _shared: dict[Occupant, Occupant] = field(default_factory=dict)
+
+    def put(self, pod: PodRecord) -> None:
+        """Learn of a pod that is bound and has not ended."""
+        occupant = Occupant(pod.priority, pod.created, pod.is_terminating, may_go(pod))
+        if len(self._shared) >= MOST_SHARED:
+            self._shared.clear()
+        self.by_uid[pod.uid] = self._shared.setdefault(occupant, occupant)
+
+    def drop(self, uid: str) -> None:
+        """Forget a pod that has ended or is gone."""
+        self.by_uid.pop(uid, None)
+
+    def lower(self, uids: Iterable[str], priority: int) -> frozenset[str]:
+        """Those of these pods that have a lower priority."""
+        known = self.by_uid
+        return frozenset(uid for uid in uids if uid in known and known[uid].priority < priority)
+
+    def any_terminating(self, uids: Iterable[str]) -> bool:
+        """Whether one of these pods is on its way out."""
+        return any(uid in self.by_uid and self.by_uid[uid].is_terminating for uid in uids)
+
+
+def may_go(pod: PodRecord) -> bool:
+    """Whether a pod may be a victim at all."""
+    return not (
+        pod.priority >= SYSTEM_PRIORITY
+        or pod.namespace == SYSTEM_NAMESPACE
+        or (pod.owner is not None and pod.owner.kind in NEVER_OWNERS)
+        or pod.labels.get(corral.PREEMPTIBLE) == "false"
+    )
