@@ -65,6 +65,7 @@ class Gang:
     membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
     succeeded                               by `gang/succeeded.py`
     placeholders, placeholders_made         by `reserve/placeholders.py`
+    failed_nodes                            by `reserve/replacements.py`
     last_search                             by `plan/planner.py`
     the other parts                         as `gang/parts.py` says
     """
@@ -82,6 +83,8 @@ class Gang:
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
     absent: Absent = field(default_factory=Absent)
+    failed_nodes: dict[str, None] = field(default_factory=dict)
+    """Nodes that failed under its members, until it has all its pods again."""
     last_search: Searched | None = None
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)

@@ -30,7 +30,8 @@ class Placeholder:
 
     member: Member  # what that pod will be like; its uid is ours
     until: float  # infinite: as long as the gang wants it; see `Absent` for pods to come
-    instead_of: str = ""  # uid of the member that was lost
+    instead_of: str = ""  # uid of the member that was lost …
+    lost_on: str = ""  # … and its node
     is_spare: bool = False  # beside those of the members
     is_declared: bool = False  # for a pod of a template that makes its pods later
 

@@ -5,8 +5,8 @@
     on                    off                   after `node_failure_seconds` another node is held
     on                    on                    as soon as the pod there ends; a running one stays
 
-A deleted node has failed at once. With `fail_fast` the gang is evicted when the first search finds
-no other node; else searches go on. A running pod is never moved. Any number of nodes may fail at a
+A deleted node has failed at once. With `fail_fast` a gang with a failed node is evicted when the
+first search finds no other one; else searches go on. A running pod is never moved. Any number of nodes may fail at a
 time.
 Source: kueue pkg/controller/tas/node_controller.go (v0.16).
 """
@@ -87,6 +87,7 @@ class Repairs:
     def lose_node(self, node: str, now: float) -> None:
         """Hold other nodes for the members on a failed node, which the API server still shows."""
         for gang in self._gangs_on(node, now):
+            self.replacements.note_failure(gang, node)
             for member in gang.membership.bound:
                 known = any(
                     each.instead_of == member.pod.uid for each in gang.placeholders.values()
@@ -99,6 +100,7 @@ class Repairs:
     def return_node(self, node: str, now: float) -> None:
         """End what is held for members on a node that is back: they are not lost."""
         for gang in self._gangs_on(node, now):
+            self.replacements.end_failure(gang, node)
             for uid, place in list(gang.placeholders.items()):
                 lost = gang.members.get(place.instead_of)
                 if lost is not None and lost.is_live and lost.pod.node == node:
@@ -106,9 +108,12 @@ class Repairs:
             self.roll_calls.review(gang, now)
 
     def _gangs_on(self, node: str, now: float) -> list[Gang]:
-        """The gangs of which a member runs on a node."""
+        """The gangs of which a member runs on a node, or was lost there and is not replaced."""
         gangs = self.gangs.by_key
         keys = self.gangs.keys_of(self.books.bound_on.get(node, {}))
+        for key in self.gangs.with_placeholders:
+            if any(each.lost_on == node for each in gangs[key].placeholders.values()):
+                keys[key] = None
         for key in keys:
             self.roll_calls.review_now(gangs[key], now)
         return [gangs[key] for key in keys if key in gangs]

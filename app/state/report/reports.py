@@ -202,9 +202,7 @@ class Reports:
             reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)
-        # A gang that has all it needs has lost nothing.
-        has_lost = gang.membership.bound and gang.is_short
-        if self.settings.fail_fast and has_lost and verdict.is_about_cluster:
+        if self._fails_fast(gang) and verdict.is_about_cluster:
             self._evict(gang, str(verdict), now)
         self.statuses.note(gang.key)
 
@@ -216,6 +214,16 @@ class Reports:
         del self._verdicts[gang.key]
         if gang.phase in PLANNABLE:
             self.report(gang, reason, gang.reporting.sentence)
+
+    def _fails_fast(self, gang: Gang) -> bool:
+        """Whether a gang is evicted if a search for it finds no place.
+
+        Only where a node has failed: pods that it lacks for another reason may come or fit again,
+        and a gang that has all it needs has lost nothing.
+        Source: Kueue's documentation, "Feature Gate Interaction Matrix".
+        """
+        is_set = self.settings.fail_fast and self.settings.replace_failed_nodes
+        return bool(is_set and gang.failed_nodes and gang.membership.bound and gang.is_short)
 
     def _evict(self, gang: Gang, why: str, now: float) -> None:
         """Evict the running pods of a gang, so that its owner can start it again as a whole."""

@@ -119,7 +119,8 @@ def exchange_with_spare(gang: Gang, uid: str) -> str:
         if spare.is_spare and other in gang.plan.nodes and spare.member.role == kept.member.role:
             spare.member = replace(spare.member, index=kept.member.index)
             spare.until, spare.instead_of, spare.is_spare = kept.until, kept.instead_of, False
-            kept.until, kept.instead_of, kept.is_spare = math.inf, "", True
+            spare.lost_on = kept.lost_on
+            kept.until, kept.instead_of, kept.lost_on, kept.is_spare = math.inf, "", "", True
             return other
     return ""
 
@@ -412,6 +413,7 @@ def _add(
         like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
     )
     member = replace(like, pod=pod, allowed=None)
-    gang.placeholders[uid] = Placeholder(member, until, instead_of, is_spare, is_declared)
+    lost_on = like.pod.node if instead_of else ""
+    gang.placeholders[uid] = Placeholder(member, until, instead_of, lost_on, is_spare, is_declared)
     gang.absent.due_at = min(gang.absent.due_at, until)
     return uid

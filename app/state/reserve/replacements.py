@@ -37,6 +37,10 @@ class Replacements:
 
     def keep(self, gang: Gang, lost: Member, now: float) -> None:
         """Hold the node of a lost member for its replacement, if other members run."""
+        if lost.pod.node and self._has_failed(lost):
+            is_gone = lost.pod.node not in self.books.nodes
+            if is_gone or self.settings.replace_on_pod_termination:
+                self.note_failure(gang, lost.pod.node)
         until = now + self.settings.owed_seconds
         if placeholders.prolong(gang, lost, until):
             return  # its node had failed before: another one is held already
@@ -86,8 +90,20 @@ class Replacements:
         """Whether a member terminates on a node that would not take it again."""
         if not (member.pod.is_terminating and self.settings.replace_failed_nodes):
             return False
+        return self._has_failed(member)
+
+    def _has_failed(self, member: Member) -> bool:
+        """Whether a member's node would not take it again, however much room it had."""
         node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
+
+    def note_failure(self, gang: Gang, node: str) -> None:
+        """Note that a node has failed under members of a gang."""
+        gang.failed_nodes[node] = None
+
+    def end_failure(self, gang: Gang, node: str) -> None:
+        """Note that a node is back."""
+        gang.failed_nodes.pop(node, None)
 
     def review(self, gang: Gang, now: float) -> int:
         """Give placeholders' nodes to members that have joined, then follow the roll call.
@@ -96,6 +112,8 @@ class Replacements:
         """
         if not gang.has_started:  # no member is left that a replacement would join
             placeholders.forget_lost(gang)
+        if gang.failed_nodes and not (gang.has_started and _lacks_pods(gang)):
+            gang.failed_nodes.clear()
         taken = [
             member.pod.uid
             for member in gang.membership.unbound
@@ -135,3 +153,9 @@ class Replacements:
         record = self.books.nodes.get(node)
         is_allowed = record is not None and may_stay(record, newcomer.shape)
         return is_allowed and not self.books.is_overcommitted(node)
+
+
+def _lacks_pods(gang: Gang) -> bool:
+    """Whether some pod of a gang has no node, or has not come again since it was lost."""
+    is_lost = any(each.instead_of for each in gang.placeholders.values())
+    return is_lost or bool(gang.membership.unbound) or gang.membership.vacant > 0

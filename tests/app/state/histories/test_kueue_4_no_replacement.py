@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.kube.core.objects import Shape
 from app.state.effects import Bind, EmitEvent, Evict
 from app.state.filter_result import Pinned
 from app.state.gang.gang import Phase
@@ -25,7 +26,7 @@ from tests.app.state.failures import (
     where,
 )
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, REQUIRED, group, node, pod
+from tests.records import RACK, REQUIRED, group, job, job_pods, node, pod
 
 # -- no replacement --------------------------------------------------------------------------------
 
@@ -121,6 +122,92 @@ def test_4_a_mistake_of_the_replacement_evicts_nobody():
     annotations = {**group("g", 2), REQUIRED: "example.com/unknown-level"}
     assert replace(world, gpus=4, annotations=annotations) == {}
     assert world.told(Evict) == []
+
+
+# -- fail_fast only for failures --------------------------------------------------------------------
+
+
+def never_evicted(world, seconds=100):
+    for _ in range(seconds):
+        world.tick(1.0)
+    return world.told(Evict) == []
+
+
+def test_with_fail_fast_a_pod_that_ended_on_a_healthy_node_evicts_nobody():
+    world = running(pods=4, fail_fast=True, owed_seconds=0.0)
+    on = where(world)
+    terminate(world)
+    assert never_evicted(world, 5)
+    world.delete(world.pods["uid-g1"])
+    world.put(pod("stranger", on=on, priority=1000))
+    assert replace(world, total=4) == {}
+    assert never_evicted(world)
+
+
+def test_with_fail_fast_more_pods_than_there_is_room_for_evict_nobody():
+    said = [job("train", 4)]
+    pods = job_pods("train", 4, **{REQUIRED: RACK})
+    world = World(four_racks(), pods, said, fail_fast=True)
+    assert len(world.schedule(*pods)) == 4
+    world.put(msgspec.structs.replace(job("train", 5), version="2"))
+    (late,) = job_pods("train", 5, **{REQUIRED: RACK})[4:]
+    world.put(late)
+    assert never_evicted(world)
+    assert any("runs without 1 of its pods" in sentence for sentence in world.reports)
+
+
+def test_with_fail_fast_a_replacement_that_selects_no_node_evicts_nobody():
+    world = running(fail_fast=True)
+    fail(world)
+    world.delete(world.pods["uid-g1"])
+    nowhere = Shape(selector=(("disk", "none"),))
+    assert replace(world, shape=nowhere) == {}
+    assert never_evicted(world)
+
+
+@each_trigger
+def test_with_fail_fast_and_no_replacement_of_failed_nodes_nobody_is_evicted(trigger):
+    world = running(pods=4, fail_fast=True, replace_failed_nodes=False)
+    trigger(world, where(world))
+    terminate(world)
+    world.delete(world.pods["uid-g1"])
+    assert replace(world, total=4) == {}
+    assert never_evicted(world)
+
+
+def test_with_fail_fast_a_pod_lost_before_its_node_counts_as_failed_evicts_nobody_until_then():
+    world = running(pods=4, fail_fast=True, replace_on_pod_termination=False)
+    change(world, where(world), is_ready=False)
+    world.delete(world.pods["uid-g1"])
+    assert never_evicted(world, 29)
+    world.tick(2.0)
+    world.tick()
+    assert {effect.name for effect in world.told(Evict)} == {"g0", "g2", "g3"}
+
+
+def test_with_fail_fast_a_node_that_comes_back_has_not_failed():
+    world = running(pods=4, fail_fast=True, replace_on_pod_termination=False)
+    bad = where(world)
+    change(world, bad, is_ready=False)
+    world.delete(world.pods["uid-g1"])
+    world.tick(20.0)
+    change(world, bad, is_ready=True)
+    world.put(pod("stranger", on=bad, priority=1000))
+    assert never_evicted(world)
+
+
+def test_with_fail_fast_a_gang_that_has_all_its_pods_again_forgets_the_failure():
+    world = running(fail_fast=True)
+    remove(world, where(world))
+    world.delete(world.pods["uid-g1"])
+    assert len(replace(world)) == 1
+    world.tick(1.0)
+    world.put(pod("s0", on="n02"), pod("s1", on="n03"))
+    terminate(world, "g1-new")
+    world.delete(world.pods["uid-g1-new"])
+    world.put(*(pod(f"t{at}{n}", on=f"n{at}{n}") for at in range(4) for n in range(4)))
+    assert replace(world, name="g2") == {}
+    assert never_evicted(world)
 
 
 # -- running pods are left alone -------------------------------------------------------------------
