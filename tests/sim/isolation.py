@@ -1,6 +1,8 @@
 """I10: what is about one gang changes nothing of another's, and what fails for one fails for it.
 
-    verb about a pod of A       no other gang's plan changes, nobody else is refused, bound or woken
+    verb about a pod of A       no other gang's plan changes, nobody else is refused, bound, woken;
+                                but /bind of an ordinary pod ends plans of lower priority on its
+                                node where there is no room for both
     event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding
     tick                        what is held moves nowhere: a plan ends, and a later tick plans anew
 
@@ -18,6 +20,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
+from app.state.cache.books import Booking
 from app.state.effects import Bind, Effect, RejectBind, Requeue, Ungate
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
@@ -58,14 +61,14 @@ class Isolation:
     """Compares the plans before and after each input; one for all Corrals."""
 
     _plans: Plans = field(default_factory=dict)
-    _held: dict[str, str] = field(default_factory=dict)
+    _held: dict[str, Booking] = field(default_factory=dict)
     _key: GangKey | None = None
     _was_bound: bool = False
 
     def takes(self, life: Life, subject: Subject) -> None:
         """Remember what might change."""
         engine = life.engine
-        self._held = {uid: booking.node for uid, booking in engine.books.held.items()}
+        self._held = dict(engine.books.held)
         if subject is None:
             return
         self._plans = _plans(engine)
@@ -86,23 +89,44 @@ class Isolation:
 
     def _nothing_moves(self, life: Life) -> None:
         held = life.engine.books.held
-        for uid, node in self._held.items():
+        for uid, before in self._held.items():
             now = held.get(uid)
             require(
-                now is None or now.node == node,
-                f"I10: {uid} is held on {node}, and a tick later on {now and now.node}",
+                now is None or now.node == before.node,
+                f"I10: {uid} is held on {before.node}, and a tick later on {now and now.node}",
             )
 
     def _only_its_own(self, life: Life, uid: str, effects: Sequence[Effect]) -> None:
+        ended: set[GangKey | None] = set()
         for key, before, now in self._changed(life, (self._key,)):
-            require(False, f"I10: a request about {uid} changes the plan of {key}: {before}, {now}")
+            what = f"I10: a request about {uid} changes the plan of {key}: {before}, {now}"
+            self._takes_over(life, uid, effects, key, what)
+            require(now.items() <= before.items(), what)
+            ended.add(key)
         for effect in effects:
             if isinstance(effect, Bind | RejectBind | Requeue | Ungate) and effect.uid != uid:
                 other = life.engine.gangs.key_of.get(effect.uid)
+                if isinstance(effect, RejectBind) and other in ended:
+                    continue  # waits at /bind for a gang whose plan has just ended
                 require(
                     other is not None and other == self._key,
                     f"I10: a request about {uid} of gang {self._key} has {effect} of {other}",
                 )
+
+    def _takes_over(
+        self, life: Life, uid: str, effects: Sequence[Effect], key: GangKey, what: str
+    ) -> None:
+        """Require that an ordinary pod of higher priority takes a node of the gang's plan."""
+        pods: dict[str, Any] = life.streams["Pod"].mirror
+        pod = next((each for each in pods.values() if each.uid == uid), None)
+        node = next((e.node for e in effects if isinstance(e, Bind) and e.uid == uid), None)
+        require(self._key is None and pod is not None and node is not None, what)
+        assert pod is not None
+        assert node is not None
+        require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
+        priority = life.engine.gangs.by_key[key].priority
+        require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
+        require(self._is_taken(life, pod, node), f"{what}; {node} had room for both")
 
     def _event(self, life: Life, event: Event, record: PodRecord | ObjectRecord) -> None:
         if isinstance(record, ObjectRecord):
@@ -116,30 +140,19 @@ class Isolation:
             assert isinstance(record, PodRecord)
             is_news = bool(record.node) and not self._was_bound
             require(is_news and record.node in before.values(), what)
-            require(self._is_taken(life, record), f"{what}; {record.node} had room for both")
+            has_room = f"{what}; {record.node} had room for both"
+            require(self._is_taken(life, record, record.node), has_room)
 
-    def _is_taken(self, life: Life, record: PodRecord) -> bool:
-        """Whether what was held on the pod's node does not fit beside what runs there now."""
-        node: Any = life.streams["Node"].mirror.get(record.node)
+    def _is_taken(self, life: Life, pod: PodRecord, on: str) -> bool:
+        """Whether what was held on the node has no room beside this pod and what runs there."""
+        node: Any = life.streams["Node"].mirror.get(on)
         pods: dict[str, Any] = life.streams["Pod"].mirror
-        there = [(each.node, each.request) for each in pods.values() if counts(each)]
-        booked = life.engine.books.held
-        there += [
-            (record.node, booked[uid].request if uid in booked else ())
-            for uid, on in self._held.items()
-            if on == record.node and uid != record.uid
-        ]
-        lost = [uid for uid in self._held if self._held[uid] == record.node and uid not in booked]
-        there += [(record.node, self._request_of(life, uid)) for uid in lost if uid != record.uid]
-        totals = totals_by_node(there).get(record.node, {})
+        runs = [each for each in pods.values() if counts(each) and each.uid != pod.uid]
+        there = [(on, pod.request), *((each.node, each.request) for each in runs)]
+        held = [each for uid, each in self._held.items() if each.node == on and uid != pod.uid]
+        there += [(on, each.request) for each in held]
+        totals = totals_by_node(there).get(on, {})
         return node is None or bool(lacks(node, {}, tuple(totals.items())))
-
-    def _request_of(self, life: Life, uid: str) -> tuple[tuple[str, int], ...]:
-        """What was held for a member, present or absent, until now."""
-        for gang in life.engine.gangs.by_key.values():
-            if gang.has(uid):
-                return gang.member(uid).pod.request
-        return ()
 
     def _changed(
         self, life: Life, own: Sequence[GangKey | None]

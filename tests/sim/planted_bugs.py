@@ -311,4 +311,14 @@ PLANTED = (
         "a gang that was refused its absent pods is remembered when its last pod has gone",
         is_quick=True,
     ),
+    Planted(
+        "app.state.cache.books.Books.held_below",
+        Change(
+            "expression",
+            "priority_of.get(uid, 0) < priority",
+            becomes="priority_of.get(uid, 0) <= priority",
+        ),
+        "an ordinary pod takes what is held for members of its own priority",
+        is_quick=True,
+    ),
 )
