@@ -140,6 +140,9 @@ class Lifecycle:
     remembers_succeeded: bool = False  # … and stay so when they are deleted
     spares: int = 0  # placeholders beside those of the members
     absent_seconds: float | None = None  # how long places wait for pods to come; None: as set
+    failures_left: int | None = None
+    """How many more pods may be evicted before the owner gives up for good; None: any number."""
+    failures_counted: int = 0  # pods that have failed or been deleted, and are not among those
 
 
 @dataclass(frozen=True, slots=True)

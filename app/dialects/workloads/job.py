@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
@@ -17,6 +17,8 @@ from app.kube.core.objects import Owner, PodRecord
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"
+BACKOFF_LIMIT = 6  # where a Job says none
+DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
 COUNTS = ("parallelism", "completions")  # fields of a Job's spec; the pods are the least of them
 
 
@@ -30,14 +32,34 @@ class JobSpec(wire.Wire):
     template: msgspec.Raw = NULL
 
 
+class _OnPodCondition(wire.Wire):
+    type: wire.Text = None
+
+
+class _FailureRule(wire.Wire):
+    action: wire.Text = None
+    on_pod_conditions: list[_OnPodCondition | None] | None = None
+
+
+class _FailurePolicy(wire.Wire):
+    rules: list[_FailureRule | None] | None = None
+
+
+class _WholeJobSpec(JobSpec):
+    backoff_limit: wire.Int32 | None = None
+    backoff_limit_per_index: wire.Int32 | None = None
+    pod_failure_policy: _FailurePolicy | None = None
+
+
 class _Status(wire.Wire):
+    failed: wire.Int32 | None = None
     succeeded: wire.Int32 | None = None
     conditions: list[wire.Condition | None] | None = None
 
 
 class _Job(wire.Wire):
     metadata: wire.Metadata | None = None
-    spec: JobSpec | None = None
+    spec: _WholeJobSpec | None = None
     status: _Status | None = None
 
 
@@ -50,7 +72,7 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
     Raises: DecodeError naming the job and the field.
     """
     job = decoded(_JOB, raw, "Job")
-    spec, status = job.spec or JobSpec(), job.status or _Status()
+    spec, status = job.spec or _WholeJobSpec(), job.status or _Status()
     templates = Templates("Job", job.metadata, keep)
     return record_of(
         "Job",
@@ -59,9 +81,32 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         [templates.read("", or_one(spec.parallelism), spec.template)],
         succeeded=status.succeeded or 0,
         completions=spec.completions,
+        failures_left=_failures_left(spec, status.failed or 0),
+        failures=status.failed or 0,
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(status.conditions, "Complete", "Failed"),
     )
+
+
+def _failures_left(spec: _WholeJobSpec, failed: int) -> int | None:
+    """How many more pods may be evicted before the Job fails for good; None: any number.
+
+    A pod that is deleted counts as one that has failed, unless a policy ignores disruptions.
+    Source: kubernetes v1.36 pkg/controller/job/job_controller.go, getNewFinishedPods;
+    pkg/apis/batch/v1/defaults.go.
+    """
+    policy = spec.pod_failure_policy
+    for rule in (policy and policy.rules) or ():
+        conditions = (rule and rule.on_pod_conditions) or ()
+        if rule and any(each and each.type == DISRUPTION_TARGET for each in conditions):
+            if rule.action == "Ignore":
+                return None
+            break
+    if spec.backoff_limit_per_index is not None:
+        # Of one index; those that it has had already are not known.
+        return None if spec.backoff_limit_per_index > 0 else 0
+    limit = BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit
+    return max(0, limit - failed)
 
 
 def place_of(pod: PodRecord) -> Place | None:
@@ -101,7 +146,12 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     """What the Job declares."""
     for record in owners:
         return gang_of(
-            key, f"parallelism of Job {record.name}", [LeafSpec("", pods_at_once(record))]
+            key,
+            f"parallelism of Job {record.name}",
+            [LeafSpec("", pods_at_once(record))],
+            lifecycle=Lifecycle(
+                failures_left=record.failures_left, failures_counted=record.failures
+            ),
         )
     return None
 

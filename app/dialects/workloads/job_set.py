@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -72,7 +72,12 @@ class _StartupPolicy(wire.Wire):
     startup_policy_order: wire.Text = None
 
 
+class _FailurePolicy(wire.Wire):
+    max_restarts: wire.Int32 | None = None
+
+
 class _Spec(wire.Wire):
+    failure_policy: _FailurePolicy | None = None
     replicated_jobs: list[msgspec.Raw] | None = None
     startup_policy: _StartupPolicy | None = None
     suspend: bool | None = None
@@ -118,8 +123,14 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(status.conditions, "Completed", "Failed"),
         restarts=status.restarts or 0,
+        restarts_left=max(0, _most_restarts(spec) - (status.restarts or 0)),
         is_gradual=is_gradual,
     )
+
+
+def _most_restarts(spec: _Spec) -> int:
+    policy = spec.failure_policy
+    return (policy.max_restarts or 0) if policy is not None else 0
 
 
 def _template(part: _ReplicatedJob, templates: Templates, *, comes_later: bool) -> Template:
@@ -177,8 +188,10 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         return None
     members = [each for each in made if any(reads(part.annotations) for part in each.templates)]
     there = _leaves_there(members or made)
+    lifecycle = Lifecycle(failures_left=_failures_left(whole, made))
     if len(made) >= expected:
-        return gang_of(key, f"parallelism of all Jobs of JobSet {key.name}", there)
+        where = f"parallelism of all Jobs of JobSet {key.name}"
+        return gang_of(key, where, there, lifecycle=lifecycle)
     if whole is None or not whole.is_gradual or not _are_whole(made):
         return None
     pods_there = sum(leaf.pods for leaf in there)
@@ -187,7 +200,16 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         f"spec of JobSet {key.name}",
         [*there, *_leaves_to_come(whole, there, reads)],
         starts_with=pods_there,
+        lifecycle=lifecycle,
     )
+
+
+def _failures_left(whole: WorkloadRecord | None, made: Collection[WorkloadRecord]) -> int | None:
+    """None, if it lives on when all its pods are evicted; else 0: one Job that fails ends it."""
+    if whole is not None and whole.restarts_left:
+        return None
+    left = ((each.failures_left, job.pods_at_once(each)) for each in made)
+    return 0 if any(most is not None and most < pods for most, pods in left) else None
 
 
 def _leaves_there(made: Collection[WorkloadRecord]) -> list[LeafSpec]:

@@ -15,6 +15,7 @@ from app.dialects.spec import (
     GroupSpec,
     Index,
     LeafSpec,
+    Lifecycle,
     Said,
 )
 from app.dialects.workloads.record import Template, WorkloadRecord
@@ -106,6 +107,9 @@ def leaf_to_come(
     return LeafSpec(name, template.pods, like=Expected(template.like, said, numbers))
 
 
+_LIFECYCLE = Lifecycle()
+
+
 def gang_of(
     key: GangKey,
     where: str,
@@ -113,7 +117,14 @@ def gang_of(
     *,
     starts_with: int | None = None,
     reserves_all: bool = False,
+    lifecycle: Lifecycle = _LIFECYCLE,
 ) -> GangSpec:
     """The spec of a gang of these leaves."""
-    root = GroupSpec(key.name, tuple(leaves))
-    return GangSpec(key, root, where, starts_with=starts_with, reserves_all=reserves_all)
+    return GangSpec(
+        key,
+        GroupSpec(key.name, tuple(leaves)),
+        where,
+        starts_with=starts_with,
+        reserves_all=reserves_all,
+        lifecycle=lifecycle,
+    )

@@ -52,7 +52,10 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     is_finished: bool = False
     gangs: int = 1
     restarts: int = 0  # times that it began again from nothing
+    restarts_left: int = 0  # times that it still may
     is_gradual: bool = False  # some pods are made only once others run
+    failures_left: int | None = None  # pods that may fail before it does; None: any number
+    failures: int = 0  # pods that have
 
     @property
     def pods(self) -> int:
@@ -72,7 +75,10 @@ def record_of(
     is_finished: bool = False,
     gangs: int = 1,
     restarts: int = 0,
+    restarts_left: int = 0,
     is_gradual: bool = False,
+    failures_left: int | None = None,
+    failures: int = 0,
 ) -> WorkloadRecord:
     """Return the record of a workload with this metadata."""
     metadata = written or wire.Metadata()
@@ -92,7 +98,10 @@ def record_of(
         is_finished=is_finished,
         gangs=gangs,
         restarts=restarts,
+        restarts_left=restarts_left,
         is_gradual=is_gradual,
+        failures_left=failures_left,
+        failures=failures,
     )
 
 

@@ -215,6 +215,19 @@ class Gang:
             return True
         return not minimum.has_enough(spec, self.settled_by_leaf())
 
+    @property
+    def ends_if_evicted(self) -> bool:
+        """Whether its owner would give up for good if all its running pods were evicted.
+
+        Lost pods that are still there count, but for as many as the owner has counted already.
+        """
+        lifecycle = self.membership.spec.lifecycle if self.membership.spec else None
+        if lifecycle is None or lifecycle.failures_left is None:
+            return False
+        others = [each for each in self.members.values() if not (each.is_live or each.is_done)]
+        uncounted = max(0, len(others) - lifecycle.failures_counted)
+        return len(self.membership.bound) + uncounted > lifecycle.failures_left
+
     def settled_by_leaf(self) -> minimum.Pods:
         """How many pods of each leaf have a node, or have ended and count; see `minimum`."""
         spec = self.membership.spec

@@ -6,8 +6,8 @@
     on                    on                    as soon as the pod there ends; a running one stays
 
 A deleted node has failed at once. With `fail_fast` a gang with a failed node is evicted when the
-first search finds no other one; else searches go on. A running pod is never moved. Any number of nodes may fail at a
-time.
+first search finds no other one; else searches go on. A running pod is never moved. Any number of
+nodes may fail at a time.
 Source: kueue pkg/controller/tas/node_controller.go (v0.16).
 """
 

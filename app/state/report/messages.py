@@ -103,6 +103,15 @@ def given_up(key: GangKey, why: str) -> str:
     return f"gang {key} is evicted, as a lost pod cannot be replaced: {why}"
 
 
+def not_given_up(key: GangKey) -> str:
+    """The gang is not evicted though a member is lost: its owner would not make the pods again."""
+    return (
+        f"gang {key} lacks a lost pod that cannot be replaced, and is not evicted: its owner would"
+        " count the pods as failed and give up (backoffLimit); a podFailurePolicy that ignores the"
+        " condition DisruptionTarget allows it"
+    )
+
+
 def mismatched(key: GangKey, pod: PodRecord, said: Said, spec: GangSpec) -> str:
     """A newcomer says another size than the members that run."""
     return (

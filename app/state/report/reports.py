@@ -232,6 +232,9 @@ class Reports:
         gang.reporting.evicted_at = now
         self._evicting.pop(gang.key, None)
         self._evicting[gang.key] = why
+        if gang.ends_if_evicted:
+            self._report_once(gang, "GangNotEvicted", messages.not_given_up(gang.key))
+            return
         sentence = messages.given_up(gang.key, why)
         self.report(gang, EVICTED, sentence)
         gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it

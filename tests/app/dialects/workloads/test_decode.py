@@ -94,7 +94,67 @@ def test_a_job_keeps_the_size_of_its_gang():
         completions=8,
         is_suspended=True,
         is_finished=True,
+        failures_left=6,  # the API's default
     )
+
+
+def failure_rule(action, **on):
+    return {"podFailurePolicy": {"rules": [{"action": action, **on}]}}
+
+
+def on_condition(kind):
+    return {"onPodConditions": [{"type": kind, "status": "True"}]}
+
+
+EVICTED, ELSE = on_condition("DisruptionTarget"), on_condition("ConfigIssue")
+
+
+@pytest.mark.parametrize(
+    ("spec", "left"),
+    [
+        pytest.param({}, 4, id="default"),
+        pytest.param({"backoffLimit": 3}, 1, id="limit"),
+        pytest.param({"backoffLimit": 0}, 0, id="none"),
+        pytest.param({"backoffLimit": 1}, 0, id="below_none"),
+        pytest.param(failure_rule("Ignore", **EVICTED), None, id="ignored"),
+        pytest.param(failure_rule("Count", **EVICTED), 4, id="counted"),
+        pytest.param(failure_rule("Ignore", **ELSE), 4, id="other_condition"),
+        pytest.param(
+            failure_rule("FailJob", onExitCodes={"operator": "In", "values": [1]}), 4, id="codes"
+        ),
+        pytest.param(
+            {
+                "podFailurePolicy": {
+                    "rules": [
+                        None,
+                        {"action": "FailJob", **EVICTED},
+                        {"action": "Ignore", **EVICTED},
+                    ]
+                }
+            },
+            4,
+            id="the_first_rule_counts",
+        ),
+        pytest.param({"backoffLimitPerIndex": 1}, None, id="of_each_index"),
+        pytest.param({"backoffLimitPerIndex": 0}, 0, id="none_of_each_index"),
+    ],
+)
+def test_how_many_pods_of_a_job_may_be_evicted_before_it_fails(spec, left):
+    found = record_of(decode_job, spec, failed=2)
+    assert (found.failures_left, found.failures) == (left, 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "restarts", "left"),
+    [
+        pytest.param({}, 0, 0, id="without_a_policy"),
+        pytest.param({"failurePolicy": {}}, 0, 0, id="default"),
+        pytest.param({"failurePolicy": {"maxRestarts": 3}}, 1, 2, id="some"),
+        pytest.param({"failurePolicy": {"maxRestarts": 3}}, 4, 0, id="used_up"),
+    ],
+)
+def test_how_often_a_job_set_may_still_restart(spec, restarts, left):
+    assert record_of(decode_job_set, spec, restarts=restarts).restarts_left == left
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,31 @@ def test_a_job_has_as_many_pods_as_run_at_a_time(record, pods):
 # -- JobSet ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("left", "restarts_left", "expected"),
+    [
+        pytest.param((None, None), 0, None, id="all_ignore_disruptions"),
+        pytest.param((8, 8), 0, None, id="enough_for_all_pods"),
+        pytest.param((8, 1), 0, 0, id="one_job_would_fail"),
+        pytest.param((0, 0), 1, None, id="the_job_set_would_restart"),
+    ],
+)
+def test_a_job_set_ends_when_one_of_its_jobs_fails_and_it_restarts_no_more(
+    left, restarts_left, expected
+):
+    jobs, _ = job_set("js", {"workers": (2, 2)}, RACK)
+    made = [
+        msgspec.structs.replace(each, failures_left=most)
+        for each, most in zip(jobs, left, strict=True)
+    ]
+    whole = msgspec.structs.replace(
+        workload("JobSet", "js", {"workers": 4}, level=RACK), restarts_left=restarts_left
+    )
+    found = spec(GangKey("default", "js", "jobset", "uid-JobSet-js/0"), whole, *made)
+    assert found is not None
+    assert found.lifecycle.failures_left == expected
+
+
 def test_a_job_set_is_one_gang_with_a_pod_set_per_replicated_job():
     _, pods = job_set("js", {"driver": (1, 1), "workers": (2, 2)}, RACK)
     key = GangKey("default", "js", "jobset", "uid-JobSet-js/0")

@@ -124,7 +124,7 @@ def test_4_a_mistake_of_the_replacement_evicts_nobody():
     assert world.told(Evict) == []
 
 
-# -- fail_fast only for failures --------------------------------------------------------------------
+# -- fail_fast only for failures -------------------------------------------------------------------
 
 
 def never_evicted(world, seconds=100):
@@ -208,6 +208,63 @@ def test_with_fail_fast_a_gang_that_has_all_its_pods_again_forgets_the_failure()
     world.put(*(pod(f"t{at}{n}", on=f"n{at}{n}") for at in range(4) for n in range(4)))
     assert replace(world, name="g2") == {}
     assert never_evicted(world)
+
+
+# -- evictions that would end the owner for good ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("left", "is_evicted"),
+    [
+        pytest.param(None, True, id="any_number"),
+        pytest.param(3, True, id="as_many"),
+        pytest.param(2, False, id="one_too_few"),
+    ],
+)
+def test_a_job_that_would_fail_for_good_is_not_evicted_and_its_owner_is_told(left, is_evicted):
+    said = msgspec.structs.replace(job("train", 4), failures_left=left)
+    pods = job_pods("train", 4, **{REQUIRED: RACK})
+    world = World(four_racks(), pods, [said], fail_fast=True)
+    assert len(world.schedule(*pods)) == 4
+    lost = world.pods["uid-train-1"]
+    remove(world, lost.node)
+    world.delete(lost)
+    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
+    for _ in range(200):
+        world.tick(1.0)
+    assert bool(world.told(Evict)) is is_evicted
+    refused = [e.sentence for e in world.told(EmitEvent) if e.reason == "GangNotEvicted"]
+    assert len(refused) == (not is_evicted)
+    if left == 2:  # its owner may run with a policy from now on
+        world.put(msgspec.structs.replace(said, failures_left=None, version="2"))
+        world.tick(61.0)
+        world.tick(61.0)
+        assert {effect.name for effect in world.told(Evict)} == {"train-0", "train-2", "train-3"}
+
+
+@pytest.mark.parametrize("end", [{"is_terminating": True}, {"phase": "Failed"}], ids=str)
+@pytest.mark.parametrize(
+    ("left", "counted", "is_evicted"),
+    [
+        pytest.param(4, 0, True, id="as_many"),
+        pytest.param(3, 0, False, id="one_too_few"),
+        pytest.param(3, 1, True, id="counted"),
+    ],
+)
+def test_a_lost_pod_that_is_still_there_counts_unless_it_has_been_counted(
+    end, left, counted, is_evicted
+):
+    said = msgspec.structs.replace(job("train", 4), failures_left=left, failures=counted)
+    pods = job_pods("train", 4, **{REQUIRED: RACK})
+    world = World(four_racks(), pods, [said], fail_fast=True)
+    assert len(world.schedule(*pods)) == 4
+    lost = world.pods["uid-train-1"]
+    remove(world, lost.node)
+    world.put(msgspec.structs.replace(lost, version="2", **end))
+    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
+    for _ in range(200):
+        world.tick(1.0)
+    assert bool(world.told(Evict)) is is_evicted
 
 
 # -- running pods are left alone -------------------------------------------------------------------
