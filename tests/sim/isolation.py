@@ -85,7 +85,7 @@ class Isolation:
         elif not isinstance(subject, Listed) and isinstance(
             subject.record, PodRecord | ObjectRecord
         ):
-            self._event(life, subject, subject.record)
+            self._event(life, subject, subject.record, effects)
 
     def _nothing_moves(self, life: Life) -> None:
         held = life.engine.books.held
@@ -100,7 +100,7 @@ class Isolation:
         ended: set[GangKey | None] = set()
         for key, before, now in self._changed(life, (self._key,)):
             what = f"I10: a request about {uid} changes the plan of {key}: {before}, {now}"
-            self._takes_over(life, uid, effects, key, what)
+            self._takes_over(life, _pod_of(life, uid), effects, key, what)
             require(now.items() <= before.items(), what)
             ended.add(key)
         for effect in effects:
@@ -114,21 +114,31 @@ class Isolation:
                 )
 
     def _takes_over(
-        self, life: Life, uid: str, effects: Sequence[Effect], key: GangKey, what: str
+        self,
+        life: Life,
+        pod: PodRecord | None,
+        effects: Sequence[Effect],
+        key: GangKey,
+        what: str,
     ) -> None:
         """Require that an ordinary pod of higher priority takes a node of the gang's plan."""
-        pods: dict[str, Any] = life.streams["Pod"].mirror
-        pod = next((each for each in pods.values() if each.uid == uid), None)
-        node = next((e.node for e in effects if isinstance(e, Bind) and e.uid == uid), None)
-        require(self._key is None and pod is not None and node is not None, what)
+        require(self._key is None and pod is not None, what)
         assert pod is not None
+        node = _bound_to(pod.uid, effects)
+        require(node is not None, what)
         assert node is not None
         require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
         priority = life.engine.gangs.by_key[key].priority
         require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
         require(self._is_taken(life, pod, node), f"{what}; {node} had room for both")
 
-    def _event(self, life: Life, event: Event, record: PodRecord | ObjectRecord) -> None:
+    def _event(
+        self,
+        life: Life,
+        event: Event,
+        record: PodRecord | ObjectRecord,
+        effects: Sequence[Effect],
+    ) -> None:
         if isinstance(record, ObjectRecord):
             own: tuple[GangKey | None, ...] = tuple(DIALECTS.keys_of(record))
         else:
@@ -138,6 +148,9 @@ class Isolation:
             require(now.items() <= before.items(), what)
             require(isinstance(record, PodRecord) and isinstance(event, Applied), what)
             assert isinstance(record, PodRecord)
+            if _bound_to(record.uid, effects) is not None:  # its /bind came before the watch
+                self._takes_over(life, record, effects, key, what)
+                continue
             is_news = bool(record.node) and not self._was_bound
             require(is_news and record.node in before.values(), what)
             has_room = f"{what}; {record.node} had room for both"
@@ -164,6 +177,17 @@ class Isolation:
             before, after = self._plans.get(key, {}), now.get(key, {})
             if key not in own and before != after:
                 yield key, before, after
+
+
+def _pod_of(life: Life, uid: str) -> PodRecord | None:
+    """The pod as the watch has told of it."""
+    pods: Any = life.streams["Pod"].mirror.values()
+    return next((pod for pod in pods if pod.uid == uid), None)
+
+
+def _bound_to(uid: str, effects: Sequence[Effect]) -> str | None:
+    """The node that these effects bind a pod to."""
+    return next((e.node for e in effects if isinstance(e, Bind) and e.uid == uid), None)
 
 
 def _plans(engine: Engine) -> Plans:
