@@ -165,6 +165,9 @@ class EngineOptions(BaseModel):
     # then those that break the fewest gangs. last: those that break the fewest gangs, then by
     # priority. never: no member of a gang; the pod waits.
     gangs_as_victims: Literal["by_priority", "last", "never"] = "by_priority"
+    # What of a gang ends then: that pod, or all of them (which needs the ClusterRole corral-evict),
+    # and the gang waits as a whole; annotation corral.dev/disruption.
+    disruption: Literal["single", "all"] = "single"
 
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.

@@ -24,6 +24,8 @@ SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group tha
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
 WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 PREEMPTIBLE = PREFIX + "preemptible"  # label "false": the pod is never a victim
+DISRUPTION = PREFIX + "disruption"  # what of the gang ends when a pod of it is preempted:
+SINGLE, ALL = "single", "all"
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
 MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300
@@ -32,7 +34,7 @@ MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
 WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, SUCCEEDED, WAKE)
-KEPT = (NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, SUCCEEDED, *WORKLOAD)
+KEPT = (DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, SUCCEEDED, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:

@@ -79,6 +79,7 @@ class Said:
     reserves_all: bool = False
     spares: int = 0
     absent_seconds: float | None = None
+    ends_together: bool | None = None
 
 
 NOTHING_SAID = Said()
@@ -140,6 +141,9 @@ class Lifecycle:
     remembers_succeeded: bool = False  # … and stay so when they are deleted
     spares: int = 0  # placeholders beside those of the members
     absent_seconds: float | None = None  # how long places wait for pods to come; None: as set
+    ends_together: bool | None = None
+    """Whether all its pods are evicted when one is preempted; None: as set."""
+    restarts_together: bool = False  # its owner makes all pods anew when one is lost
     failures_left: int | None = None
     """How many more pods may be evicted before the owner gives up for good; None: any number."""
     failures_counted: int = 0  # pods that have failed or been deleted, and are not among those

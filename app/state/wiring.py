@@ -25,6 +25,7 @@ from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault
 from app.state.lifecycle.claims import Claims
+from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
@@ -121,11 +122,15 @@ class EngineParts:
             self.requeues,
             self.reports,
         )
+        self.disruptions = Disruptions(
+            self.settings, self.gangs, self.planner, self.plans, self.reports
+        )
         self.roll_calls = RollCalls(
             self.objects,
             self.gangs,
             self.planner,
             self.replacements,
+            self.disruptions,
             self.plans,
             self.reports,
             self.notes,
@@ -136,6 +141,7 @@ class EngineParts:
             self.gangs,
             self.planner,
             self.replacements,
+            self.disruptions,
             self.plans,
             self.roll_calls,
             self.reports,

@@ -53,10 +53,16 @@ def urgent(name: str) -> Object:
 
 
 def start(
-    cluster: Cluster, name: str, pods: int, gates: Gates = lambda one: one, grace: int = 0
+    cluster: Cluster,
+    name: str,
+    pods: int,
+    gates: Gates = lambda one: one,
+    grace: int = 0,
+    **said: str,
 ) -> set[str]:
     """A gang that runs; the names of its pods."""
-    spec: dict[str, Any] = {"annotations": IN_RACK, "terminationGracePeriodSeconds": grace}
+    annotations = IN_RACK | {f"corral.dev/{key}": text for key, text in said.items()}
+    spec: dict[str, Any] = {"annotations": annotations, "terminationGracePeriodSeconds": grace}
     made = cluster.create_all(gates(one) for one in members(name, pods, **spec))
     names = {one["metadata"]["name"] for one in made}
     cluster.wait(lambda: names <= cluster.bound().keys(), START_SECONDS, f"the start of {name}")
@@ -129,6 +135,24 @@ def test_while_its_victim_ends_the_pod_that_preempts_gets_no_other(
     cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
     time.sleep(QUIET_SECONDS)
     assert live(cluster, "gang-") == gang - {lost}
+
+
+@pytest.mark.parametrize("gates", [lambda one: one, behind_gate], ids=["gateless", "gated"])
+def test_a_gang_that_ends_together_waits_as_a_whole(
+    plane: ControlPlane, cluster: Cluster, gates: Gates
+) -> None:
+    plane.nodes(grid(racks=1, nodes=4, gpus=8))
+    with plane.granted("corral-evict"):
+        gang = start(cluster, "gang", 4, gates, disruption="all")
+        cluster.create(urgent("hp"))
+        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+        cluster.wait(lambda: not live(cluster, "gang-"), SECONDS, "the eviction of the others")
+    fields: dict[str, Any] = {"annotations": IN_RACK, "terminationGracePeriodSeconds": 0}
+    cluster.create_all(gates(one) for one in members("gang", 4, **fields))
+    time.sleep(QUIET_SECONDS)
+    assert not gang & cluster.bound().keys(), "three nodes are left for four pods"
+    cluster.delete("Pod", "hp")
+    cluster.wait(lambda: gang <= cluster.bound().keys(), SECONDS, "the gang as a whole")
 
 
 def test_two_pods_that_preempt_break_one_gang_of_two(plane: ControlPlane, cluster: Cluster) -> None:

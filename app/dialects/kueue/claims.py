@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from app.dialects import corral
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
 from app.dialects.kueue.annotations import LONGEST_NAME, ROLE_HASH, Strings
@@ -30,6 +31,7 @@ from app.kube.core.objects import Owner, PodRecord
 ALONE = "a pod of no group and no Job"
 MOST_CACHED_TEXT = 2_048  # characters of annotations; longer ones are read anew for each pod
 
+_ENDS_TOGETHER = {corral.SINGLE: False, corral.ALL: True}
 _PLACES = tuple(dict.fromkeys(kind.place for kind in KINDS))
 
 
@@ -202,6 +204,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         reserves_all=flag[pod_groups.FAST] is True,
         spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
         absent_seconds=whole_number(annotations.get(pod_groups.ABSENT_SECONDS)),
+        ends_together=_ENDS_TOGETHER.get(annotations.get(corral.DISRUPTION, "")),
     )
     return _Read(said)
 

@@ -156,7 +156,13 @@ def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
     spares = max((each.spares for each in said), default=0)
     waits = (each.absent_seconds for each in said if each.absent_seconds is not None)
     absent_seconds = max(waits, default=None)
-    lifecycle = replace(spec.lifecycle, spares=spares, absent_seconds=absent_seconds)
+    ends = [each.ends_together for each in said if each.ends_together is not None]
+    lifecycle = replace(
+        spec.lifecycle,
+        spares=spares,
+        absent_seconds=absent_seconds,
+        ends_together=any(ends) if ends else None,
+    )
     reserves_all = spec.reserves_all or any(each.reserves_all for each in said)
     if lifecycle == spec.lifecycle and reserves_all == spec.reserves_all:
         return spec

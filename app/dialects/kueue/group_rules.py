@@ -129,6 +129,9 @@ def _index(labels: Strings, total: int | None) -> Iterator[Flaw]:
 
 def _life(annotations: Strings) -> Iterator[Flaw]:
     """The rules of what a pod says of the time when pods of its group end."""
+    ends = annotations.get(corral.DISRUPTION, corral.SINGLE)
+    if ends not in (corral.SINGLE, corral.ALL):
+        yield invalid(annotation(corral.DISRUPTION), ends, "must be 'single' or 'all'")
     for key in FLAGS:
         if key in annotations and boolean(annotations[key]) is None:
             yield invalid(annotation(key), annotations[key], "must be a boolean value")

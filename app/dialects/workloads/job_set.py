@@ -188,7 +188,10 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         return None
     members = [each for each in made if any(reads(part.annotations) for part in each.templates)]
     there = _leaves_there(members or made)
-    lifecycle = Lifecycle(failures_left=_failures_left(whole, made))
+    lifecycle = Lifecycle(
+        failures_left=_failures_left(whole, made),
+        restarts_together=any(each.failures_left == 0 for each in made),
+    )
     if len(made) >= expected:
         where = f"parallelism of all Jobs of JobSet {key.name}"
         return gang_of(key, where, there, lifecycle=lifecycle)

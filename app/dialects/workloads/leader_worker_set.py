@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import annotation, whole_number
-from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec
+from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec, Lifecycle
 from app.dialects.workloads.kind import (
     Place,
     Reads,
@@ -50,6 +50,7 @@ SIZE = PREFIX + "size"
 EXCLUSIVE = PREFIX + "exclusive-topology"
 SOURCE = "leaderworkerset"
 WORKER = "worker"
+_RECREATE = "RecreateGroupOnPodRestart"  # the default
 MOST_GANGS = 10_000  # of one LeaderWorkerSet; each has a key of its own
 
 
@@ -57,6 +58,7 @@ class _Template(wire.Wire):
     size: wire.Int32 | None = None
     leader_template: msgspec.Raw = NULL
     worker_template: msgspec.Raw = NULL
+    restart_policy: wire.Text = None
 
 
 class _RollingUpdate(wire.Wire):
@@ -113,6 +115,7 @@ def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
         # A surge in percent is at most as many groups again.
         gangs=min(groups + (surge if isinstance(surge, int) else groups), MOST_GANGS),
         is_gradual=is_gradual,
+        restarts_together=(pods.restart_policy or _RECREATE) == _RECREATE,
     )
 
 
@@ -150,12 +153,16 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     """What the LeaderWorkerSet declares of each of its groups."""
     for record in owners:
         where, members = f"spec of LeaderWorkerSet {record.name}", asking(record, reads)
+        lifecycle = Lifecycle(restarts_together=record.restarts_together)
         if not record.is_gradual:
-            return gang_of(key, where, [LeafSpec("", each.pods) for each in members])
+            leaves = [LeafSpec("", each.pods) for each in members]
+            return gang_of(key, where, leaves, lifecycle=lifecycle)
         # Workers made from the leader's template are like the leader: its pod says all of them.
         reserves_all = len(record.templates) == 1
         leaves = [_leaf(record, each, reads) for each in members]
-        return gang_of(key, where, leaves, starts_with=1, reserves_all=reserves_all)
+        return gang_of(
+            key, where, leaves, starts_with=1, reserves_all=reserves_all, lifecycle=lifecycle
+        )
     return None
 
 

@@ -56,6 +56,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     is_gradual: bool = False  # some pods are made only once others run
     failures_left: int | None = None  # pods that may fail before it does; None: any number
     failures: int = 0  # pods that have
+    restarts_together: bool = False  # one pod that is lost has it make all of them anew
 
     @property
     def pods(self) -> int:
@@ -79,6 +80,7 @@ def record_of(
     is_gradual: bool = False,
     failures_left: int | None = None,
     failures: int = 0,
+    restarts_together: bool = False,
 ) -> WorkloadRecord:
     """Return the record of a workload with this metadata."""
     metadata = written or wire.Metadata()
@@ -102,6 +104,7 @@ def record_of(
         is_gradual=is_gradual,
         failures_left=failures_left,
         failures=failures,
+        restarts_together=restarts_together,
     )
 
 

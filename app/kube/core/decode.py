@@ -36,6 +36,7 @@ Keep = Callable[[str], bool]
 """Tells which label and annotation keys a record retains."""
 
 MOST_WEIGHT = 100  # of one preferred term
+PREEMPTED = b"PreemptionByScheduler"  # the reason of a condition
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
 SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
@@ -46,6 +47,7 @@ _NO_METADATA = wire.Metadata()
 _UNNAMED = wire.VersionedMetadata()
 _POD = msgspec.json.Decoder(wire.Pod)
 _AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
+_CONDITIONS = msgspec.json.Decoder(list[wire.Condition | None] | None)
 _NODE = msgspec.json.Decoder(wire.Node)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 
@@ -96,6 +98,7 @@ def pod_record(
         version=metadata.resource_version or "",
         problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
+        is_preempted=PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
     )
 
 
@@ -191,6 +194,23 @@ def controller(metadata: wire.Metadata) -> Owner | None:
 @cached(1_024, 2 * KIB)
 def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
     return Owner(api_version, kind, name, uid)
+
+
+def _is_preempted(conditions: msgspec.Raw) -> bool:
+    """Whether kube-scheduler has said that it ends the pod for another one.
+
+    Source: kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go, PreemptPod.
+    """
+    try:
+        found = _CONDITIONS.decode(conditions)
+    except (ValueError, RecursionError):
+        return False  # of a request: the API server has none that cannot be read
+    return any(
+        each is not None
+        and (each.type, each.status) == ("DisruptionTarget", "True")
+        and each.reason == PREEMPTED.decode()
+        for each in found or ()
+    )
 
 
 def has_condition(conditions: list[wire.Condition | None] | None, *types: str) -> bool:

@@ -117,6 +117,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     version: str
     problem: str = ""
     has_claims: bool = False  # of dynamic resource allocation, which `request` does not contain
+    is_preempted: bool = False  # kube-scheduler ends it for a pod of higher priority
 
     @property
     def is_finished(self) -> bool:

@@ -115,6 +115,7 @@ class PodSpec(Wire):
 class PodStatus(Wire):
     phase: Text = None
     nominated_node_name: Text = None
+    conditions: msgspec.Raw = msgspec.Raw(b"null")  # a list of `Condition`, of which few matter
 
 
 class Pod(Wire):
@@ -137,6 +138,7 @@ class NodeSpec(Wire):
 class Condition(Wire):
     type: Text = None
     status: Text = None
+    reason: Text = None
 
 
 class NodeStatus(Wire):

@@ -15,7 +15,7 @@ pickOneNodeForPreemption.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.kube.core.objects import Amounts, PodRecord
@@ -171,7 +171,7 @@ class Preempting:
         broken = sum(self._is_whole(gang) for gang in gangs)
         highest = max(self._importance(uid) for uid in uids)
         rest = (
-            len(uids),
+            self._lost_with(uids, gangs),
             sum(self._priority(uid) + _BASE for uid in uids),
             -min(_when(self._created(uid)) for uid in uids if self._importance(uid) == highest),
             node,
@@ -191,6 +191,15 @@ class Preempting:
         gone = {*uids, *self.books.held_below(node, by.priority)}
         others = self.nominations.on(node, by.priority, (by.uid,), self.books.held)
         return self.books.fits(node, by.request, without=gone, beside=others)
+
+    def _lost_with(self, uids: Collection[str], gangs: Iterable[Gang]) -> int:
+        """How many pods end if these do: all of a gang that ends or starts again as a whole."""
+        whole = [
+            each.running
+            for each in gangs
+            if each.restarts_together or each.ends_together(self.settings.disruption)
+        ]
+        return len(set(uids).union(*whole))
 
     def _gangs_of(self, uids: Iterable[str]) -> list[Gang]:
         return [self.gangs.by_key[key] for key in self.gangs.keys_of(uids)]

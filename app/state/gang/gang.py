@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from app.dialects import corral
 from app.dialects.spec import GangKey, GangSpec
 from app.state.gang import minimum
 from app.state.gang.membership import Member, MembershipStatus
@@ -66,6 +67,7 @@ class Gang:
     succeeded                               by `gang/succeeded.py`
     placeholders, placeholders_made         by `reserve/placeholders.py`
     failed_nodes                            by `reserve/replacements.py`
+    preempted, ending                       by `lifecycle/disruption.py`
     last_search                             by `plan/planner.py`
     the other parts                         as `gang/parts.py` says
     """
@@ -85,6 +87,8 @@ class Gang:
     absent: Absent = field(default_factory=Absent)
     failed_nodes: dict[str, None] = field(default_factory=dict)
     """Nodes that failed under its members, until it has all its pods again."""
+    preempted: Member | None = None  # the last that ended for another pod since the roll call
+    ending: str = ""  # why its running pods are evicted, until the last of them ends
     last_search: Searched | None = None
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)
@@ -214,6 +218,20 @@ class Gang:
         if spec is None or not has_begun:
             return True
         return not minimum.has_enough(spec, self.settled_by_leaf())
+
+    def ends_together(self, disruption: str) -> bool:
+        """Whether all its pods are evicted when kube-scheduler ends one for another pod.
+
+        `disruption`: what is set for gangs that say nothing.
+        """
+        said = self.membership.spec.lifecycle.ends_together if self.membership.spec else None
+        return disruption == corral.ALL if said is None else said
+
+    @property
+    def restarts_together(self) -> bool:
+        """Whether its owner makes all its pods anew when one is lost."""
+        spec = self.membership.spec
+        return spec is not None and spec.lifecycle.restarts_together
 
     @property
     def ends_if_evicted(self) -> bool:

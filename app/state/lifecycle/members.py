@@ -15,6 +15,7 @@ from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, is_same_claim, member_of
+from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.report import messages, requeue, ungating
@@ -33,6 +34,7 @@ class Members:
     gangs: Gangs
     planner: Planner
     replacements: Replacements
+    disruptions: Disruptions
     plans: Plans
     roll_calls: RollCalls
     reports: Reports
@@ -104,6 +106,8 @@ class Members:
             binding.progress(gang, now)
         if not ungating.allows(member, gang.plan.nodes.get(pod.uid)) and not gang.has_started:
             self.plans.lose(gang, f"pod {pod.name} is narrowed to other nodes", now)
+        if pod.is_preempted and not member.is_live and (before is None or before.is_live):
+            self.disruptions.follow(gang, member)
         is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
         if before is not None and before.is_live and is_lost:
             self.replacements.keep(gang, before, now)
@@ -145,6 +149,8 @@ class Members:
         member = self.gangs.drop(gang, uid)
         if gang.succeeded.drop(uid):
             self.notes.hurry(gang, now)
+        if member.is_live:  # else it was seen to end
+            self.disruptions.follow(gang, member)
         if not member.pod.is_finished:
             self.replacements.keep(gang, member, now)
         ungating.forget(gang, uid)

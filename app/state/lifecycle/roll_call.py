@@ -19,6 +19,7 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import membership_status
 from app.state.isolation import confined
+from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.notes import Notes
@@ -40,6 +41,7 @@ class RollCalls:
     gangs: Gangs
     planner: Planner
     replacements: Replacements
+    disruptions: Disruptions
     plans: Plans
     reports: Reports
     notes: Notes
@@ -96,6 +98,8 @@ class RollCalls:
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
         if ran and not gang.membership.bound:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
+        if gang.ending or gang.preempted is not None:
+            self.disruptions.review(gang, now)
         self.plans.review_wait(gang, now)
         if self.objects.names_keys:
             self._hold_back(gang, now)

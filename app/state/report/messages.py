@@ -103,12 +103,20 @@ def given_up(key: GangKey, why: str) -> str:
     return f"gang {key} is evicted, as a lost pod cannot be replaced: {why}"
 
 
-def not_given_up(key: GangKey) -> str:
+def not_evicted(key: GangKey) -> str:
     """The gang is not evicted though a member is lost: its owner would not make the pods again."""
     return (
-        f"gang {key} lacks a lost pod that cannot be replaced, and is not evicted: its owner would"
-        " count the pods as failed and give up (backoffLimit); a podFailurePolicy that ignores the"
-        " condition DisruptionTarget allows it"
+        f"gang {key} lacks a lost pod, and the others are not evicted: its owner would count them"
+        " as failed and give up (backoffLimit); a podFailurePolicy that ignores the condition"
+        " DisruptionTarget allows it"
+    )
+
+
+def ends_whole(key: GangKey, preempted: PodRecord) -> str:
+    """The gang is evicted: a member goes for another pod, and the gang ends as a whole."""
+    return (
+        f"gang {key} is evicted, as its pod {preempted.name} goes for a pod of higher priority and"
+        " the gang's disruption is all; it starts again as a whole when its last pod has ended"
     )
 
 

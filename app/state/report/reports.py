@@ -202,8 +202,8 @@ class Reports:
             reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)
-        if self._fails_fast(gang) and verdict.is_about_cluster:
-            self._evict(gang, str(verdict), now)
+        if self._fails_fast(gang, now) and verdict.is_about_cluster:
+            self._evict(gang, messages.given_up(gang.key, str(verdict)), now)
         self.statuses.note(gang.key)
 
     def _report_verdict(self, gang: Gang, now: float) -> None:
@@ -215,7 +215,7 @@ class Reports:
         if gang.phase in PLANNABLE:
             self.report(gang, reason, gang.reporting.sentence)
 
-    def _fails_fast(self, gang: Gang) -> bool:
+    def _fails_fast(self, gang: Gang, now: float) -> bool:
         """Whether a gang is evicted if a search for it finds no place.
 
         Only where a node has failed: pods that it lacks for another reason may come or fit again,
@@ -223,19 +223,27 @@ class Reports:
         Source: Kueue's documentation, "Feature Gate Interaction Matrix".
         """
         is_set = self.settings.fail_fast and self.settings.replace_failed_nodes
+        if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
+            return False
         return bool(is_set and gang.failed_nodes and gang.membership.bound and gang.is_short)
 
-    def _evict(self, gang: Gang, why: str, now: float) -> None:
+    def ends_whole(self, gang: Gang, now: float) -> None:
+        """Evict the running pods of a gang of which one goes for a pod of higher priority."""
+        gang.reporting.sentence, gang.reporting.sentence_at = gang.ending, None
+        self._evict(gang, gang.ending, now)
+
+    def not_evicted(self, gang: Gang) -> None:
+        """Report that the rest of a gang keeps running, since its owner would not start again."""
+        self._report_once(gang, "GangNotEvicted", messages.not_evicted(gang.key))
+
+    def _evict(self, gang: Gang, sentence: str, now: float) -> None:
         """Evict the running pods of a gang, so that its owner can start it again as a whole."""
-        if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
-            return
         gang.reporting.evicted_at = now
         self._evicting.pop(gang.key, None)
-        self._evicting[gang.key] = why
+        self._evicting[gang.key] = sentence
         if gang.ends_if_evicted:
-            self._report_once(gang, "GangNotEvicted", messages.not_given_up(gang.key))
+            self.not_evicted(gang)
             return
-        sentence = messages.given_up(gang.key, why)
         self.report(gang, EVICTED, sentence)
         gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it
         for member in gang.membership.bound:
@@ -244,13 +252,15 @@ class Reports:
 
     def _evict_again(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
         """Evict pods of gangs that still run in part, whatever kept that from taking effect."""
-        for key, why in list(self._evicting.items()):
+        for key, sentence in list(self._evicting.items()):
             gang = gangs.get(key)
             if gang is not None and now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
                 return  # in the order of time
             del self._evicting[key]
-            if gang is not None and gang.membership.bound and gang.is_short:
-                self._evict(gang, why, now)
+            if gang is None or not gang.membership.bound:
+                continue
+            if gang.ending or gang.is_short:
+                self._evict(gang, sentence, now)
 
     # -- time ----------------------------------------------------------------------------------
 

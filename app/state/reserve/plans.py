@@ -162,7 +162,7 @@ class Plans:
                 self.queue.want_turn(gang)
             else:
                 self.make(gang, now)
-        elif gang.phase is Phase.RUNNING:
+        elif gang.phase is Phase.RUNNING and not gang.ending:
             self.hold_spares(gang, now)
 
     def hold_spares(self, gang: Gang, now: float) -> None:

@@ -41,6 +41,8 @@ class Replacements:
             is_gone = lost.pod.node not in self.books.nodes
             if is_gone or self.settings.replace_on_pod_termination:
                 self.note_failure(gang, lost.pod.node)
+        if gang.ending:
+            return
         until = now + self.settings.owed_seconds
         if placeholders.prolong(gang, lost, until):
             return  # its node had failed before: another one is held already

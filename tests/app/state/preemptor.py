@@ -76,12 +76,17 @@ class Preemptors:
             self.world.confirm(self.world.bind(pod, left[0]))
         return bool(self.world.pods[pod.uid].node)
 
+    def offered(self, pod: PodRecord) -> dict[str, Victims]:
+        """Nodes and the victims there, as kube-scheduler finds them."""
+        found = ((node, self._victims(pod, node)) for node in self.world.engine.books.nodes)
+        return {
+            node: Victims(tuple(each.uid for each in victims), 0)
+            for node, victims in found
+            if victims
+        }
+
     def _preempt(self, pod: PodRecord) -> None:
-        offered = {}
-        for node in self.world.engine.books.nodes:
-            victims = self._victims(pod, node)
-            if victims:
-                offered[node] = Victims(tuple(each.uid for each in victims), 0)
+        offered = self.offered(pod)
         if not offered:
             return
         self.asked += 1
@@ -96,10 +101,12 @@ class Preemptors:
 
     def _kill(self, victim: PodRecord) -> None:
         self.killed.append(victim.name)
+        ending = msgspec.structs.replace(victim, is_preempted=True)
+        self.world.put(ending)  # its condition is written first
         if not self.is_slow:
-            self.world.delete(victim)
+            self.world.delete(ending)
             return
-        ending = msgspec.structs.replace(victim, is_terminating=True)
+        ending = msgspec.structs.replace(ending, is_terminating=True)
         self.ending.append(ending)
         self.world.put(ending)
 

@@ -17,6 +17,7 @@ SETS = "kueue.x-k8s.io/pod-group-sets"
 ROLE = "kueue.x-k8s.io/pod-group-role"
 SPARES = "corral.dev/spare-pods"
 ABSENT = "corral.dev/absent-seconds"
+DISRUPTION = "corral.dev/disruption"
 FLAGS = (RETRIABLE, "kueue.x-k8s.io/pod-group-serving", "kueue.x-k8s.io/pod-group-fast-admission")
 OURS = "corral.dev/managed"
 BOTH = "should be set"
@@ -139,6 +140,15 @@ BROKEN = {
         )
         for key, most in ((SPARES, 100), (ABSENT, 86_400))
         for text in ("", "-1", "1.5", "two", "٣", str(most + 1), "1000000")
+    },
+    **{
+        f"disruption_{text!r}": Case(
+            {**group("g", 3), DISRUPTION: text},
+            f"annotations[{DISRUPTION}]",
+            "Invalid value",
+            "must be 'single' or 'all'",
+        )
+        for text in ("", "All", "none")
     },
     "story_3_no_set": Case(
         {GROUP: "g", SETS: "[]"}, f"annotations[{SETS}]", "Invalid value", "must have 1 to 18 sets"

@@ -30,6 +30,7 @@ SETS = PREFIX + "pod-group-sets"
 ROLE = PREFIX + "pod-group-role"
 SPARES = "corral.dev/spare-pods"
 ABSENT = "corral.dev/absent-seconds"
+DISRUPTION = "corral.dev/disruption"
 POD_INDEX = PREFIX + "pod-group-pod-index"
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 FLAGS = {
@@ -122,6 +123,12 @@ def test_spare_pods_are_a_whole_number():
 def test_a_pod_says_how_long_places_wait_for_pods_to_come(text):
     said = claim_of(pod("p", annotations={**group("g", 2), ABSENT: text})).said
     assert said == Said(pods=2, where=f"annotation {TOTAL}", absent_seconds=int(text))
+
+
+@pytest.mark.parametrize(("text", "ends_together"), [("single", False), ("all", True)])
+def test_a_pod_says_what_of_its_gang_ends_when_it_is_preempted(text, ends_together):
+    said = claim_of(pod("p", annotations={**group("g", 2), DISRUPTION: text})).said
+    assert said == Said(pods=2, where=f"annotation {TOTAL}", ends_together=ends_together)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "two", "٣", "101", "1000000"])

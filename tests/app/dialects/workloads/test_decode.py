@@ -292,6 +292,19 @@ def test_each_group_of_a_leader_worker_set(template, replicas):
 
 
 @pytest.mark.parametrize(
+    ("policy", "restarts"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"restartPolicy": "RecreateGroupOnPodRestart"}, True, id="said"),
+        pytest.param({"restartPolicy": "None"}, False, id="none"),
+    ],
+)
+def test_a_leader_worker_set_makes_all_pods_of_a_group_anew_when_one_is_lost(policy, restarts):
+    record = record_of(decode_leader_worker_set, {"leaderWorkerTemplate": policy})
+    assert record.restarts_together is restarts
+
+
+@pytest.mark.parametrize(
     ("surge", "groups"), [(None, 3), (0, 3), (2, 5), ("50%", 6), (10**9, MOST_GANGS)]
 )
 def test_a_surge_makes_more_groups_for_a_while(surge, groups):

@@ -96,6 +96,7 @@ def test_a_job_set_ends_when_one_of_its_jobs_fails_and_it_restarts_no_more(
     found = spec(GangKey("default", "js", "jobset", "uid-JobSet-js/0"), whole, *made)
     assert found is not None
     assert found.lifecycle.failures_left == expected
+    assert found.lifecycle.restarts_together is (0 in left)
 
 
 def test_a_job_set_is_one_gang_with_a_pod_set_per_replicated_job():
@@ -204,6 +205,20 @@ def test_what_a_leader_worker_set_declares_of_its_groups(replicas, levels, more,
         pods, where, *rest = declared(claim_of(group_pods("lws", number, 4, RACK)[0]).gang, record)
         assert (pods, *rest) == expected
         assert where == "spec of LeaderWorkerSet lws"
+
+
+@pytest.mark.parametrize("is_gradual", [False, True])
+@pytest.mark.parametrize("restarts_together", [False, True])
+def test_a_group_that_is_made_anew_with_each_lost_pod_restarts_together(
+    is_gradual, restarts_together
+):
+    record = msgspec.structs.replace(
+        workload("LeaderWorkerSet", "lws", {"worker": 4}, level=RACK, is_gradual=is_gradual),
+        restarts_together=restarts_together,
+    )
+    found = spec(claim_of(group_pods("lws", 0, 4, RACK)[0]).gang, record)
+    assert found is not None
+    assert found.lifecycle.restarts_together is restarts_together
 
 
 def test_workers_that_come_after_their_leader_are_expected_by_their_numbers():

@@ -124,6 +124,29 @@ def test_a_pod_says_whether_it_has_resource_claims():
     assert not pod_from({"spec": {"resourceClaims": []}}).has_claims
 
 
+def ending(**more):
+    """The condition that kube-scheduler writes before it deletes a victim."""
+    return {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"} | more
+
+
+@pytest.mark.parametrize(
+    ("conditions", "is_preempted"),
+    [
+        pytest.param([None, {"type": "Ready"}, ending()], True, id="by_kube_scheduler"),
+        pytest.param([ending(reason="EvictionByEvictionAPI")], False, id="by_an_eviction"),
+        pytest.param([ending(status="False")], False, id="not_any_more"),
+        pytest.param([ending(type="Ready")], False, id="another_condition"),
+        pytest.param([{"message": "PreemptionByScheduler"}], False, id="another_field"),
+        pytest.param([], False, id="none"),
+        pytest.param(None, False, id="null"),
+        pytest.param({"PreemptionByScheduler": 1}, False, id="no_list"),
+        pytest.param([{"type": 3, "reason": "PreemptionByScheduler"}], False, id="no_text"),
+    ],
+)
+def test_a_pod_says_whether_it_ends_for_one_of_higher_priority(conditions, is_preempted):
+    assert pod_from({"status": {"conditions": conditions}}).is_preempted is is_preempted
+
+
 def test_an_empty_pod_is_a_record_of_zero_values():
     record = pod_from({})
     assert (record.key, record.node, record.owner) == ("/", "", None)

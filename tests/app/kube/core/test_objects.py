@@ -31,6 +31,7 @@ def changed(**fields):
         pytest.param(BOUND, changed(node="n2"), False, id="its_node"),
         pytest.param(BOUND, changed(nominated_node="n2"), False, id="its_nomination"),
         pytest.param(BOUND, changed(gates=("a/b",)), False, id="its_gates"),
+        pytest.param(BOUND, changed(is_preempted=True), False, id="its_preemption"),
     ],
 )
 def test_a_record_repeats_one_that_differs_in_nothing_that_is_kept(before, after, repeats):

@@ -1,0 +1,67 @@
+"""What becomes of a gang when kube-scheduler ends one of its pods for a pod of higher priority.
+
+    single   the pod is lost like any other: its gang keeps the rest and waits for a replacement
+    all      the others are evicted, nothing is held for those that are lost, the gang waits whole
+
+Decided when the first pod is seen to end, not when /preempt is answered: kube-scheduler may not do
+what it asked about. A gang whose owner would give up for good keeps the rest. After a restart a pod
+that still ends says the same; one that is gone says nothing any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member
+from app.state.plan.planner import Planner
+from app.state.report import messages
+from app.state.report.reports import Reports
+from app.state.reserve import placeholders
+from app.state.reserve.plans import Plans
+from app.state.settings import EngineSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Disruptions:
+    """Ends gangs that end as a whole."""
+
+    settings: EngineSettings
+    gangs: Gangs
+    planner: Planner
+    plans: Plans
+    reports: Reports
+
+    def follow(self, gang: Gang, member: Member) -> None:
+        """Take note of a member that ends, or is gone, for a pod of higher priority."""
+        if member.pod.is_preempted and member.pod.node:
+            gang.preempted = member
+            self.gangs.owe_review(gang)
+
+    def review(self, gang: Gang, now: float) -> None:
+        """End a gang that lost such a member; no pod joins it until its last one has ended."""
+        if not self.planner.is_ready:
+            self.gangs.owe_review(gang)  # some members may not have been read yet
+            return
+        preempted, gang.preempted = gang.preempted, None
+        if not gang.membership.bound:
+            gang.ending = ""
+        elif preempted is not None and not gang.ending:
+            self._end(gang, preempted, now)
+        if gang.ending:
+            gang.membership = replace(
+                gang.membership, unbound=(), apart=(), to_come=(), vacant=0, is_complete=False
+            )
+
+    def _end(self, gang: Gang, preempted: Member, now: float) -> None:
+        """End the gang that lost this pod, if it ends as a whole and its owner starts it again."""
+        if not (preempted.said.ends_together or gang.ends_together(self.settings.disruption)):
+            return
+        if gang.ends_if_evicted:
+            self.reports.not_evicted(gang)
+            return
+        gang.ending = messages.ends_whole(gang.key, preempted.pod)
+        placeholders.forget_lost(gang)
+        self.plans.lose(gang, "it ends as a whole", now)
+        self.reports.ends_whole(gang, now)

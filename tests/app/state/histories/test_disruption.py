@@ -1,0 +1,201 @@
+"""What becomes of a gang that loses a pod to one of higher priority: `disruption`.
+
+Racks of 8 nodes of 8 GPUs, gangs of 8 pods of 8, priority 0; `hp` is of priority 1000.
+"""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from app.state.effects import EmitEvent, Evict
+from app.state.filter_result import Pinned, Rejected
+from tests.app.state.preemptor import Preemptors
+from tests.app.state.world import World, members
+from tests.records import RACK, REQUIRED, group, job, job_pods, node, pod
+
+DISRUPTION = "corral.dev/disruption"
+
+
+def rack(number=0, nodes=8):
+    return [node(f"b0/r{number}/n{number}{at}") for at in range(nodes)]
+
+
+def gang_of(name, pods, disruption=None, **more):
+    said = {DISRUPTION: disruption} if disruption else {}
+    annotations = {**group(name, pods, RACK), **said}
+    return [pod(f"{name}{at}", annotations=annotations, **more) for at in range(pods)]
+
+
+def running(world, *gangs):
+    for gang in gangs:
+        world.put(*gang)
+        assert len(world.schedule(*gang)) == len(gang)
+    return world
+
+
+def preempted(world, attempts=5, *, is_slow=False):
+    """One node is needed, and one pod loses it."""
+    preemptors = Preemptors(world, pod("hp", priority=1000), is_slow=is_slow)
+    preemptors.play(attempts)
+    assert len(preemptors.killed) == 1
+    return preemptors
+
+
+def evicted(world):
+    return sorted(effect.name for effect in world.told(Evict))
+
+
+def begin_to_end(world, names):
+    """The eviction API takes them: they terminate."""
+    for name in names:
+        world.put(replace(world.pods[f"uid-{name}"], is_terminating=True))
+    world.tick()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said", "is_whole"),
+    [
+        pytest.param("single", None, False, id="default"),
+        pytest.param("single", "all", True, id="the_gang_says_all"),
+        pytest.param("all", None, True, id="set"),
+        pytest.param("all", "single", False, id="the_gang_says_single"),
+    ],
+)
+def test_the_rest_of_a_gang_is_evicted_where_the_gang_or_the_setting_says_so(
+    setting, said, is_whole
+):
+    gang = gang_of("g", 8, said)
+    world = running(World(rack(), disruption=setting), gang)
+    (killed,) = preempted(world).killed
+    others = sorted({each.name for each in gang} - {killed})
+    assert evicted(world) == (others if is_whole else [])
+
+
+@pytest.mark.parametrize("which", [0, 7])
+def test_one_member_that_says_all_is_enough_also_if_it_goes_itself(which):
+    gang = gang_of("g", 8)
+    gang[which] = gang_of("g", 8, "all")[which]
+    world = running(World(rack()), gang)
+    preempted(world)
+    assert len(evicted(world)) == 7
+
+
+def test_nobody_is_evicted_before_the_first_pod_is_seen_to_end():
+    world = running(World(rack()), gang_of("g", 8, "all"))
+    hp = pod("hp", priority=1000)
+    world.put(hp)
+    preemptors = Preemptors(world, hp)
+    offered = preemptors.offered(hp)
+    answer, _ = world.engine.preempt(hp, offered, world.now)
+    assert len(answer) == 1
+    for _ in range(100):  # kube-scheduler does nothing of it
+        world.tick(1.0)
+    assert evicted(world) == []
+
+
+def test_a_pod_that_says_it_is_preempted_and_still_runs_ends_nothing():
+    world = running(World(rack()), gang_of("g", 8, "all"))
+    world.put(replace(world.pods["uid-g3"], is_preempted=True))  # the deletion may fail
+    world.tick(1.0)
+    assert evicted(world) == []
+
+
+def test_a_gang_that_ends_waits_as_a_whole_and_nothing_is_held_for_it():
+    gang = gang_of("g", 8, "all")
+    world = running(World(rack()), gang)
+    preemptors = preempted(world, 2, is_slow=True)
+    again = pod("again", annotations=gang[0].annotations)
+    world.put(again)
+    world.tick(1.0)
+    # The others run still, and it joins none of them.
+    assert isinstance(answer := world.filter(again), Rejected)
+    assert "disruption is all" in answer.sentence
+    assert world.held == {}
+    begin_to_end(world, evicted(world))
+    preemptors.end_victims()
+    world.delete(*[each for each in world.pods.values() if each.is_terminating])
+    world.tick(1.0)
+    preemptors.play()
+    assert preemptors.bound.keys() == {"hp"}
+    others = gang_of("h", 7, "all")
+    whole = [again, *(replace(each, annotations=gang[0].annotations) for each in others)]
+    world.put(*whole)
+    for _ in range(30):
+        world.tick(1.0)
+    assert world.schedule(*whole) == {}  # seven nodes are left
+    world.delete(world.pods["uid-hp"])
+    for _ in range(30):
+        world.tick(1.0)
+    assert len(world.schedule(*whole)) == 8
+    assert len(evicted(world)) == 7
+
+
+def test_what_a_budget_keeps_is_evicted_again():
+    world = running(World(rack()), gang_of("g", 8, "all"))
+    preempted(world)
+    first = evicted(world)
+    world.delete(*[world.pods[f"uid-{name}"] for name in first[:5]])
+    world.effects.clear()
+    for _ in range(61):
+        world.tick(1.0)
+    assert evicted(world) == first[5:]
+
+
+def test_a_job_that_would_fail_for_good_keeps_the_rest_and_is_told():
+    said = replace(job("train", 8), failures_left=6)
+    pods = job_pods("train", 8, **{REQUIRED: RACK, DISRUPTION: "all"})
+    world = World(rack(), pods, [said])
+    assert len(world.schedule(*pods)) == 8
+    preempted(world)
+    assert evicted(world) == []
+    told = [each.reason for each in world.told(EmitEvent)]
+    assert told.count("GangNotEvicted") == 1
+    assert len(world.gang("train").running) == 7
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_restart_sees_it_by_the_pod_that_still_ends(is_gone):
+    world = running(World(rack()), gang_of("g", 8, "all"))
+    (killed,) = preempted(world, 2, is_slow=True).killed
+    left = [each for each in world.pods.values() if not (is_gone and each.name == killed)]
+    after = World(rack(), left)
+    after.tick(1.0)
+    # Nothing is left in the cluster that says why a pod is missing that is gone.
+    assert len(evicted(after)) == (0 if is_gone else 7)
+
+
+def test_another_gang_loses_nothing_by_it():
+    gang, other = gang_of("g", 8, "all"), gang_of("h", 8, "all", created="2025-01-01T00:00:00Z")
+    world = running(World([*rack(), *rack(1)]), other, gang)
+    preempted(world)
+    assert {name[0] for name in evicted(world)} == {"g"}
+
+
+def test_the_gang_that_loses_fewer_pods_comes_first_of_two():
+    whole = gang_of("g", 2, "all")
+    single = gang_of("h", 3, created="2025-01-01T00:00:00Z")  # else the newer ones go
+    world = running(World([*rack(0, 2), *rack(1, 3)]), single, whole)
+    (killed,) = preempted(world).killed
+    assert killed[0] == "h"
+
+
+def test_a_gang_that_its_owner_starts_anew_counts_with_all_its_pods():
+    said = replace(job("train", 2), failures_left=0)
+    pods = job_pods("train", 2, **{REQUIRED: RACK})
+    single = gang_of("h", 3, created="2025-01-01T00:00:00Z")
+    world = World([*rack(0, 2), *rack(1, 3)], pods, [said])
+    assert len(world.schedule(*pods)) == 2
+    running(world, single)
+    (killed,) = preempted(world).killed
+    assert killed.startswith("train")  # one pod of it counts as one: the newer goes
+
+
+def test_a_gang_that_ends_and_finishes_is_forgotten():
+    gang = gang_of("g", 8, "all")
+    world = running(World(rack()), gang)
+    preempted(world)
+    world.delete(*[each for each in list(world.pods.values()) if each.name != "hp"])
+    world.tick(1.0)
+    assert world.engine.gangs.by_key == {}
+    assert isinstance(world.filter(*members("again", 1)), Pinned | Rejected)
