@@ -114,6 +114,7 @@ class Engine(EngineParts):
                     *self.gangs.key_of,
                     *self.named_pods.unclaimed,
                     *self.arrivals.uids,
+                    *self.nominations.uids,
                 ]
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
@@ -186,7 +187,10 @@ class Engine(EngineParts):
             self.arrivals.put(pod)
         else:
             self.arrivals.drop(pod.uid)
-        if left := self.nominations.put(pod):
+        claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
+        # A member of a gang has its node by our plan, whoever nominated it before.
+        is_ours = claim is not None and self.settings.is_ours(pod)
+        if left := (self.nominations.drop(pod.uid) if is_ours else self.nominations.put(pod)):
             self.reservations.capacity_grew([left])
         if pod.is_finished:
             self._unbook(pod.uid)
@@ -202,7 +206,6 @@ class Engine(EngineParts):
         elif pod.nominated_node:
             self._end_grant(self.grants.follow(pod.uid, pod.nominated_node))
             self._yield_to(pod, now)
-        claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
         if claim is not None:
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
             self.assumed_pods.end(pod.uid)
@@ -214,7 +217,6 @@ class Engine(EngineParts):
     def _yield_to(self, pod: PodRecord, now: float) -> None:
         """Give up what is held for gangs of lower priority where a pod is nominated."""
         nomination, node = self.nominations.of(pod.uid), pod.nominated_node
-        # A member of a gang has its node by our plan.
         if nomination is None or node not in self.books.held_on or pod.uid in self.books.held:
             return
         leaving = self.occupants.lower(self.books.bound_on.get(node, ()), pod.priority)
@@ -303,8 +305,8 @@ class Engine(EngineParts):
 
     def _yield_nodes(self, now: float) -> None:
         """Give up plans on nodes that /bind gave to pods of a higher priority."""
-        for node, by in self.assumed_pods.nodes_taken_over().items():
-            self.invalidation.lose_overcommitted(node, now, by)
+        for node, (by, priority) in self.assumed_pods.nodes_taken_over().items():
+            self.invalidation.lose_overcommitted(node, now, by, below=priority)
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
@@ -359,7 +361,12 @@ class Engine(EngineParts):
             self.reservations.capacity_grew()
         self.bind_requests.expire(now)
         self.nodes.expire(now)
-        for node in self.grants.expire(now, self.books.bound.__contains__, self._takes_pods):
+        for node in self.grants.expire(
+            now,
+            self.books.bound.__contains__,
+            self.occupants.any_terminating,
+            self._takes_pods,
+        ):
             self._end_grant(node)
 
     def _takes_pods(self, node: str) -> bool:

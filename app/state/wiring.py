@@ -71,7 +71,7 @@ class EngineParts:
         self.node_table = NodeTable()
         self.refusals = Refusals()
         self.nominations = Nominations()
-        self.occupants = Occupants()
+        self.occupants = Occupants(self.settings.unpreemptible_in)
         self.grants = Grants(self.nominations)
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
@@ -195,6 +195,7 @@ class EngineParts:
             self.assumed_pods,
             self.rejected_pods,
             self.grants,
+            self.nominations,
             self.starvation,
             self.reservations,
         )

@@ -46,7 +46,7 @@ PLANTED = (
         Change(
             "expression",
             "[*self.books.bound, *self.gangs.key_of, *self.named_pods.unclaimed,"
-            " *self.arrivals.uids]",
+            " *self.arrivals.uids, *self.nominations.uids]",
             becomes="[*self.books.bound]",
         ),
         "members deleted while the watch was down are still counted",
@@ -156,7 +156,7 @@ PLANTED = (
         "app.state.pods.assumed_pods.AssumedPods.begin",
         Change(
             "condition",
-            "node in self.books.held_on and not self.books.fits(node, request)",
+            "node in self.books.held_on and not self.books.fits(node, pod.request)",
             becomes="False",
         ),
         "an ordinary pod is bound to capacity reserved for a gang",
@@ -174,7 +174,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.cache.books.Books.bind",
-        Change("statement", "self.release(uid)", becomes="pass"),
+        Change("condition", "uid in self.held", becomes="False"),
         "a bound pod keeps the capacity reserved for it before",
     ),
     Planted(

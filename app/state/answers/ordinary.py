@@ -14,6 +14,7 @@ from app.state.filter_result import Candidates, Passed
 from app.state.pods.arrivals import Arrivals
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.grants import Grants
+from app.state.pods.nominations import Nominations
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.reserve.reservations import Reservations
 
@@ -27,6 +28,7 @@ class OrdinaryPods:
     assumed_pods: AssumedPods
     rejected_pods: RejectedPods
     grants: Grants
+    nominations: Nominations
     starvation: Starvation
     reservations: Reservations
 
@@ -38,7 +40,7 @@ class OrdinaryPods:
             self.reservations.capacity_grew()
         self.books.refresh()
         request = pod.request if known is None else known.request
-        closed = self.starvation.closed_to(pod)
+        closed = self.starvation.closed_to(pod) - self._freed_for(pod)
         without = self.books.held_without_room(request) | closed
         if without and without.issuperset(candidates.names()):
             # Nothing runs there yet: a pod of higher priority comes first, if it has no other node.
@@ -51,3 +53,9 @@ class OrdinaryPods:
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
         return Passed(without)
+
+    def _freed_for(self, pod: PodRecord) -> set[str]:
+        """The nodes where others ended for this pod: they are kept for no gang."""
+        grant = self.grants.of.get(pod.uid)
+        known = self.nominations.of(pod.uid)
+        return {each.node for each in (grant, known) if each is not None}

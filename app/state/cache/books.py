@@ -34,6 +34,7 @@ from topology.model.tree import Tree
 ALL_NODES = ""  # the name of the topology without levels
 MOST_BOOKED = 2**48  # of one resource for one bound pod; more than any node has, and 24,000 of them
 # still add up within an int64. Every user may create a pod that requests 2 EiB on a named node.
+KEPT = 2**31  # the priority of what gives way to no pod: above all that Kubernetes has
 MOST_ALIKE = 4_096  # pods that are counted at once
 
 MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
@@ -293,16 +294,27 @@ class Books:
         """
         self._hold((uid,), Booking(node, request), priority)
 
-    def hold_all(self, bookings: Iterable[tuple[str, str, Amounts]], priority: int = 0) -> None:
-        """Hold what several pods request: (uid, node, request) each; equal ones are added at once.
+    def hold_all(self, bookings: Iterable[tuple[str, str, Amounts, int]]) -> None:
+        """Hold what several pods request: (uid, node, request, priority) each.
 
+        Equal ones are added at once.
         Raises: ValueError if one of the pods is bound or held already.
         """
-        alike: dict[tuple[str, Amounts], list[str]] = {}
-        for uid, node, request in bookings:
-            alike.setdefault((node, request), []).append(uid)
-        for (node, request), uids in alike.items():
+        alike: dict[tuple[str, Amounts, int], list[str]] = {}
+        for uid, node, request, priority in bookings:
+            alike.setdefault((node, request, priority), []).append(uid)
+        for (node, request, priority), uids in alike.items():
             self._hold(uids, Booking(node, request), priority)
+
+    def keep(self, uid: str) -> None:
+        """Have a hold give way to no pod: its binding may take place at any time."""
+        if uid in self.held:
+            self.priority_of[uid] = KEPT
+
+    def yield_again(self, uid: str, priority: int) -> None:
+        """Have a hold give way to pods of a higher priority again: its binding has failed."""
+        if uid in self.held:
+            self.priority_of[uid] = priority
 
     def _hold(self, uids: Sequence[str], booking: Booking, priority: int) -> None:
         for uid in uids:
@@ -390,14 +402,27 @@ class Books:
         if not len(slots):
             return frozenset()
         nodes = self.topologies[ALL_NODES].tree.nodes
-        lacking = [nodes[slot] for slot in slots[self._lacks(request, slots)].tolist()]
-        if priority is not None:
-            lacking = [
-                node
-                for node in lacking
-                if not self.fits(node, request, without=self.held_below(node, priority))
-            ]
-        return frozenset(lacking)
+        slots = slots[self._lacks(request, slots)]
+        lower = self._held_below(priority) if priority is not None else None
+        if lower:
+            nothing = Counter[int]()
+            more = [lower.get(nodes[slot], nothing) for slot in slots.tolist()]
+            slots = slots[self._lacks(request, slots, more)]
+        return frozenset(nodes[slot] for slot in slots.tolist())
+
+    def _held_below(self, priority: int) -> dict[str, Counter[int]]:
+        """What is held for pods of a lower priority, by node: amounts by resource row."""
+        found: dict[str, Counter[int]] = {}
+        counted: dict[Amounts, dict[int, int]] = {}
+        for uid, booking in self.held.items():
+            if self.priority_of.get(uid, 0) >= priority:
+                continue
+            amounts = counted.get(booking.request)
+            if amounts is None:
+                amounts = dict(enumerate(self.counted(booking.request)))
+                counted[booking.request] = amounts
+            found.setdefault(booking.node, Counter()).update(amounts)
+        return found
 
     def held_below(self, node: str, priority: int) -> frozenset[str]:
         """The uids of pods of a lower priority that something is held for on a node."""
@@ -413,12 +438,20 @@ class Books:
         """Whether one of these nodes takes this request beside all that is used and held."""
         return bool(len(slots)) and not self._lacks(request, slots).all()
 
-    def _lacks(self, request: Amounts, slots: Rows) -> np.typing.NDArray[np.bool_]:
-        """On which of these nodes the request does not fit."""
+    def _lacks(
+        self, request: Amounts, slots: Rows, more: Sequence[Mapping[int, int]] = ()
+    ) -> np.typing.NDArray[np.bool_]:
+        """On which of these nodes the request does not fit.
+
+        `more`: for each of them what is free besides, by resource row.
+        """
         vector = self.vector(request)
         rows = [row for row, amount in enumerate(vector) if amount]
         asked = np.array([vector[row] for row in rows], dtype=np.int64)
         free = self.topologies[ALL_NODES].capacity.free(rows, slots)
+        for column, amounts in enumerate(more):
+            for at, row in enumerate(rows):
+                free[at, column] += amounts.get(row, 0)
         lacks: np.typing.NDArray[np.bool_] = np.any(free < asked[:, np.newaxis], axis=0)
         return lacks
 

@@ -126,6 +126,16 @@ class Gang:
         """The highest priority among its live pods, whether they wait or run."""
         return self.membership.highest_priority
 
+    def priority_of(self, uid: str) -> int:
+        """The priority of a member, or of the pod that a placeholder stands for.
+
+        A pod to come has the gang's: its template names a class, and no number.
+        """
+        if uid in self.members:
+            return self.members[uid].pod.priority
+        place = self.placeholders[uid]
+        return place.member.pod.priority if place.instead_of else self.highest_priority
+
     @property
     def has_parts(self) -> bool:
         """Whether members belong together in slices or as a leader and its workers."""

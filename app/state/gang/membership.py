@@ -120,6 +120,7 @@ class MembershipStatus:
     is_complete: bool = False
     settled: Mapping[str, int] = field(default_factory=dict)  # bound or done, by leaf
     priority: int = 0  # the highest among those that wait
+    lowest_priority: int = 0  # the lowest among those that wait
     highest_priority: int = 0  # the highest among all that live
     problem: str = ""  # why the gang as a whole is invalid
     is_unread: bool = False  # a label that tells its pods apart has not been read yet
@@ -244,6 +245,7 @@ def membership_status(
         is_complete=not problem and _is_complete(spec, unbound, places, len(joining), there),
         settled=settled,
         priority=max((member.pod.priority for member in unbound), default=0),
+        lowest_priority=min((member.pod.priority for member in unbound), default=0),
         highest_priority=highest_priority,
         problem=problem,
     )

@@ -77,6 +77,7 @@ class Permit:
 
     def _bind(self, gang: Gang, uid: str) -> None:
         pod = gang.members[uid].pod
+        self.reservations.books.keep(uid)
         annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.plan.domains[uid])]
         if gang.binding.started_with:
             annotations.append((corral.POD_SETS, gang.binding.started_with))
@@ -89,6 +90,8 @@ class Permit:
         is_outdated = binding.fail(gang, uid)
         if uid in gang.plan.nodes and (is_gone or is_outdated or self._is_void(gang, uid)):
             self.reservations.end(gang, uid, "")
+        elif gang.has(uid):
+            self.reservations.books.yield_again(uid, gang.priority_of(uid))
         self.gangs.owe_review(gang)
         if not gang.has_started:  # only then: many bindings of a large gang may fail
             self.roll_calls.review(gang, now)

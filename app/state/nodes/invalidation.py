@@ -59,14 +59,19 @@ class Invalidation:
                 why = f"node {node.name} takes its pods no more"
                 self.plans.lose(gang, why, now, on=node.name)
 
-    def lose_overcommitted(self, node: str, now: float, by: str = "") -> None:
+    def lose_overcommitted(
+        self, node: str, now: float, by: str = "", below: int | None = None
+    ) -> None:
         """Give up plans on a node until what is held fits beside what runs.
 
         Those of the lowest priority go first, the youngest of them. `by`: who took their capacity.
+        `below`: plans that hold nothing there below this priority stay.
         """
         for gang in self._least_held_on(node):
             if not self.books.is_overcommitted(node):
                 return
+            if below is not None and not self._holds_below(gang, node, below):
+                continue
             # No fault of the gang's: its back-off does not grow, else anybody who may name a node
             # for his pod could keep it waiting beside free nodes.
             why = f"capacity held on node {node} was taken" + (f" by {by}" if by else "")
@@ -81,11 +86,16 @@ class Invalidation:
         """
         node, request = nomination.node, nomination.request
         for gang in self._least_held_on(node):
-            is_lower = gang.highest_priority < nomination.priority
-            if not is_lower or self.books.fits(node, request, without=leaving):
+            if self.books.fits(node, request, without=leaving):
                 return
+            if not self._holds_below(gang, node, nomination.priority):
+                continue
             why = f"capacity held on node {node} was taken by {by}"
             self.plans.lose(gang, why, now, losses=0, on=node)
+
+    def _holds_below(self, gang: Gang, node: str, priority: int) -> bool:
+        """Whether something is held there for a pod of the gang that has a lower priority."""
+        return any(gang.has(uid) for uid in self.books.held_below(node, priority))
 
     def _least_held_on(self, node: str) -> list[Gang]:
         """The gangs with plans on a node: the lowest priority first, then the youngest plan."""

@@ -176,7 +176,7 @@ class Planner:
                 node,
                 member.pod.request,
                 beside=self.nominations.on(
-                    node, gang.highest_priority, gang.members, self.books.held
+                    node, member.pod.priority, gang.members, self.books.held
                 ),
             )
         )
@@ -299,7 +299,8 @@ class Planner:
 
     def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
         """Pods that this gang gives way to on the nodes they are nominated for."""
-        return tuple(self.nominations.above(gang.priority, gang.members, self.books.held))
+        lowest = gang.membership.lowest_priority
+        return tuple(self.nominations.above(lowest, gang.members, self.books.held))
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from app.state.cache.books import Books
+from app.state.cache.books import KEPT, Books
 from app.state.pods.arrivals import WaitingPod
 
 IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch ends it earlier
@@ -22,7 +22,8 @@ class AssumedPods:
 
     books: Books
     _expires_at: dict[str, float] = field(default_factory=dict)
-    _taken_over: dict[str, str] = field(default_factory=dict)  # node: who took it, in words
+    _taken_over: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """By node: who took it, in words, and of which priority."""
 
     @property
     def uids(self) -> Collection[str]:
@@ -40,13 +41,17 @@ class AssumedPods:
             lower = self.books.held_below(node, pod.priority)
             if not (lower and self.books.fits(node, pod.request, without=lower)):
                 return False
-            self._taken_over[node] = f"pod {pod.namespace}/{pod.name} of priority {pod.priority}"
-        self.books.hold(uid, node, pod.request, pod.priority)
+            by = f"pod {pod.namespace}/{pod.name} of priority {pod.priority}"
+            self._taken_over[node] = by, pod.priority
+        self.books.hold(uid, node, pod.request, KEPT)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS
         return True
 
-    def nodes_taken_over(self) -> dict[str, str]:
-        """Remove and return the nodes that were taken from pods of a lower priority: by whom."""
+    def nodes_taken_over(self) -> dict[str, tuple[str, int]]:
+        """Remove and return the nodes that were taken from pods of a lower priority: by whom.
+
+        In words, and of which priority.
+        """
         taken, self._taken_over = self._taken_over, {}
         return taken
 

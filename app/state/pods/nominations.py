@@ -7,7 +7,7 @@ Source: kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, addGENomi
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, PodRecord
@@ -26,21 +26,26 @@ class Nomination:
 class Nominations:
     """The nominations of all pods, whichever scheduler made them; by pod uid."""
 
-    _by_uid: dict[str, Nomination] = field(default_factory=dict)
+    _watched: dict[str, Nomination] = field(default_factory=dict)
     _expected: dict[str, Nomination] = field(default_factory=dict)
-    """Those that follow from an answer of ours and have not come yet, or have."""
+    """Those that follow from an answer of ours: newer than what the watch has told of the pods."""
+    _by_uid: dict[str, Nomination] = field(default_factory=dict)
+    """Of both, the ones that count."""
+    _on: dict[str, dict[str, Nomination]] = field(default_factory=dict)  # the same by node
 
     def put(self, pod: PodRecord) -> str:
         """Learn of a pod; returns the node it is nominated for no longer, "" if there is none."""
-        before = self._by_uid.pop(pod.uid, None)
+        before = self._watched.pop(pod.uid, None)
         is_waiting = not (pod.node or pod.is_finished or pod.is_terminating)
         if is_waiting and pod.nominated_node:
-            self._by_uid[pod.uid] = Nomination(pod.nominated_node, pod.request, pod.priority)
-        return before.node if before and before != self._by_uid.get(pod.uid) else ""
+            self._watched[pod.uid] = Nomination(pod.nominated_node, pod.request, pod.priority)
+        self._settle(pod.uid)
+        return before.node if before and before != self._watched.get(pod.uid) else ""
 
     def drop(self, uid: str) -> str:
         """Forget a pod; returns the node it was nominated for, "" if there is none."""
-        before = self._by_uid.pop(uid, None)
+        before = self._watched.pop(uid, None)
+        self._settle(uid)
         return before.node if before else ""
 
     def expect(self, uid: str, nomination: Nomination | None) -> None:
@@ -49,24 +54,45 @@ class Nominations:
             self._expected.pop(uid, None)
         else:
             self._expected[uid] = nomination
+        self._settle(uid)
 
-    def has(self, uid: str) -> bool:
-        """Whether the watch shows that a pod is nominated for some node."""
-        return uid in self._by_uid
+    def _settle(self, uid: str) -> None:
+        """Note which nomination of a pod counts now."""
+        before = self._by_uid.pop(uid, None)
+        if before is not None:
+            on_node = self._on[before.node]
+            del on_node[uid]
+            if not on_node:
+                del self._on[before.node]
+        now = self._expected.get(uid) or self._watched.get(uid)
+        if now is not None:
+            self._by_uid[uid] = now
+            self._on.setdefault(now.node, {})[uid] = now
+
+    @property
+    def uids(self) -> Collection[str]:
+        """The pods that the watch shows to be nominated."""
+        return self._watched.keys()
 
     def of(self, uid: str) -> Nomination | None:
         """The nomination of a pod as the watch shows it."""
-        return self._by_uid.get(uid)
+        return self._watched.get(uid)
 
     def above(self, priority: int, *known: Container[str]) -> Iterator[Nomination]:
         """Those that pods of this priority give way to, but for pods in one of `known`."""
-        for uid, each in (self._expected | self._by_uid).items() if self else ():
-            if each.priority >= priority and not any(uid in some for some in known):
-                yield each
+        return _above(self._by_uid, priority, known)
 
     def on(self, node: str, priority: int, *known: Container[str]) -> list[Amounts]:
         """What those of `above` request that are nominated for this node."""
-        return [each.request for each in self.above(priority, *known) if each.node == node]
+        return [each.request for each in _above(self._on.get(node, {}), priority, known)]
 
     def __bool__(self) -> bool:
-        return bool(self._by_uid or self._expected)
+        return bool(self._by_uid)
+
+
+def _above(
+    nominations: Mapping[str, Nomination], priority: int, known: Sequence[Container[str]]
+) -> Iterator[Nomination]:
+    for uid, each in nominations.items():
+        if each.priority >= priority and not any(uid in some for some in known):
+            yield each

@@ -6,7 +6,7 @@ this is kept, and pods that are alike in it share one object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects import corral
@@ -15,6 +15,7 @@ from app.kube.core.objects import PodRecord
 SYSTEM_PRIORITY = 2_000_000_000  # of the classes system-node-critical and system-cluster-critical
 SYSTEM_NAMESPACE = "kube-system"
 NEVER_OWNERS = ("DaemonSet", "Node")  # whose pods come back at once; Node: of a kubelet's disk
+EVERYWHERE = "*"  # among namespaces: all of them
 MOST_SHARED = 4_096  # objects that later pods are compared with
 
 
@@ -33,15 +34,29 @@ class Occupant:
 class Occupants:
     """The occupants by pod uid: those that the books have bound."""
 
+    unpreemptible_in: Collection[str] = ()
+    """Namespaces whose pods may say that they are never victims."""
     by_uid: dict[str, Occupant] = field(default_factory=dict)
     _shared: dict[Occupant, Occupant] = field(default_factory=dict)
 
     def put(self, pod: PodRecord) -> None:
         """Learn of a pod that is bound and has not ended."""
-        occupant = Occupant(pod.priority, pod.created, pod.is_terminating, may_go(pod))
+        occupant = Occupant(pod.priority, pod.created, pod.is_terminating, self.may_go(pod))
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
         self.by_uid[pod.uid] = self._shared.setdefault(occupant, occupant)
+
+    def may_go(self, pod: PodRecord) -> bool:
+        """Whether a pod may be a victim at all."""
+        is_kept = pod.labels.get(corral.PREEMPTIBLE) == "false" and any(
+            name in self.unpreemptible_in for name in (pod.namespace, EVERYWHERE)
+        )
+        return not (
+            is_kept
+            or pod.priority >= SYSTEM_PRIORITY
+            or pod.namespace == SYSTEM_NAMESPACE
+            or (pod.owner is not None and pod.owner.kind in NEVER_OWNERS)
+        )
 
     def drop(self, uid: str) -> None:
         """Forget a pod that has ended or is gone."""
@@ -55,13 +70,3 @@ class Occupants:
     def any_terminating(self, uids: Iterable[str]) -> bool:
         """Whether one of these pods is on its way out."""
         return any(uid in self.by_uid and self.by_uid[uid].is_terminating for uid in uids)
-
-
-def may_go(pod: PodRecord) -> bool:
-    """Whether a pod may be a victim at all."""
-    return not (
-        pod.priority >= SYSTEM_PRIORITY
-        or pod.namespace == SYSTEM_NAMESPACE
-        or (pod.owner is not None and pod.owner.kind in NEVER_OWNERS)
-        or pod.labels.get(corral.PREEMPTIBLE) == "false"
-    )

@@ -40,8 +40,8 @@ class Reservations:
         """Book the plan and make it part of the gang's."""
         gang.plan.version += 1
         self.books.hold_all(
-            ((uid, node, gang.member(uid).pod.request) for uid, node in plan.nodes.items()),
-            gang.highest_priority,
+            (uid, node, gang.member(uid).pod.request, gang.priority_of(uid))
+            for uid, node in plan.nodes.items()
         )
         gang.plan.nodes.update(plan.nodes)
         gang.plan.domains.update(plan.domains)
@@ -113,7 +113,7 @@ class Reservations:
                 node = gang.plan.nodes[uid]
                 request = gang.member(uid).pod.request
                 if self.books.fits(node, request):
-                    self.books.hold(uid, node, request, gang.highest_priority)
+                    self.books.hold(uid, node, request, gang.priority_of(uid))
                 else:
                     self._forget(gang, uid)
                     self.capacity_grew([node])

@@ -242,9 +242,7 @@ def test_a_gang_counts_as_its_most_important_pod():
     [
         pytest.param(pod("v", on="n00", owner=DAEMON_SET), id="of_a_daemon_set"),
         pytest.param(pod("v", on="n00", owner=Owner("v1", "Node", "n00", "u")), id="of_a_kubelet"),
-        pytest.param(pod("v", on="n00", labels={"corral.dev/preemptible": "false"}), id="by_label"),
         pytest.param(replace(pod("v", on="n00"), namespace="kube-system"), id="of_the_system"),
-        pytest.param(pod("v", on="n00", is_terminating=True), id="that_ends_already"),
     ],
 )
 def test_some_pods_are_never_victims(kept):
@@ -254,6 +252,19 @@ def test_some_pods_are_never_victims(kept):
     world.put(waiting)
     offered = {"n00": Victims((kept.uid,), 0)}
     assert world.engine.preempt(waiting, offered, world.now)[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "may_go"),
+    [((), True), (("other",), True), (("default",), False), (("*",), False)],
+)
+def test_a_label_keeps_pods_from_being_victims_where_the_operator_lets_it(namespaces, may_go):
+    world = World(rack(0, 1), unpreemptible_in=namespaces)
+    waiting = hp()
+    world.put(pod("v", on="n00", labels={"corral.dev/preemptible": "false"}), waiting)
+    offered = {"n00": Victims(("uid-v",), 0)}
+    answer = world.engine.preempt(waiting, offered, world.now)[0]
+    assert answer == (offered if may_go else {})
 
 
 def test_a_node_without_victims_or_with_unknown_ones_is_left_out():

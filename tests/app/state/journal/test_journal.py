@@ -201,7 +201,7 @@ def test_records_come_back_as_they_were_in_every_field():
     template = Template("leader", 1, {"z": "1", "a": "2"})
     full_set = WorkloadRecord(
         "LeaderWorkerSet", "default", "j", "uid-j", "5", {"a": "b"}, {"l": "m"}, owner,
-        (template,), 1, 7, True, True, 2, 4, True,
+        (template,), 1, 7, True, True, 2, 4, 3, True, 6, 1, True,
     )  # fmt: skip
     records = (
         pod("p", shape=shape, owner=owner, gates=("x",), labels={"b": 'é\n"', "a": "\u2028"}),
