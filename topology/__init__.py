@@ -13,6 +13,7 @@ Read in this order; each folder says more:
     pod_set     a place for one pod set, its leader and its slices, as Kueue places it
     nested      a place for groups inside groups, and for pods missing beside pods that stay
     packing     several shapes on the same nodes, exactly
+    victims     who has to go so that a gang has room
     relax       what would fit instead of a gang that does not
     errors      what is raised
     invariants  what must hold between all of these
@@ -37,6 +38,7 @@ from topology.model.answer import (
     WithoutPods,
 )
 from topology.model.capacity import Capacity
+from topology.model.changed_capacity import Occupant
 from topology.model.levels import NODE_LEVEL, levels_of
 from topology.model.request import (
     Constraint,
@@ -53,7 +55,6 @@ from topology.model.tree import Tree, build, levels_that_do_not_nest
 from topology.nested.complete import complete
 from topology.nested.walk import find
 from topology.pod_set.assign import assignment
-from topology.relax.changed_capacity import Occupant
 from topology.relax.relax import Leeway, Relaxations, relaxations
 
 __all__ = [

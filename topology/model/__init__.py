@@ -6,5 +6,6 @@ the only thing in this package that changes. A `Gang` is what is requested; a `P
 `NoFit` is the answer. Nothing here searches.
 
 Read in this order: `resources` (rows of amounts), `levels`, `tree`, `capacity`, `request`,
-`answer`; `explicit_tree` builds trees from domains that list their members.
+`answer`; `explicit_tree` builds trees from domains that list their members, `changed_capacity` has
+the books as they would be without some pods, or with some nodes back.
 """

@@ -5,5 +5,5 @@ that leave. Every one that is reported was placed by the search itself. The numb
 a bound.
 
 Read in this order: `relax` (the kinds of relaxations), `feasibility` (the search within a budget),
-`changed_capacity` (nodes that return and pods that leave), `fewest` (as few of them as will do).
+`fewest` (as few of them as will do).
 """

@@ -19,11 +19,11 @@ from numpy import typing as npt
 
 from topology.fit.view import View
 from topology.model.answer import Placement
+from topology.model.changed_capacity import Changes
 from topology.model.request import Gang
 from topology.model.resources import Rows
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part, root_of
-from topology.relax.changed_capacity import Changes
 from topology.relax.feasibility import Feasibility
 
 DOMAINS = 8  # of the level that must take the whole gang, in which changes are looked for

@@ -42,9 +42,9 @@ from topology.model.answer import (
     WithoutPods,
 )
 from topology.model.capacity import Capacity
+from topology.model.changed_capacity import Changes, Masks, Occupant, as_if, leaving, returning
 from topology.model.request import Gang, Group, PodSet
 from topology.model.tree import Tree
-from topology.relax.changed_capacity import Changes, Masks, Occupant, as_if, leaving, returning
 from topology.relax.feasibility import Feasibility
 from topology.relax.fewest import fewest
 

@@ -1,0 +1,271 @@
+"""Who has to go, in the scenarios of which people know the answer.
+
+Nodes of 8 GPUs, pods of 8 unless it says otherwise; the gang that waits needs one rack.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.text import BLOCK, RACK
+from topology import (
+    NODE_LEVEL,
+    Capacity,
+    Constraint,
+    Gang,
+    Group,
+    Options,
+    Pairs,
+    PodSet,
+    ResourceAxis,
+    Tree,
+    build,
+)
+from topology.victims.choose import victims
+from topology.victims.table import Table
+from topology.victims.victim import Loss, NoVictims, Victim, Victims
+
+GPUS, CPUS = 8, 64
+WHOLE = (1, 8, 1)
+
+
+class Cluster:
+    """Racks of some nodes, and who runs there."""
+
+    def __init__(self, *racks: int) -> None:
+        nodes = {
+            f"n{rack}{at}": ("b", f"r{rack}", f"n{rack}{at}")
+            for rack, size in enumerate(racks)
+            for at in range(size)
+        }
+        self.tree: Tree = build((BLOCK, RACK, NODE_LEVEL), nodes, 1)
+        self.capacity = Capacity(ResourceAxis(), self.tree)
+        for slot in range(len(nodes)):
+            self.capacity.set_node(slot, (110, GPUS, CPUS), is_open=True)
+        self.candidates: list[Victim] = []
+        self.allowed: dict[str, int] = {}
+
+    def runs(
+        self,
+        key: str,
+        *nodes: str,
+        request: tuple[int, ...] = WHOLE,
+        rank: int = 0,
+        ends_for_good: bool = False,
+        lost_work: int = 0,
+        protected: str = "",
+    ) -> None:
+        """A pod, or a gang with a pod on each of these nodes."""
+        slots = [self.tree.slot_of[node] for node in nodes]
+        for slot in slots:
+            self.capacity.use(slot, request)
+        self.candidates.append(
+            Victim(
+                key,
+                tuple((slot, request) for slot in slots),
+                rank,
+                is_gang=len(nodes) > 1,
+                ends_for_good=ends_for_good,
+                lost_work=lost_work,
+                protected=((protected, len(nodes)),) if protected else (),
+            )
+        )
+
+    def stays(self, node: str, request: tuple[int, ...] = WHOLE) -> None:
+        self.capacity.use(self.tree.slot_of[node], request)
+
+    def asked(
+        self,
+        pods: int,
+        request: tuple[int, ...] = WHOLE,
+        constraint: Constraint | None = None,
+        visits: int = 10_000,
+    ) -> Victims | NoVictims:
+        needs = Constraint(required=RACK) if constraint is None else constraint
+        gang = Gang("t", Group("t", (PodSet("w", pods, request, constraint=needs),)))
+        table = Table(self.capacity, self.candidates)
+        return victims(
+            self.tree, self.capacity, gang, {}, table, self.allowed, Options(), visits=visits
+        )
+
+
+def who(answer: Victims | NoVictims) -> set[str]:
+    assert isinstance(answer, Victims), answer
+    return set(answer.keys)
+
+
+def test_pods_alone_go_before_a_gang() -> None:
+    cluster = Cluster(4, 4)
+    cluster.runs("gang", "n00", "n01", "n02", "n03")
+    for at in range(4):
+        cluster.runs(f"single{at}", f"n1{at}")
+    answer = cluster.asked(4)
+    assert who(answer) == {f"single{at}" for at in range(4)}
+    assert isinstance(answer, Victims)
+    assert (answer.loss, answer.priority, answer.is_proven) == (Loss(0, 0, 4, 0), 0, True)
+
+
+def test_a_small_gang_beside_free_nodes_goes_before_a_large_one() -> None:
+    cluster = Cluster(4, 4)
+    cluster.runs("small", "n00", "n01")
+    cluster.runs("large", "n10", "n11", "n12", "n13")
+    assert who(cluster.asked(4)) == {"small"}
+
+
+def test_a_gang_across_racks_counts_with_all_its_pods() -> None:
+    cluster = Cluster(4, 4, 4, 3)
+    across = ["n00", *(f"n2{at}" for at in range(4)), *(f"n3{at}" for at in range(3))]
+    cluster.runs("across", *across)
+    cluster.runs("three", "n10", "n11", "n12")
+    assert who(cluster.asked(4)) == {"three"}
+
+
+def test_priority_comes_before_numbers() -> None:
+    cluster = Cluster(4, 4)
+    cluster.runs("higher", "n00", rank=5)
+    for at in range(4):
+        cluster.runs(f"lower{at}", f"n1{at}", rank=1)
+    answer = cluster.asked(4)
+    assert who(answer) == {f"lower{at}" for at in range(4)}
+    assert isinstance(answer, Victims)
+    assert answer.priority == 1
+
+
+def test_gangs_come_before_pods() -> None:
+    cluster = Cluster(4, 4)
+    for at in range(4):
+        cluster.runs(f"single{at}", f"n0{at}", request=(1, 1, 1))
+    cluster.runs("pair", "n10", "n11")
+    assert who(cluster.asked(4)) == {f"single{at}" for at in range(4)}
+
+
+def test_what_would_end_for_good_goes_last() -> None:
+    cluster = Cluster(8, 8)
+    cluster.runs("job", *(f"n0{at}" for at in range(8)), ends_for_good=True)
+    cluster.runs("one", *(f"n1{at}" for at in range(4)))
+    cluster.runs("other", *(f"n1{at}" for at in range(4, 8)))
+    assert who(cluster.asked(8)) == {"one", "other"}
+    cluster.stays("n10", (1, 0, CPUS))
+    answer = cluster.asked(8)
+    assert who(answer) == {"job"}
+    assert isinstance(answer, Victims)
+    assert answer.loss.ended_for_good == 1
+
+
+def test_of_two_alike_the_one_that_loses_less_work_goes() -> None:
+    cluster = Cluster(2, 2)
+    cluster.runs("long", "n00", "n01", lost_work=9)
+    cluster.runs("new", "n10", "n11", lost_work=2)
+    assert who(cluster.asked(2)) == {"new"}
+
+
+def test_both_what_takes_the_gpus_and_what_takes_the_cpus_go() -> None:
+    cluster = Cluster(1)
+    cluster.runs("gpus", "n00", request=(1, 8, 0))
+    cluster.runs("cpus", "n00", request=(1, 0, 60))
+    assert who(cluster.asked(1, (1, 8, 32))) == {"gpus", "cpus"}
+
+
+def test_a_budget_is_a_wall_and_is_named() -> None:
+    cluster = Cluster(4, 4)
+    cluster.runs("web", *(f"n0{at}" for at in range(4)), protected="web-pdb")
+    cluster.runs("one", "n10", "n11")
+    cluster.runs("other", "n12", "n13")
+    cluster.allowed = {"web-pdb": 1}
+    assert who(cluster.asked(4)) == {"one", "other"}
+    cluster.candidates = cluster.candidates[:1]
+    answer = cluster.asked(4)
+    assert isinstance(answer, NoVictims)
+    assert answer.budgets == ("web-pdb",)
+    cluster.allowed = {"web-pdb": 4}
+    assert who(cluster.asked(4)) == {"web"}
+
+
+def test_a_budget_lets_some_go_and_not_all() -> None:
+    cluster = Cluster(2, 2)
+    for at in range(2):
+        cluster.runs(f"web{at}", f"n0{at}", protected="web-pdb")
+        cluster.runs(f"higher{at}", f"n1{at}", rank=7)
+    cluster.allowed = {"web-pdb": 1}
+    assert who(cluster.asked(2)) == {"higher0", "higher1"}
+
+
+def test_budgets_that_let_each_go_and_not_enough_of_them_are_named() -> None:
+    cluster = Cluster(2)
+    for at in range(2):
+        cluster.runs(f"web{at}", f"n0{at}", protected="web-pdb")
+    cluster.allowed = {"web-pdb": 1}
+    answer = cluster.asked(2)
+    assert isinstance(answer, NoVictims)
+    assert answer.budgets == ("web-pdb",)
+    assert not answer.is_cut_short
+
+
+def test_nobody_goes_where_that_would_not_be_enough() -> None:
+    cluster = Cluster(4)
+    cluster.runs("gang", "n00", "n01")
+    cluster.stays("n02")
+    answer = cluster.asked(4)
+    assert isinstance(answer, NoVictims)
+    assert (answer.why.needed, answer.why.available, answer.budgets) == (4, 3, ())
+
+
+def test_nobody_goes_for_a_gang_that_fits() -> None:
+    cluster = Cluster(2, 2)
+    cluster.runs("gang", "n00", "n01")
+    answer = cluster.asked(2)
+    assert who(answer) == set()
+
+
+def test_nobody_goes_for_a_better_rack() -> None:
+    cluster = Cluster(2, 2)
+    cluster.runs("one", "n00")
+    cluster.runs("other", "n10")
+    assert who(cluster.asked(2, constraint=Constraint(preferred=RACK))) == set()
+
+
+def test_a_gang_that_may_be_anywhere_takes_the_cheapest_nodes() -> None:
+    cluster = Cluster(3, 3)
+    for at, parts in enumerate((2, 1, 4)):
+        for part in range(parts):
+            cluster.runs(f"p0{at}{part}", f"n0{at}", request=(1, 8 // parts, 1))
+    cluster.runs("gang", "n10", "n11", "n12")
+    assert who(cluster.asked(2, constraint=Constraint())) == {"p010", "p000", "p001"}
+
+
+def test_more_than_are_tried_against_each_other_still_make_room() -> None:
+    cluster = Cluster(100)
+    for at in range(100):
+        cluster.runs(f"p{at}", f"n0{at}")
+    answer = cluster.asked(90, constraint=Constraint())
+    assert len(who(answer)) == 90
+    assert isinstance(answer, Victims)
+    assert answer.is_proven
+
+
+def test_where_the_visits_end_the_answer_is_enough_and_says_that_it_is_not_proven() -> None:
+    cluster = Cluster(*[6] * 6)
+    for rack in range(6):
+        for at in range(6):
+            cluster.runs(f"a{rack}{at}", f"n{rack}{at}", request=(1, 5, 1))
+            cluster.runs(f"b{rack}{at}", f"n{rack}{at}", request=(1, 3, 1), lost_work=at)
+    answer = cluster.asked(5, (1, 5, 1), visits=700)
+    assert len(who(answer)) == 5
+    assert isinstance(answer, Victims)
+    assert answer.visits < 2_000
+
+
+def test_the_same_table_answers_other_gangs() -> None:
+    cluster = Cluster(2, 2)
+    cluster.runs("small", "n00")
+    cluster.runs("large", "n10", "n11")
+    assert who(cluster.asked(2)) == {"small"}
+    assert who(cluster.asked(4, constraint=Constraint(required=BLOCK))) == {"small", "large"}
+
+
+def test_nothing_may_arrive_beside_the_gang() -> None:
+    cluster = Cluster(1)
+    gang = Gang("t", Group("t", (PodSet("w", 1, WHOLE),)))
+    options = Options(arriving=(((1, 1, 1), Pairs.of([(0, 1)])),))
+    with pytest.raises(ValueError, match="arrive"):
+        victims(cluster.tree, cluster.capacity, gang, {}, Table(cluster.capacity, ()), {}, options)

@@ -1,0 +1,199 @@
+"""The least set of victims in one domain: greedy first, then branch and bound.
+
+    greedy    in the order given until the domain takes the gang; then the dearest that may stay do
+    branch    each in turn goes, or stays for good
+              cut where as much goes as with the best known set, or where all that may still go
+              would not be enough
+
+Visits have a bound that is counted. Where it ends, the best set so far stands, and is not proven.
+Sets that differ only in the work that is lost are compared for fewer visits: it is a guess.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from topology.victims.trial import Books, Domain
+from topology.victims.victim import NOTHING, Loss, Victim, loss_of
+
+TINY = 1e-9  # what sums of fractions may be off by
+WORK_VISITS = 500  # of one domain, once no set can be less but in work
+
+
+@dataclass(frozen=True, slots=True)
+class _Least:
+    """What goes at least with some of a number of victims; in each list the cheapest come first."""
+
+    places: list[float]
+    """Places that the best 1, 2, … of them make at most."""
+    alone: int
+    """How many of them are in no gang."""
+    pods: list[int]
+    """Pods of the smallest 0, 1, … of them."""
+    work: list[int]
+
+    def loss(self, lacks: float) -> Loss | None:
+        """With those that make so many places, and at least one; None if all of them do not."""
+        number = max(bisect_left(self.places, lacks - TINY) + 1, 1)
+        if number > len(self.places):
+            return None
+        return Loss(0, max(0, number - self.alone), self.pods[number], self.work[number])
+
+
+class Branch:
+    """One search in one domain."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        victims: Sequence[Victim],
+        ones: Sequence[int],
+        allowed: Mapping[str, int],
+        bound: Loss,
+        best_loss: Loss | None,
+        most_visits: int,
+    ) -> None:
+        """`ones`: who may go, in the order in which they are tried.
+
+        `allowed`: how many pods each budget lets go. `bound`: so much goes at least. `best_loss`:
+        with the best set known elsewhere.
+        """
+        self._domain = domain
+        self._victims = victims
+        self._ones = ones
+        self._allowed = allowed
+        self._bound = bound
+        self._most_visits = most_visits
+        self._begun_at = domain.problem.visits
+        self._losses = {one: loss_of([victims[one]]) for one in ones}
+        self._spent = Counter[str]()
+        self._chosen: list[int] = []
+        self._now = Books(domain)
+        self._rest = Books(domain)  # as if all about whom nothing is decided were gone
+        self._places = dict.fromkeys(ones, math.inf)  # more pods of the gang with each, at most
+        self._lacks = 1.0  # so many places, and so many more of `_places` have to go
+        self._least: list[_Least] = []  # of what goes with some of those from here on
+        self.best: list[int] | None = None
+        self.best_loss = best_loss
+        self.is_enough = True
+        """The domain may take the gang without all of them."""
+        self.is_cut_short = False
+        """A set with which fewer end for good, or fewer gangs or pods go, may have been missed."""
+
+    def run(self) -> list[int] | None:
+        """The set with which the least goes, less than `best_loss`; None if there is none."""
+        if self._now.fits():
+            self._note(())
+            return self.best
+        for one in self._ones:
+            self._rest.remove(one)
+        self.is_enough = self._rest.may_fit()
+        if self.is_enough and self._domain.problem.is_plain:
+            self._places = self._domain.most_places(self._now, self._rest)
+            self._lacks = self._domain.asked[0].needed - self._now.totals[0]
+            useful = self._domain.useful(self._rest)
+            self._ones = [one for one in self._ones if one in useful]
+        self._begin_greedily()
+        if self.is_enough:
+            self._least = [self._least_from(at) for at in range(len(self._ones))]
+            self._walk(0, NOTHING, self._lacks)
+        return self.best
+
+    def _least_from(self, at: int) -> _Least:
+        rest = self._ones[at:]
+        losses = [self._losses[one] for one in rest]
+        return _Least(
+            list(accumulate(sorted((self._places[one] for one in rest), reverse=True))),
+            sum(not loss.gangs for loss in losses),
+            list(accumulate(sorted(loss.pods for loss in losses), initial=0)),
+            list(accumulate(sorted(loss.lost_work for loss in losses), initial=0)),
+        )
+
+    def _begin_greedily(self) -> None:
+        gone: list[int] = []
+        for one in self._ones:
+            if self._may_go(one):
+                self._take(one)
+                gone.append(one)
+                if self._now.fits():
+                    self._note(self._thinned(gone))
+                    break
+        for one in gone:
+            self._give_back(one)
+
+    def _thinned(self, gone: list[int]) -> list[int]:
+        """Those that must go beside the others; leaves the books as they were."""
+        stay: list[int] = []
+        for one in sorted(gone, key=self._losses.__getitem__, reverse=True):
+            self._now.put_back(one)
+            if self._now.fits():
+                stay.append(one)
+            else:
+                self._now.remove(one)
+        for one in stay:
+            self._now.remove(one)
+        return [one for one in gone if one not in stay]
+
+    def _walk(self, at: int, loss: Loss, lacks: float) -> None:
+        """Decide about those from `at` on; the ones chosen before are gone, and not enough."""
+        if at == len(self._ones) or self._is_over():
+            return
+        least = self._least[at].loss(lacks)
+        if least is None or not self._is_less(loss, least):
+            return
+        one = self._ones[at]
+        if self._is_less(loss, self._losses[one]) and self._may_go(one):
+            self._take(one)
+            self._chosen.append(one)
+            if self._now.fits():
+                self._note(self._chosen)
+            else:
+                self._walk(at + 1, loss.plus(self._losses[one]), lacks - self._places[one])
+            self._chosen.pop()
+            self._give_back(one)
+        self._rest.put_back(one)
+        if self._rest.may_fit():
+            self._walk(at + 1, loss, lacks)
+        self._rest.remove(one)
+
+    @property
+    def _visits(self) -> int:
+        return self._domain.problem.visits
+
+    def _is_over(self) -> bool:
+        """Whether the visits are used up."""
+        is_least = self.best_loss is not None and self.best_loss[:3] <= self._bound[:3]
+        if is_least and self._visits - self._begun_at >= WORK_VISITS:
+            return True
+        self.is_cut_short |= self._visits >= self._most_visits
+        return self.is_cut_short
+
+    def _is_less(self, loss: Loss, more: Loss) -> bool:
+        return self.best_loss is None or loss.plus(more) < self.best_loss
+
+    def _note(self, chosen: Sequence[int]) -> None:
+        loss = loss_of(self._victims[one] for one in chosen)
+        if self.best_loss is None or loss < self.best_loss:
+            self.best, self.best_loss = sorted(chosen), loss
+
+    def _may_go(self, one: int) -> bool:
+        """Whether the budgets let this one go beside those that are gone."""
+        return all(
+            self._spent[budget] + pods <= self._allowed.get(budget, 0)
+            for budget, pods in self._victims[one].protected
+        )
+
+    def _take(self, one: int) -> None:
+        self._now.remove(one)
+        for budget, pods in self._victims[one].protected:
+            self._spent[budget] += pods
+
+    def _give_back(self, one: int) -> None:
+        self._now.put_back(one)
+        for budget, pods in self._victims[one].protected:
+            self._spent[budget] -= pods

@@ -1,0 +1,190 @@
+"""The least of all sets of victims: which domain, and who there.
+
+    all gone ─▶ fits nowhere: no victims            else the lowest priority that is enough
+    spare those that would end for good ─▶ if that leaves a set, it is less than any with them
+    every domain, lowest bound first ─▶ `branch` in it ─▶ stop where the bound is the best loss
+    the best ─▶ placed by the search itself; whoever may stay beside that place stays
+
+Every domain is compared, not the first that works. How narrow a domain is plays no part: a gang
+that prefers a level and would fit without it has no victims, and where it needs some, the fewest
+go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from topology.fit.view import Options
+from topology.model.answer import NoFit, Placement
+from topology.model.capacity import Capacity
+from topology.model.request import Gang
+from topology.model.resources import Mask, Rows
+from topology.model.tree import Tree
+from topology.victims.branch import Branch
+from topology.victims.outlook import Outlook, Prospect
+from topology.victims.table import Table
+from topology.victims.trial import Domain, Problem
+from topology.victims.victim import NOTHING, Loss, NoVictims, Victim, Victims, loss_of
+
+VISITS = 10_000  # of one call: nodes whose books change; a search counts for a hundred and more
+MOST_ONES = 64  # victims of one domain that are tried against each other; of more, the cheapest
+MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best
+
+_NO_OPTIONS = Options()
+
+
+def victims(
+    tree: Tree,
+    capacity: Capacity,
+    gang: Gang,
+    masks: Mapping[Hashable, Mask],
+    table: Table,
+    allowed: Mapping[str, int],
+    options: Options = _NO_OPTIONS,
+    visits: int = VISITS,
+) -> Victims | NoVictims:
+    """Who has to go so that the gang has a place; nobody if it has one.
+
+    `table`: who may go, of these books. `allowed`: how many pods of each budget may go; of one
+    that is not named, none.
+    Raises: as `walk.find`; ValueError if something arrives beside the gang.
+    """
+    return _Choice(Problem(tree, capacity, gang, masks, options, table), allowed, visits).run()
+
+
+class _Choice:
+    def __init__(self, problem: Problem, allowed: Mapping[str, int], visits: int) -> None:
+        self._problem = problem
+        self._table = problem.table
+        self._allowed = allowed
+        self._most_visits = visits
+        self._is_cut_short = False
+
+    def run(self) -> Victims | NoVictims:
+        now = self._problem.without(np.zeros(0, dtype=np.intp))
+        if isinstance(now, Placement):
+            return Victims((), 0, NOTHING, now)
+        everyone = np.arange(len(self._table.candidates))
+        why = self._problem.without(everyone)
+        if isinstance(why, NoFit):
+            return NoVictims(why)
+        is_walled, budgets = self._table.walled(self._allowed)
+        free = everyone[~is_walled]
+        if free.size < everyone.size:
+            why = self._problem.without(free)
+            if isinstance(why, NoFit):
+                return NoVictims(why, budgets)
+        for priority in self._priorities(free):
+            best = self._least(free[self._table.ranks[free] <= priority])
+            if best is not None:
+                return self._answer(best)
+        return NoVictims(now, budgets, self._problem.visits, self._is_cut_short)
+
+    # -- who may go ------------------------------------------------------------------------------
+
+    def _priorities(self, ones: Rows) -> list[int]:
+        """Those at and below which enough may go, the lowest first."""
+        ranks = np.unique(self._table.ranks[ones])
+        too_low, enough = -1, ranks.size - 1
+        while enough - too_low > 1:
+            middle = (too_low + enough) // 2
+            if self._is_enough(ones[self._table.ranks[ones] <= ranks[middle]]):
+                enough = middle
+            else:
+                too_low = middle
+        found: list[int] = ranks[enough:].tolist()
+        return found
+
+    def _is_enough(self, gone: Rows) -> bool:
+        return isinstance(self._problem.without(gone), Placement)
+
+    def _least(self, ones: Rows) -> Rows | None:
+        """The least set of these, without any that would end for good if there is one."""
+        spared = ones[~self._table.ends[ones]]
+        if spared.size < ones.size and self._is_enough(spared):
+            best = self._in_domains(spared)
+            if best is not None:
+                return best
+        return self._in_domains(ones)
+
+    # -- which of them ---------------------------------------------------------------------------
+
+    def _in_domains(self, ones: Rows) -> Rows | None:
+        best: Rows | None = None
+        best_loss: Loss | None = None
+        alike = 0
+        for prospect in Outlook(self._problem, ones).prospects():
+            if best_loss is not None:
+                if not prospect.bound < best_loss:
+                    continue
+                alike += prospect.bound[:3] == best_loss[:3]
+                if alike > MOST_ALIKE:
+                    continue
+            if self._problem.visits >= self._most_visits:
+                self._is_cut_short = True
+                break
+            found, loss, is_proven = self._in_domain(prospect, best_loss)
+            if found is not None and (self._problem.is_plain or self._is_enough(found)):
+                best, best_loss = found, loss
+            else:
+                is_proven &= found is None
+            self._is_cut_short |= not is_proven
+        return best
+
+    def _in_domain(
+        self, prospect: Prospect, best_loss: Loss | None
+    ) -> tuple[Rows | None, Loss | None, bool]:
+        """The least set in one domain, what goes with it, and whether that is proven."""
+        most = MOST_ONES
+        while True:
+            ones = prospect.ones[:most]
+            branch = Branch(
+                Domain(self._problem, prospect.subtree, ones),
+                self._table.candidates,
+                ones,
+                self._allowed,
+                prospect.bound,
+                best_loss,
+                self._most_visits,
+            )
+            found = branch.run()
+            is_all = len(ones) == len(prospect.ones)
+            if found is not None or is_all or (branch.is_enough and best_loss is not None):
+                break
+            most *= 4
+        best = branch.best_loss
+        is_least = best is not None and best[:3] <= prospect.bound[:3]
+        is_proven = is_least or (is_all and not branch.is_cut_short)
+        return None if found is None else np.array(found, dtype=np.intp), best, is_proven
+
+    def _chosen(self, ones: Iterable[int]) -> list[Victim]:
+        return [self._table.candidates[one] for one in ones]
+
+    # -- the answer ------------------------------------------------------------------------------
+
+    def _answer(self, ones: Rows) -> Victims | NoVictims:
+        """The set, without those that the gang does not need to be gone."""
+        gone: list[int] = ones.tolist()
+        answer = self._problem.without(ones)
+        if not self._problem.is_plain:  # else none of them may stay, in this domain or in another
+            for one in self._dearest_first(gone):
+                rest = [each for each in gone if each != one]
+                without = self._problem.without(np.array(rest, dtype=np.intp))
+                if isinstance(without, Placement):
+                    gone, answer = rest, without
+        if isinstance(answer, NoFit):
+            return NoVictims(answer, (), self._problem.visits, is_cut_short=True)
+        chosen = self._chosen(sorted(gone))
+        return Victims(
+            tuple(victim.key for victim in chosen),
+            max(victim.rank for victim in chosen),
+            loss_of(chosen),
+            answer,
+            self._problem.visits,
+            is_proven=not self._is_cut_short,
+        )
+
+    def _dearest_first(self, ones: Sequence[int]) -> list[int]:
+        return sorted(ones, key=lambda one: loss_of(self._chosen((one,))), reverse=True)

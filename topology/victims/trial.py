@@ -1,0 +1,297 @@
+"""Whether one domain takes the gang if some of the victims are gone.
+
+For pods of one kind that may be anywhere in the domain a sum over its nodes says so. For all other
+gangs the sums of each kind rule out what is hopeless, and the search itself decides, in the domain
+as a cluster of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topology.fit.fit import pods_per_node
+from topology.fit.view import Options, View
+from topology.model.answer import NoFit, Placement
+from topology.model.capacity import Capacity
+from topology.model.changed_capacity import as_if
+from topology.model.request import PODS_MAX, Gang
+from topology.model.resources import Counts, Mask, Rows
+from topology.model.tree import Tree
+from topology.nested.parts import Kind, Part, root_of
+from topology.nested.subtree import Subtree, cut
+from topology.nested.walk import find
+from topology.victims.table import Table
+
+SEARCH = 100  # visits that a search counts for, and one more for every so many nodes
+
+
+class Problem:
+    """What is asked, of which cluster, and who may go."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        capacity: Capacity,
+        gang: Gang,
+        masks: Mapping[Hashable, Mask],
+        options: Options,
+        table: Table,
+    ) -> None:
+        """Raises: as `walk.find`; ValueError if something arrives beside the gang."""
+        if options.arriving:
+            raise ValueError("victims: nothing may arrive beside the gang")
+        self.tree, self.capacity, self.gang = tree, capacity, gang
+        self.masks, self.options, self.table = masks, options, table
+        self.visits = 0
+        """What was tried so far costs: a visit is a node whose books change."""
+        root = root_of(tree, gang, options.unconstrained)
+        least, kinds = (
+            dict(root.demand),
+            (kind for leaf in root.leaves() for kind, _ in leaf.demand),
+        )
+        self.demand = [(kind, least.get(kind, 0)) for kind in dict.fromkeys(kinds)]
+        """(kind, pods): at least so many of each; 0 where a gang may start without that kind."""
+        part, self.level = _around(root)
+        # ^ of `level` one domain must take the whole gang; -1: there is none
+        floor = part.floor
+        self.is_plain = (
+            floor is not None
+            and not floor.workers.slices
+            and floor.leader is None
+            and len(self.demand) == 1
+        )
+        """Pods of one kind, anywhere in a domain of `level`."""
+        asked = {row for (request, _), _ in self.demand for row in _asked(request)}
+        self.rows = tuple(sorted(asked))
+        """Resources that the gang requests."""
+        self.free: Counts = np.zeros((len(self.rows), len(tree.nodes)), dtype=np.int64)
+        """What nodes have left of `rows`. Shapes: (rows, N)."""
+        for at, row in enumerate(self.rows):
+            if row < capacity.free_now.shape[0]:
+                self.free[at] = capacity.free_now[row]
+        self.hosts = [self._hosts(shape) for (_, shape), _ in self.demand]
+        """Per kind (N,): which nodes may have pods of it."""
+        self.now = self.pods(self.free)
+        """Per kind (N,): how many pods of it nodes take now."""
+
+    def _hosts(self, shape: Hashable) -> Mask:
+        mask = self.masks.get(shape)
+        return self.capacity.is_open if mask is None else self.capacity.is_open & mask
+
+    def pods(self, free: Counts) -> list[Counts]:
+        """How many pods of each kind nodes take. Shapes: (rows, N) -> each (N,)."""
+        return [
+            np.where(hosts, self._room(kind, free), 0)
+            for (kind, _), hosts in zip(self.demand, self.hosts, strict=True)
+        ]
+
+    def _room(self, kind: Kind, free: Counts) -> Counts:
+        request, _ = kind
+        at = [self.rows.index(row) for row in _asked(request)]
+        return pods_per_node(free[at], [request[row] for row in _asked(request)])
+
+    def freed(self, entries: Rows) -> Counts:
+        """What goes with entries of the table. Shapes: (E,) -> (rows, E)."""
+        changes = self.table.changes
+        freed = np.zeros((len(self.rows), entries.size), dtype=np.int64)
+        for at, row in enumerate(self.rows):
+            if row < changes.freed.shape[0]:
+                freed[at] = changes.freed[row, entries]
+        return freed
+
+    def without(self, ones: Rows) -> Placement | NoFit:
+        """What the search says once these are gone."""
+        self.visits += SEARCH + len(self.tree.nodes) // SEARCH
+        books = self.table.changes.books(self.capacity, ones.tolist())
+        return find(self.tree, books, self.gang, self.masks, self.options)
+
+
+def _asked(request: Sequence[int]) -> list[int]:
+    return [row for row, amount in enumerate(request) if amount]
+
+
+def _around(part: Part) -> tuple[Part, int]:
+    """The part that all pods are of, and the level of which one domain must take it; -1: none."""
+    if not part.may_spread:
+        return _innermost(part), part.levels[-1]
+    return _around(part.members[0]) if len(part.members) == 1 else (part, -1)
+
+
+def _innermost(part: Part) -> Part:
+    """The only leaf of a part, if it has no narrower level; else the part."""
+    if len(part.members) == 1 and part.members[0].may_spread:
+        return _innermost(part.members[0])
+    return part
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one pod of a kind takes."""
+
+    amounts: tuple[tuple[int, int], ...]
+    """(which of the problem's rows, amount)."""
+    needed: int
+
+    def pods(self, free: Sequence[int]) -> int:
+        """How many of them have room in so much."""
+        least = PODS_MAX
+        for at, amount in self.amounts:
+            room = free[at] // amount
+            least = min(least, room)
+        return max(least, 0)
+
+
+class Domain:
+    """One domain: what each of the victims frees there, and the search inside it."""
+
+    def __init__(self, problem: Problem, subtree: Subtree, ones: Sequence[int]) -> None:
+        self.problem = problem
+        start, end = subtree.slots
+        table, changes = problem.table, problem.table.changes
+        entries = table.entries(np.array(ones, dtype=np.intp))
+        slots = changes.slots[entries]
+        is_here = (slots >= start) & (slots < end)
+        entries, slots = entries[is_here], slots[is_here]
+        self.slots = np.unique(slots)
+        """Nodes where something may be freed."""
+        self.start = start
+        self.free: list[list[int]] = problem.free[:, self.slots].T.tolist()
+        """By node of `slots`: what it has left of the problem's rows."""
+        self.at: dict[int, list[tuple[int, list[int]]]] = {one: [] for one in ones}
+        """By victim: (which of `slots`, what it frees of the problem's rows)."""
+        freed = problem.freed(entries).T.tolist()
+        where = self.slots.searchsorted(slots).tolist()
+        for one, node, amounts in zip(changes.owners[entries].tolist(), where, freed, strict=True):
+            self.at[one].append((node, amounts))
+        self.asked = [
+            _Asked(
+                tuple((problem.rows.index(row), request[row]) for row in _asked(request)), needed
+            )
+            for (request, _), needed in problem.demand
+        ]
+        self.hosts: list[list[bool]] = [hosts[self.slots].tolist() for hosts in problem.hosts]
+        self.totals = [int(now[start:end].sum()) for now in problem.now]
+        """By kind: how many pods the domain takes now."""
+        self._inside: View | None = None
+        if not problem.is_plain:
+            view = View(problem.tree, problem.capacity, problem.masks, problem.options)
+            self._inside = cut(view, subtree).view
+
+    def most_places(self, now: Books, without: Books) -> dict[int, float]:
+        """For how many more pods each of the victims makes room at most, of a plain gang.
+
+        On a node a set makes no more places than what goes there is of what one place lacks, of
+        any resource, and no more than all of them together; so places of a set are at most the sum
+        of its members'.
+        """
+        asked = self.asked[0]
+        gained = [after - before for before, after in zip(now.pods, without.pods, strict=True)]
+        lacks = [
+            [(at, (pods + 1) * amount - free[at]) for at, amount in asked.amounts]
+            for free, pods in zip(self.free, now.pods, strict=True)
+        ]
+        return {
+            one: sum(
+                min(
+                    gained[node],
+                    max((freed[row] / lack for row, lack in lacks[node] if lack > 0), default=0),
+                )
+                for node, freed in at
+                if gained[node]
+            )
+            for one, at in self.at.items()
+        }
+
+    def useful(self, without: Books) -> set[int]:
+        """Those who free what some node of a plain gang has too little of for all it could take.
+
+        `without`: the domain with all of them gone.
+        """
+        asked = self.asked[0]
+        short = [
+            [at for at, amount in asked.amounts if pods * amount > free[at]]
+            for free, pods in zip(self.free, without.pods, strict=True)
+        ]
+        return {
+            one
+            for one, at in self.at.items()
+            if any(freed[row] for node, freed in at for row in short[node])
+        }
+
+    def is_placed(self, free: Sequence[Sequence[int]]) -> bool:
+        """Whether the search finds a place, with so much left on the nodes of `slots`."""
+        if self._inside is None:
+            return True
+        self.problem.visits += SEARCH + len(self._inside.tree.nodes) // SEARCH
+        view, capacity = self._inside, self._inside.capacity
+        taken = capacity.used + capacity.held
+        at = self.slots - self.start
+        left = np.array(free, dtype=np.int64).reshape(at.size, len(self.problem.rows))
+        for column, row in enumerate(self.problem.rows):
+            if row < taken.shape[0]:
+                taken[row, at] = capacity.allocatable[row, at] - left[:, column]
+        books = as_if(capacity, taken, capacity.is_open)
+        answer = find(view.tree, books, self.problem.gang, view.masks, view.options)
+        return isinstance(answer, Placement)
+
+
+class Books:
+    """What is left in a domain while some of the victims are gone.
+
+    A change costs as much as there are nodes on which it frees something.
+    """
+
+    __slots__ = ("_domain", "_free", "_pods", "totals")
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._free = [list(free) for free in domain.free]
+        self._pods = [
+            [asked.pods(free) if host else 0 for free, host in zip(self._free, hosts, strict=True)]
+            for asked, hosts in zip(domain.asked, domain.hosts, strict=True)
+        ]
+        self.totals = list(domain.totals)
+
+    @property
+    def pods(self) -> Sequence[int]:
+        """By node: how many pods of the first kind it takes."""
+        return self._pods[0]
+
+    def remove(self, one: int) -> None:
+        """Have one of them go."""
+        self._domain.problem.visits += len(self._domain.at[one])
+        for node, freed in self._domain.at[one]:
+            free = self._free[node]
+            for at, amount in enumerate(freed):
+                free[at] += amount
+            self._count(node, free)
+
+    def put_back(self, one: int) -> None:
+        """Have one of them stay."""
+        self._domain.problem.visits += len(self._domain.at[one])
+        for node, freed in self._domain.at[one]:
+            free = self._free[node]
+            for at, amount in enumerate(freed):
+                free[at] -= amount
+            self._count(node, free)
+
+    def _count(self, node: int, free: Sequence[int]) -> None:
+        for kind, asked in enumerate(self._domain.asked):
+            if self._domain.hosts[kind][node]:
+                pods = asked.pods(free)
+                self.totals[kind] += pods - self._pods[kind][node]
+                self._pods[kind][node] = pods
+
+    def may_fit(self) -> bool:
+        """False: the gang does not fit, whatever the search would say."""
+        return all(
+            total >= asked.needed
+            for total, asked in zip(self.totals, self._domain.asked, strict=True)
+        )
+
+    def fits(self) -> bool:
+        """Whether the domain takes the gang."""
+        return self.may_fit() and self._domain.is_placed(self._free)

@@ -1,0 +1,81 @@
+"""Who may go, what is lost with them, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from topology.model.answer import NoFit, Placement
+from topology.model.changed_capacity import Occupant
+
+
+@dataclass(frozen=True, slots=True)
+class Victim(Occupant):
+    """What goes as one: a pod, or all bound pods of a gang. `rank` is its priority."""
+
+    is_gang: bool = False
+    ends_for_good: bool = False
+    """Its owner makes no other pods in place of these, such as a Job past its backoffLimit."""
+    lost_work: int = 0
+    """What is lost with it, in any unit: pods times the time since they started, say."""
+    protected: tuple[tuple[str, int], ...] = ()
+    """(budget, pods of this victim that count against it)."""
+
+
+class Loss(NamedTuple):
+    """What goes with some victims; the first number that differs decides which set is the least."""
+
+    ended_for_good: int
+    gangs: int
+    pods: int
+    lost_work: int
+
+    def plus(self, other: Loss) -> Loss:
+        """What goes with both."""
+        return Loss(self[0] + other[0], self[1] + other[1], self[2] + other[2], self[3] + other[3])
+
+
+NOTHING = Loss(0, 0, 0, 0)
+
+
+def loss_of(victims: Iterable[Victim]) -> Loss:
+    """What goes with all of these."""
+    chosen = list(victims)
+    return Loss(
+        sum(victim.ends_for_good for victim in chosen),
+        sum(victim.is_gang for victim in chosen),
+        sum(len(victim.pods) for victim in chosen),
+        sum(victim.lost_work for victim in chosen),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The gang has this place once they are gone, and not if one of them stays."""
+
+    keys: tuple[str, ...]
+    """In the order they were named in."""
+    priority: int
+    """The highest among them; no set does in which all are of a lower one."""
+    loss: Loss
+    """Of all sets with that priority the least; of those that only differ in work, a small one."""
+    placement: Placement
+    visits: int = 0
+    """What it took: nodes whose books were changed, and searches."""
+    is_proven: bool = True
+    """No set ends fewer for good, or breaks fewer gangs, or as many with fewer pods. False: not
+    everything was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoVictims:
+    """Nobody who may go makes room."""
+
+    why: NoFit
+    """With everybody gone; where budgets are in the way, as it is now or beside what they keep."""
+    budgets: tuple[str, ...] = ()
+    """Budgets without which it would have room, alphabetical."""
+    visits: int = 0
+    is_cut_short: bool = False
+    """Not everything was tried."""
