@@ -98,7 +98,11 @@ class Preempting:
             said.request,
             said.nominated_node,
         )
-        if self._has_room_coming(by, offered, now) or self.grants.is_stopped(by.uid, now):
+        if self._has_room_coming(by, offered, now):
+            return {}
+        if self.grants.is_stopped(by.uid, now):
+            if known is not None and self.grants.is_untold(by.uid):
+                self.reports.preemption_stopped(pod)
             return {}
         self.books.refresh()
         costs = VictimCosts(self.settings, self.books, self.occupants, self.grants, self.gangs)

@@ -45,6 +45,7 @@ class Grants:
     _victims: Counter[str] = field(default_factory=Counter)  # by uid: grants it goes for
     _in_vain: dict[str, list[float]] = field(default_factory=dict)
     """By preemptor: when those were made that came to nothing."""
+    _told: set[str] = field(default_factory=set)  # preemptors that were told that they are stopped
 
     def make(self, uid: str, nomination: Nomination, victims: frozenset[str], now: float) -> None:
         """Promise a node to a preemptor; without victims, where what is held there gives way."""
@@ -77,6 +78,7 @@ class Grants:
     def forget(self, uid: str) -> str:
         """Forget a preemptor that is bound or gone; returns the node of its grant, or ""."""
         self._in_vain.pop(uid, None)
+        self._told.discard(uid)
         grant = self._remove(uid)
         return grant.node if grant else ""
 
@@ -98,7 +100,14 @@ class Grants:
         made = [at for at in self._in_vain.get(uid, ()) if at > now - COUNTED_SECONDS]
         if not made:
             self._in_vain.pop(uid, None)
+            self._told.discard(uid)
         return len(made) >= MOST_IN_VAIN
+
+    def is_untold(self, uid: str) -> bool:
+        """Whether it is the first time that this is asked since the pod was stopped."""
+        is_first = uid not in self._told
+        self._told.add(uid)
+        return is_first
 
     def is_victim(self, uid: str) -> bool:
         """Whether a pod goes for a grant that lives."""

@@ -74,6 +74,14 @@ def gives_way(member: str, members: int, to: str, node: str, kept: int, running:
     )
 
 
+def preemption_stopped(pod: str) -> str:
+    """Pods ended for this one several times, and it did not come to run."""
+    return (
+        f"pod {pod} preempts nobody for some minutes: three times others ended for it, and it could"
+        " not be bound to their node then"
+    )
+
+
 def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
     """Members have been missing for a while."""
     if spec.is_elastic:

@@ -155,6 +155,13 @@ class Reports:
         """Report that members go for a pod of higher priority."""
         self._emit(gang, PREEMPTED, sentence)
 
+    def preemption_stopped(self, pod: PodRecord) -> None:
+        """Report that a pod may preempt nobody for a while."""
+        itself = GangKey(pod.namespace, pod.name, "pod", pod.uid)
+        sentence = messages.preemption_stopped(f"{pod.namespace}/{pod.name}")
+        event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
+        self.outbox.add(event)
+
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
         sentence = messages.places_given_up(gang.key, pods)

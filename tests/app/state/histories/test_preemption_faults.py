@@ -12,7 +12,7 @@ from app.kube.watch.events import Listed
 from app.state.answers import preempting
 from app.state.answers.victim_cost import VictimCosts
 from app.state.cache.books import Books
-from app.state.effects import Bind
+from app.state.effects import Bind, EmitEvent
 from app.state.filter_result import Passed, Victims
 from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.histories.test_elastic import crew
@@ -421,6 +421,23 @@ def test_a_place_is_not_kept_against_a_pod_that_may_preempt_its_member():
             break
         victim = world.pods[again.uid]
     assert killed == 1
+
+
+def test_a_pod_that_others_end_for_in_vain_is_told_once_that_it_is_stopped():
+    world = World(rack(0, 5), [pod(f"v{at}", on=f"n0{at}") for at in range(5)])
+    world.put(hp())
+    for at in range(3):
+        assert preempt(world, "uid-hp", {f"n0{at}": [f"uid-v{at}"]})
+        world.delete(world.pods[f"uid-v{at}"])
+        world.put(node(f"b0/r0/n0{at}", is_cordoned=True))
+        world.tick(1.0)
+    for _ in range(2):
+        assert preempt(world, "uid-hp", {"n03": ["uid-v3"]}) == {}
+    told = [each for each in world.told(EmitEvent) if each.reason == "PreemptionStopped"]
+    assert [each.about.name for each in told] == ["hp"]
+    for _ in range(600):
+        world.tick(1.0)
+    assert preempt(world, "uid-hp", {"n03": ["uid-v3"]})
 
 
 def test_an_event_that_still_shows_the_old_nomination_does_not_end_a_grant():
