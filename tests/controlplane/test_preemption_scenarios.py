@@ -1,0 +1,147 @@
+"""More scenarios of preemption on the real kube-scheduler, each with its own Corral.
+
+Nodes of 8 GPUs and pods of 8; `hp` is of priority 1000. No kubelet runs here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import GPU, MERGE, RACK, Cluster, collection, grid, job, node, pod
+from tests.controlplane import node_faults
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.seen import START_SECONDS
+from tests.controlplane.test_preemption import (
+    QUIET_SECONDS,
+    SECONDS,
+    classes,
+    is_bound,
+    live,
+    start,
+    urgent,
+)
+from tests.corral_process import CorralProcess
+from tests.workloads import asking, members
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classes")]
+
+__all__ = ["classes"]
+MIDDLE = "middle"
+
+
+@pytest.fixture
+def middle(cluster: Cluster) -> Iterator[None]:
+    """A priority between those of gangs and of pods that preempt."""
+    cluster.create(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": MIDDLE},
+            "value": 500,
+        }
+    )
+    yield
+    cluster.delete("PriorityClass", MIDDLE)
+
+
+@pytest.mark.usefixtures("middle")
+@pytest.mark.parametrize(
+    ("setting", "lost"), [("by_priority", "gang"), ("last", "single"), ("never", "single")]
+)
+def test_whether_a_gang_or_a_pod_of_higher_priority_goes_is_set(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, setting: str, lost: str
+) -> None:
+    plane.nodes([*grid(racks=1, nodes=3, gpus=8), node("fourth", gpus=8)])
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, gangs_as_victims=setting) as corral:
+        plane.start_scheduler(extender=corral.url)
+        single = pod(
+            "single", requests={GPU: 8}, priorityClassName=MIDDLE, terminationGracePeriodSeconds=0
+        )
+        single["spec"]["nodeName"] = "fourth"
+        cluster.create(single)
+        gang = start(cluster, "gang", 3)
+        cluster.create(urgent("hp"))
+        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+        time.sleep(QUIET_SECONDS)
+        assert len(live(cluster, "gang-")) == len(gang) - (lost == "gang")
+        assert len(live(cluster, "single")) == (lost != "single")
+        assert corral.bugs() == {}
+
+
+def test_a_job_that_makes_the_pod_anew_at_once_loses_one_and_no_more(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=1, nodes=4, gpus=8))
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        plane.start_scheduler(extender=corral.url)
+        train = job("train", pods=4, requests={GPU: 8}, annotations=asking(required=RACK))
+        train["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
+        cluster.create(train)
+        cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the Job's start")
+        before = set(cluster.bound())
+        cluster.create(urgent("hp"))
+        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+        cluster.wait(lambda: len(live(cluster, "train-")) == 4, SECONDS, "the Job's next pod")
+        time.sleep(3 * QUIET_SECONDS)
+        pods = live(cluster, "train-")
+        assert len(pods & before) == 3, "one is lost"
+        (again,) = pods - before
+        assert not is_bound(cluster, again), "its node is another's now"
+        cluster.delete("Pod", "hp")
+        cluster.wait(partial(is_bound, cluster, again), SECONDS, "the replacement, with room again")
+        assert corral.bugs() == {}
+
+
+def test_where_the_freed_node_closes_one_more_pod_goes_and_no_third(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=1, nodes=4, gpus=8))
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        plane.start_scheduler(extender=corral.url)
+        gang = start(cluster, "gang", 4, grace=30)
+        before = dict(cluster.bound())
+        cluster.create(urgent("hp"))
+        cluster.wait(lambda: len(live(cluster, "gang-")) == 3, SECONDS, "the victim")
+        (lost,) = gang - live(cluster, "gang-")
+        node_faults.cordon(cluster, before[lost])
+        node_faults.confirm_deletions(cluster)  # which has kube-scheduler look at the pod again
+        cluster.wait(lambda: len(live(cluster, "gang-")) == 2, SECONDS, "the second victim")
+        node_faults.confirm_deletions(cluster)
+        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+        time.sleep(QUIET_SECONDS)
+        assert len(live(cluster, "gang-")) == 2
+        assert corral.bugs() == {}
+
+
+def test_a_node_that_another_scheduler_freed_for_its_pod_is_left_to_it(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=1, nodes=4, gpus=8))
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        plane.start_scheduler(extender=corral.url)
+        start(cluster, "gang", 4)
+        on = cluster.bound()["gang-3"]
+        hp = urgent("hp")
+        hp["spec"]["schedulerName"] = "another"  # which does as follows
+        cluster.create(hp)
+        path = f"{collection('Pod', 'default')}/hp/status"
+        body = {"status": {"nominatedNodeName": on}}
+        cluster.request("PATCH", path, body=body, content_type=MERGE)
+        cluster.delete("Pod", "gang-3")
+        fields: dict[str, Any] = {
+            "annotations": asking(required=RACK),
+            "terminationGracePeriodSeconds": 0,
+        }
+        cluster.create_all(members("gang", 4, numbers=[3], **fields))
+        time.sleep(2 * QUIET_SECONDS)
+        assert not is_bound(cluster, "gang-3"), "the node is free, and another's"
+        cluster.delete("Pod", "hp")
+        cluster.wait(partial(is_bound, cluster, "gang-3"), SECONDS, "the replacement")
+        assert cluster.bound()["gang-3"] == on
+        assert corral.bugs() == {}
