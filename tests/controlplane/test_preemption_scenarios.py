@@ -35,6 +35,65 @@ __all__ = ["classes"]
 MIDDLE = "middle"
 
 
+def begin(cluster: Cluster, name: str, at: str) -> None:
+    """Its kubelet has started the pod."""
+    path = f"{collection('Pod', 'default')}/{name}/status"
+    status = {"phase": "Running", "startTime": at}
+    cluster.request("PATCH", path, body={"status": status}, content_type=MERGE)
+
+
+def protect(cluster: Cluster, app: str, allowed: int) -> None:
+    """A budget for the pods of this label, as its controller has counted them."""
+    selector = {"matchLabels": {"app": app}} if app != "empty" else {}
+    cluster.create(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": app, "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": selector},
+        }
+    )
+    path = f"{collection('PodDisruptionBudget', 'default')}/{app}/status"
+    status = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1}
+    status |= {"expectedPods": 1, "observedGeneration": 1}
+    cluster.request("PATCH", path, body={"status": status}, content_type=MERGE)
+
+
+@pytest.mark.parametrize(
+    ("started", "budgets", "gone"),
+    [
+        pytest.param((1, 2), {}, "b", id="the_later_one"),
+        pytest.param((2, 1), {}, "a", id="the_later_one_again"),
+        pytest.param((1, 2), {"b": 0}, "a", id="not_the_protected_one"),
+        pytest.param((1, 2), {"b": 1}, "b", id="what_the_budget_allows"),
+        pytest.param((1, 2), {"empty": 0}, "b", id="an_empty_selector_protects_nobody"),
+        pytest.param((1, 2), {"a": 0, "b": 0}, "b", id="both_protected"),
+    ],
+)
+def test_the_stock_scheduler_chooses_victims_as_the_sandbox_does(
+    plane: ControlPlane,
+    cluster: Cluster,
+    started: tuple[int, int],
+    budgets: dict[str, int],
+    gone: str,
+) -> None:
+    """The same cases as in tests/app/sandbox/scheduler/test_scheduler.py."""
+    plane.nodes(grid(racks=1, nodes=2, gpus=8))
+    for app, allowed in budgets.items():
+        protect(cluster, app, allowed)
+    plane.start_scheduler()
+    for name, day in zip("ab", started, strict=True):
+        one = pod(name, requests={GPU: 8}, terminationGracePeriodSeconds=0)
+        one["metadata"]["labels"] = {"app": name}
+        cluster.create(one)
+        cluster.wait(partial(is_bound, cluster, name), START_SECONDS, name)
+        begin(cluster, name, f"2026-01-0{day}T00:00:00Z")
+    cluster.create(urgent("hp"))
+    cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+    assert {"a", "b"} - cluster.bound().keys() == {gone}
+    cluster.delete_all("PodDisruptionBudget")
+
+
 @pytest.fixture
 def middle(cluster: Cluster) -> Iterator[None]:
     """A priority between those of gangs and of pods that preempt."""

@@ -21,7 +21,7 @@ from app.sandbox.apiserver.rules.pod_actions import bind
 from app.sandbox.apiserver.rules.pod_rules import with_condition
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
-from app.sandbox.apiserver.storage.kinds import NODE, POD
+from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, NODE, POD
 from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change
 from app.sandbox.scheduler.cluster_events import ClusterEvent, Happening, node_events
@@ -82,6 +82,8 @@ class Scheduler:
                 for name, own in config.profiles.items()
             },
             rng=self._rng,
+            budgets=lambda: [each.body for each in store.values(DISRUPTION_BUDGET)],
+            candidate_percentages=config.candidate_percentages,
         )
         self._table.set_nodes(store.values(NODE))
         for stored in store.values(POD):

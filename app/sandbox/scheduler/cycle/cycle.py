@@ -11,15 +11,16 @@ Source: schedule_one.go of kubernetes 1.36, function by function.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 import numpy as np
 
+from app.sandbox.apiserver.storage.kinds import Object
 from app.sandbox.scheduler.cycle.diagnosis import EXTENDER, Diagnosis, SchedulingFailure
 from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
 from app.sandbox.scheduler.cycle.filters import Verdict, filter_nodes, nodes_to_find
-from app.sandbox.scheduler.cycle.preemption import preempt
+from app.sandbox.scheduler.cycle.preemption import CANDIDATE_PERCENT, preempt
 from app.sandbox.scheduler.cycle.scores import in_tree_scores
 from app.sandbox.scheduler.facts.node_match import pinned_names
 from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
@@ -38,12 +39,16 @@ class Cycle:
         *,
         percentages: Mapping[str, int],
         rng: Random,
+        budgets: Callable[[], Sequence[Object]] = list,
+        candidate_percentages: Mapping[str, int] | None = None,
     ) -> None:
         self._table = table
         # Non-ignorable extenders first, each group in the order of the configuration.
         self._extenders = sorted(extenders, key=lambda each: each.config.ignorable)
         self._percentages = percentages
         self._rng = rng
+        self._budgets = budgets
+        self._candidate_percentages = candidate_percentages or {}
         self._next_start = 0
 
     async def find_node(self, facts: PodFacts, nominated: Iterable[PodFacts]) -> str:
@@ -173,7 +178,14 @@ class Cycle:
         self, facts: PodFacts, diagnosis: Diagnosis, *, pre_filter: str = ""
     ) -> SchedulingFailure:
         """The failure to raise, after the PostFilter step (preemption)."""
-        attempt = await preempt(self._table, facts, diagnosis, self._extenders)
+        attempt = await preempt(
+            self._table,
+            facts,
+            diagnosis,
+            self._extenders,
+            budgets=self._budgets(),
+            percentage=self._candidate_percentages.get(facts.scheduler, CANDIDATE_PERCENT),
+        )
         if pre_filter:
             text = f"0/{diagnosis.all_nodes} nodes are available: {pre_filter}. {attempt.message}"
         else:

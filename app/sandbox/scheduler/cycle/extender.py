@@ -35,6 +35,14 @@ class FilterResult:
     unresolvable: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeVictims:
+    """Who would be evicted from one node, the most important first."""
+
+    pods: tuple[PodFacts, ...]
+    pdb_violations: int
+
+
 class Extender:
     """One configured extender; open until `close`."""
 
@@ -119,20 +127,29 @@ class Extender:
             raise ExtenderError(error)
 
     async def preempt(
-        self, facts: PodFacts, victims: Mapping[str, Sequence[PodFacts]]
-    ) -> dict[str, list[str]]:
-        """Node -> uids of the victims the extender settles for. Raises: ExtenderError."""
+        self, facts: PodFacts, victims: Mapping[str, NodeVictims]
+    ) -> dict[str, tuple[list[str], int]]:
+        """Node -> uids of the victims the extender settles for, and budgets violated as it says.
+
+        Raises: ExtenderError.
+        """
         full: object = None
         meta: object = None
         if self.config.node_cache_capable:
             meta = {
-                node: {"Pods": [{"UID": pod.uid} for pod in pods], "NumPDBViolations": 0}
-                for node, pods in victims.items()
+                node: {
+                    "Pods": [{"UID": pod.uid} for pod in each.pods],
+                    "NumPDBViolations": each.pdb_violations,
+                }
+                for node, each in victims.items()
             }
         else:
             full = {
-                node: {"Pods": [pod.body for pod in pods], "NumPDBViolations": 0}
-                for node, pods in victims.items()
+                node: {
+                    "Pods": [pod.body for pod in each.pods],
+                    "NumPDBViolations": each.pdb_violations,
+                }
+                for node, each in victims.items()
             }
         body = b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (
             facts.stored.raw,
@@ -142,7 +159,10 @@ class Extender:
         answer = _object(await self._send(self.config.preempt_verb, body))
         chosen = _object(_field(answer, "NodeNameToMetaVictims") or {})
         return {
-            node: [_text(_object(pod), "UID") for pod in _field(_object(each), "Pods") or []]
+            node: (
+                [_text(_object(pod), "UID") for pod in _field(_object(each), "Pods") or []],
+                _number(_field(_object(each), "NumPDBViolations") or 0),
+            )
             for node, each in chosen.items()
         }
 
@@ -220,6 +240,12 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     if value is not None and not isinstance(value, str):
         raise ExtenderError(f"json: cannot unmarshal {type(value).__name__} into {name}: string")
     return value or ""
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ExtenderError(f"json: cannot unmarshal {type(value).__name__} into an integer")
+    return value
 
 
 def _reasons(answer: Mapping[str, Any], name: str) -> Mapping[str, str]:

@@ -1,20 +1,23 @@
 """PostFilter: would evicting pods of lower priority make room for a pod that found no node?
 
 A dry run over the nodes that failed for a curable reason, with the in-tree filters only, then
-/preempt of every interested extender, then one node is chosen. No disruption budgets here, so
-`NumPDBViolations` is always 0. Source: framework/preemption, plugins/defaultpreemption.
+/preempt of every interested extender, then one node is chosen: that with the fewest victims that a
+disruption budget protects, then the least important ones. Source: framework/preemption,
+plugins/defaultpreemption.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from app.sandbox.apiserver.storage.kinds import Key, Object
+from app.sandbox.apiserver.storage.selectors import matches_labels
 from app.sandbox.scheduler.cycle.diagnosis import Diagnosis
-from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
+from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError, NodeVictims
 from app.sandbox.scheduler.cycle.filters import Verdict, filter_nodes
 from app.sandbox.scheduler.facts.node_table import NodeTable
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
@@ -25,7 +28,7 @@ _PREFIX = "no new claims to deallocate, preemption: "
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _EXPECTED = "expected at least one victim pod"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
-_FEWEST_CANDIDATES, _CANDIDATE_PERCENT = 100, 10  # DefaultPreemptionArgs
+_FEWEST_CANDIDATES, CANDIDATE_PERCENT = 100, 10  # DefaultPreemptionArgs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,22 @@ class Preemption:
 
 
 async def preempt(
-    table: NodeTable, facts: PodFacts, diagnosis: Diagnosis, extenders: Sequence[Extender]
+    table: NodeTable,
+    facts: PodFacts,
+    diagnosis: Diagnosis,
+    extenders: Sequence[Extender],
+    *,
+    budgets: Sequence[Object] = (),
+    percentage: int = CANDIDATE_PERCENT,
 ) -> Preemption:
-    """A node and its victims, or why there are none."""
+    """A node and its victims, or why there are none.
+
+    `budgets`: PodDisruptionBudgets. `percentage`: of the nodes, as many candidates are enough
+    (minCandidateNodesPercentage).
+    """
     if facts.body["spec"].get("preemptionPolicy") == "Never":
         return Preemption(_PREFIX + "not eligible due to preemptionPolicy=Never.")
-    candidates, reasons = _dry_run(table, facts, diagnosis)
+    candidates, reasons = _dry_run(table, facts, diagnosis, budgets, percentage)
     if not candidates:
         if errors := [text for why in reasons.values() for text in why if _is_error(text)]:
             joined = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
@@ -59,46 +72,56 @@ async def preempt(
         return Preemption(_ERROR_PREFIX + str(error))
     if not candidates:
         return Preemption(_PREFIX + "no candidate node for preemption")
-    node = min(candidates, key=lambda name: _cost(candidates[name]))
-    return Preemption("", node, candidates[node])
+    node = _chosen(candidates)
+    return Preemption("", node, candidates[node].pods)
 
 
 def _dry_run(
-    table: NodeTable, facts: PodFacts, diagnosis: Diagnosis
-) -> tuple[dict[str, tuple[PodFacts, ...]], dict[str, tuple[str, ...]]]:
+    table: NodeTable,
+    facts: PodFacts,
+    diagnosis: Diagnosis,
+    budgets: Sequence[Object],
+    percentage: int,
+) -> tuple[dict[str, NodeVictims], dict[str, tuple[str, ...]]]:
     """Candidate nodes with their victims, and why the other curable nodes are none."""
     curable = [
         name
         for name, verdict in diagnosis.verdicts().items()
         if not verdict.is_final and name in table.column_of
     ]
-    wanted = max(len(curable) * _CANDIDATE_PERCENT // 100, _FEWEST_CANDIDATES)
-    candidates: dict[str, tuple[PodFacts, ...]] = {}
+    wanted = max(len(curable) * percentage // 100, _FEWEST_CANDIDATES)
+    candidates: dict[str, NodeVictims] = {}
     reasons: dict[str, tuple[str, ...]] = {}
     for name in curable:
         lower = [pod for pod in table.pods_on(name) if pod.priority < facts.priority]
         if not lower:
             reasons[name] = (_NO_VICTIMS,)
             continue
-        victims = _victims(table, facts, name, lower)
+        victims = _victims(table, facts, name, lower, budgets)
         if isinstance(victims, Verdict):
             reasons[name] = victims.reasons
-        elif not victims:
+        elif not victims.pods:
             # The in-tree filters have nothing against this node: an extender had.
             reasons[name] = (f'{_EXPECTED} on node "{name}"',)
         else:
             candidates[name] = victims
-            if len(candidates) >= wanted:
+            is_harmless = any(not each.pdb_violations for each in candidates.values())
+            if len(candidates) >= wanted and is_harmless:
                 break
     return candidates, reasons
 
 
 def _victims(
-    table: NodeTable, facts: PodFacts, node: str, lower: list[PodFacts]
-) -> tuple[PodFacts, ...] | Verdict:
+    table: NodeTable,
+    facts: PodFacts,
+    node: str,
+    lower: list[PodFacts],
+    budgets: Sequence[Object],
+) -> NodeVictims | Verdict:
     """Remove all pods of lower priority, then re-add the most important while the pod still fits.
 
-    A verdict if it does not fit even on the emptied node. The table is as before afterwards.
+    Those that a budget protects are re-added first. A verdict if the pod does not fit even on the
+    emptied node. The table is as before afterwards.
     """
     column = np.array([table.column_of[node]], np.intp)
 
@@ -106,19 +129,51 @@ def _victims(
         return filter_nodes(table, facts, column, 1).verdicts().get(node)
 
     assumed = {pod.uid for pod in lower if table.is_assumed(pod.uid)}
-    out = sorted(lower, key=lambda pod: (-pod.priority, pod.key))
+    out = sorted(lower, key=_importance)
+    protected = _protected(out, budgets)
     for pod in out:
         table.remove_pod(pod.uid)
     verdict = objection()
     victims: list[PodFacts] = []
-    for pod in out:
+    for pod in sorted(out, key=lambda pod: pod.uid not in protected):
         table.add_pod(pod, node, is_assumed=pod.uid in assumed)
         if verdict is None and objection() is not None:
             table.remove_pod(pod.uid)
             victims.append(pod)
     for pod in victims:
         table.add_pod(pod, node, is_assumed=pod.uid in assumed)
-    return tuple(victims) if verdict is None else verdict
+    if verdict is not None:
+        return verdict
+    violations = sum(pod.uid in protected for pod in victims)
+    return NodeVictims(tuple(sorted(victims, key=_importance)), violations)
+
+
+def _importance(pod: PodFacts) -> tuple[int, str, Key]:
+    """The most important first: of the highest priority, then the one that has run longest."""
+    return -pod.priority, pod.started, pod.key
+
+
+def _protected(pods: Sequence[PodFacts], budgets: Sequence[Object]) -> set[str]:
+    """The uids of pods that a budget does not let go, beside those before them.
+
+    Source: plugins/defaultpreemption, filterPodsWithPDBViolation; a pod without labels and a
+    budget with an empty selector count as unprotected.
+    """
+    left = [(each.get("status") or {}).get("disruptionsAllowed", 0) for each in budgets]
+    protected: set[str] = set()
+    for pod in pods:
+        labels = pod.body["metadata"].get("labels")
+        for number, budget in enumerate(budgets if labels else ()):
+            selector = budget["spec"].get("selector")
+            if budget["metadata"]["namespace"] != pod.key[0] or not selector:
+                continue
+            disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
+            if pod.key[1] in disrupted or not matches_labels(selector, labels):
+                continue
+            left[number] -= 1
+            if left[number] < 0:
+                protected.add(pod.uid)
+    return protected
 
 
 def _is_error(text: str) -> bool:
@@ -128,9 +183,9 @@ def _is_error(text: str) -> bool:
 async def _ask_extenders(
     table: NodeTable,
     facts: PodFacts,
-    candidates: dict[str, tuple[PodFacts, ...]],
+    candidates: dict[str, NodeVictims],
     extenders: Sequence[Extender],
-) -> dict[str, tuple[PodFacts, ...]]:
+) -> dict[str, NodeVictims]:
     """Let every interested extender with a preemptVerb narrow the candidates, one by one.
 
     Raises: ExtenderError, also for an answer about unknown nodes or pods, or without victims.
@@ -140,12 +195,15 @@ async def _ask_extenders(
             continue
         try:
             chosen = await extender.preempt(facts, candidates)
-            named = {node: _resolve(table, extender, node, chosen[node]) for node in chosen}
+            named = {
+                node: NodeVictims(_resolve(table, extender, node, uids), violations)
+                for node, (uids, violations) in chosen.items()
+            }
         except ExtenderError:
             if extender.config.ignorable:
                 continue
             raise
-        for node in [node for node, victims in named.items() if not victims]:
+        for node in [node for node, victims in named.items() if not victims.pods]:
             if not extender.config.ignorable:
                 raise ExtenderError(f'{_EXPECTED} on node "{node}"')
             del named[node]
@@ -170,10 +228,23 @@ def _resolve(
     return tuple(by_uid[uid] for uid in uids)
 
 
-def _cost(victims: tuple[PodFacts, ...]) -> tuple[int, int, int]:
-    """Least important highest victim, then least sum of priorities, then fewest victims."""
-    highest = max(pod.priority for pod in victims)
-    return highest, sum(pod.priority + 2**31 for pod in victims), len(victims)
+def _chosen(candidates: Mapping[str, NodeVictims]) -> str:
+    """Fewest violations, least important highest victim, sum of priorities, fewest victims.
+
+    Then the node whose most important victims have run for the shortest time.
+    """
+
+    def cost(node: str) -> tuple[int, ...]:
+        pods = candidates[node].pods
+        total = sum(pod.priority + 2**31 for pod in pods)
+        return candidates[node].pdb_violations, pods[0].priority, total, len(pods)
+
+    def began(node: str) -> str:
+        pods = candidates[node].pods
+        return min(pod.started for pod in pods if pod.priority == pods[0].priority)
+
+    least = min(map(cost, candidates))
+    return max((node for node in candidates if cost(node) == least), key=began)
 
 
 def _sentence(all_nodes: int, reasons: dict[str, tuple[str, ...]]) -> str:

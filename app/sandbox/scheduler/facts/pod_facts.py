@@ -12,6 +12,7 @@ from app.sandbox.apiserver.storage.kinds import Key, Object, key_of
 from app.sandbox.apiserver.storage.store import Stored
 
 # What scoring assumes of a container that requests nothing (scheduler/util/pod_resources.go).
+NOW = "~"  # a time after all others
 _ASSUMED_CPU, _ASSUMED_MEMORY = 100, 200 * 1024 * 1024
 
 
@@ -21,6 +22,7 @@ class PodFacts:
 
     scored: (cpu, memory) as the scores count them: never 0.
     terms: required node affinity, OR-ed; None where the pod has none.
+    started: when it began to run, in the API's form; NOW while no kubelet has said so.
     shape: equal for pods that the same nodes' labels suit.
     Units: millicores, base units.
     """
@@ -39,6 +41,7 @@ class PodFacts:
     gates: tuple[str, ...]
     node: str
     nominated_node: str
+    started: str
 
     @property
     def body(self) -> Object:
@@ -76,6 +79,7 @@ def facts_of(stored: Stored) -> PodFacts:
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or []),
         node=spec.get("nodeName", ""),
         nominated_node=status.get("nominatedNodeName", ""),
+        started=status.get("startTime") or NOW,
     )
 
 

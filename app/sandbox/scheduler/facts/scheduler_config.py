@@ -85,11 +85,13 @@ class SchedulerConfig:
 
     profiles: scheduler name -> percentageOfNodesToScore of the profile, None to use the global.
     percentage_of_nodes_to_score: global; 0 is the adaptive rule.
+    candidate_percentages: scheduler name -> minCandidateNodesPercentage of its DefaultPreemption.
     Units: seconds.
     """
 
     profiles: Mapping[str, int | None] = field(default_factory=lambda: {DEFAULT_SCHEDULER: None})
     percentage_of_nodes_to_score: int = 0
+    candidate_percentages: Mapping[str, int] = field(default_factory=dict)
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     extenders: tuple[ExtenderConfig, ...] = ()
@@ -121,6 +123,13 @@ class SchedulerConfig:
         }
         return cls(
             profiles=profiles,
+            candidate_percentages={
+                profile.get("schedulerName", DEFAULT_SCHEDULER): args["minCandidateNodesPercentage"]
+                for profile in content.get("profiles") or ()
+                for plugin in profile.get("pluginConfig") or ()
+                if plugin.get("name") == "DefaultPreemption"
+                and "minCandidateNodesPercentage" in (args := plugin.get("args") or {})
+            },
             percentage_of_nodes_to_score=content.get("percentageOfNodesToScore") or 0,
             initial_backoff=float(content.get("podInitialBackoffSeconds") or 1),
             max_backoff=float(content.get("podMaxBackoffSeconds") or 10),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ import pytest
 
 from app.sandbox import ExtenderConfig, Sandbox
 from app.sandbox.apiserver.rules.pod_actions import bind
-from app.sandbox.apiserver.storage.kinds import NODE, POD, PRIORITY_CLASS
+from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, NODE, POD, PRIORITY_CLASS
 from tests.app.sandbox.http import MERGE, until
 from tests.app.sandbox.objects import (
     add_pod,
@@ -502,6 +503,87 @@ async def test_preempt_is_asked_with_uids_and_may_say_no(
     assert args["NodeNameToVictims"] is None
     assert args["NodeNameToMetaVictims"]["n0"]["Pods"] == [{"UID": uid}]
     assert "no candidate node for preemption" in condition_of(sandbox, "high")["message"]
+
+
+def labelled(body: dict[str, Any], app: str) -> dict[str, Any]:
+    return body | {"metadata": body["metadata"] | {"labels": {"app": app}}}
+
+
+async def preempted(sandbox: Sandbox, started: dict[str, str], **budgets: int) -> str:
+    """On each of two nodes runs a pod; the name of the one that goes for an important one.
+
+    `started`: when each began to run. `budgets`: how many pods with the label app=NAME may go.
+    """
+    fill(sandbox, 2, cpu="1")
+    sandbox.registry.create(PRIORITY_CLASS, "", {"metadata": {"name": "high"}, "value": 9})
+    for name, allowed in budgets.items():
+        selector = {"matchLabels": {"app": name}} if name != "empty" else {}
+        body = {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": selector}}
+        sandbox.registry.create(DISRUPTION_BUDGET, "default", body)
+        change = {"status": {"disruptionsAllowed": allowed}}
+        sandbox.registry.patch(DISRUPTION_BUDGET, ("default", name), change, MERGE, "status")
+    await sandbox.schedule_with()
+    for name, at in started.items():
+        add_pod(sandbox, labelled(pod(name), name))
+        await until(partial(node_of, sandbox, name))
+        change = {"status": {"startTime": at, "phase": "Running"}}
+        sandbox.registry.patch(POD, ("default", name), change, MERGE, "status")
+    add_pod(sandbox, pod("high", priorityClassName="high"))
+    await until(lambda: node_of(sandbox, "high"))
+    (gone,) = set(started) - set(bound(sandbox))
+    return gone
+
+
+@pytest.mark.parametrize(
+    ("started", "gone"),
+    [
+        ({"a": "2026-01-01T00:00:00Z", "b": "2026-01-02T00:00:00Z"}, "b"),
+        ({"a": "2026-01-02T00:00:00Z", "b": "2026-01-01T00:00:00Z"}, "a"),
+    ],
+)
+async def test_of_two_alike_the_one_that_started_later_is_preempted(
+    sandbox: Sandbox, started: dict[str, str], gone: str
+) -> None:
+    assert await preempted(sandbox, started) == gone
+
+
+@pytest.mark.parametrize(
+    ("budgets", "gone"),
+    [
+        pytest.param({"b": 0}, "a", id="protected"),
+        pytest.param({"b": 1}, "b", id="allowed"),
+        pytest.param({"empty": 0}, "b", id="an_empty_selector_protects_nobody"),
+        pytest.param({"a": 0, "b": 0}, "b", id="both_protected"),
+    ],
+)
+async def test_a_budget_is_preferred_to_all_else_and_is_no_wall(
+    sandbox: Sandbox, budgets: dict[str, int], gone: str
+) -> None:
+    started = {"a": "2026-01-01T00:00:00Z", "b": "2026-01-02T00:00:00Z"}
+    assert await preempted(sandbox, started, **budgets) == gone
+
+
+async def test_preempt_is_told_how_many_budgets_would_be_violated(
+    sandbox: Sandbox, extender: ScriptedExtender
+) -> None:
+    fill(sandbox, 1, cpu="2")
+    sandbox.registry.create(PRIORITY_CLASS, "", {"metadata": {"name": "high"}, "value": 9})
+    spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+    sandbox.registry.create(
+        DISRUPTION_BUDGET, "default", {"metadata": {"name": "web"}, "spec": spec}
+    )
+    change = {"status": {"disruptionsAllowed": 1}}
+    sandbox.registry.patch(DISRUPTION_BUDGET, ("default", "web"), change, MERGE, "status")
+    extender.on_preempt = lambda args: {"NodeNameToMetaVictims": {}}
+    await sandbox.schedule_with(extender.config("filter", "preempt"))
+    for name in ("one", "two"):
+        add_pod(sandbox, labelled(pod(name), "web"))
+    await until(lambda: bound(sandbox) == ["one", "two"])
+    add_pod(sandbox, pod("high", cpu="2", priorityClassName="high"))
+    await until(lambda: condition_of(sandbox, "high"))
+    victims = extender.calls("preempt")[0]["NodeNameToMetaVictims"]["n0"]
+    assert len(victims["Pods"]) == 2
+    assert victims["NumPDBViolations"] == 1
 
 
 # --- /bind ---------------------------------------------------------------------------------------
