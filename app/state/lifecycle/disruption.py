@@ -10,7 +10,7 @@ that still ends says the same; one that is gone says nothing any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -40,7 +40,7 @@ class Disruptions:
             self.gangs.owe_review(gang)
 
     def review(self, gang: Gang, now: float) -> None:
-        """End a gang that lost such a member; no pod joins it until its last one has ended."""
+        """End a gang that lost such a member, and note when its last one has ended."""
         if not self.planner.is_ready:
             self.gangs.owe_review(gang)  # some members may not have been read yet
             return
@@ -49,10 +49,6 @@ class Disruptions:
             gang.ending = ""
         elif preempted is not None and not gang.ending:
             self._end(gang, preempted, now)
-        if gang.ending:
-            gang.membership = replace(
-                gang.membership, unbound=(), apart=(), to_come=(), vacant=0, is_complete=False
-            )
 
     def _end(self, gang: Gang, preempted: Member, now: float) -> None:
         """End the gang that lost this pod, if it ends as a whole and its owner starts it again."""

@@ -100,6 +100,10 @@ class RollCalls:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
         if gang.ending or gang.preempted is not None:
             self.disruptions.review(gang, now)
+        if gang.ending:  # no pod joins it
+            gang.membership = replace(
+                gang.membership, unbound=(), apart=(), to_come=(), vacant=0, is_complete=False
+            )
         self.plans.review_wait(gang, now)
         if self.objects.names_keys:
             self._hold_back(gang, now)
