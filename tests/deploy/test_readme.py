@@ -70,5 +70,7 @@ def test_every_metric_and_its_label_exist() -> None:
 def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
     reasons = {code(row[0])[0] for row in table("reason")}
     text = "".join(path.read_text() for path in (ROOT / "app" / "state").rglob("*.py"))
-    emitted = set(re.findall(r'"((?:Gang|Member|Places|Pod|Preemption|Ranks|Nodes)[A-Z][A-Za-z]+)"', text))
+    emitted = set(
+        re.findall(r'"((?:Gang|Member|Places|Pod|Preemption|Ranks|Nodes)[A-Z][A-Za-z]+)"', text)
+    )
     assert reasons == emitted
