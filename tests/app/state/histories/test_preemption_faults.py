@@ -71,6 +71,16 @@ def test_a_preemptor_whose_victim_was_never_deleted_is_answered_again():
     assert preempt(world, "uid-hp", {"n00": ["uid-v"]})
 
 
+def test_an_answer_that_nothing_came_of_counts_for_ten_seconds():
+    world = World(rack(0, 1), [pod("v", on="n00")])
+    world.put(hp())
+    assert preempt(world, "uid-hp", {"n00": ["uid-v"]})
+    world.tick(9.9)
+    assert preempt(world, "uid-hp", {"n00": ["uid-v"]}) == {}
+    world.tick(0.1)
+    assert preempt(world, "uid-hp", {"n00": ["uid-v"]})
+
+
 def test_a_lost_second_answer_does_not_stop_a_preemptor_for_ever():
     world = World(rack(0, 2), [pod("v0", on="n00"), pod("v1", on="n01")])
     world.put(hp())
