@@ -1,6 +1,7 @@
 """A seeded world in virtual time around the real engine; `world.py` has the picture.
 
-Order to read: clock, api, watch, calls · queue, kube_scheduler · life, observer, corral, writes ·
-kinds, owners, workloads, kubelets · faults, chaos · told, checks, isolation, bypass, absent,
-shadow · oracle, liveness, afterwards · world, runs, planted.
+Order to read: clock, api, watch, calls · queue, extender, cache, post_filter, kube_scheduler ·
+life, observer, corral, writes · kinds, owners, workloads, kubelets · faults, chaos ·
+told, checks, isolation, bypass, absent, preemption, shadow · oracle, liveness, afterwards ·
+world, runs, planted.
 """

@@ -166,7 +166,7 @@ class ApiServer:
             raise Refused(409, "Conflict")
         self._history.say(f"api: Pod {name} ({uid}) bound to {node}")
         merged = {**pod.annotations, **dict(annotations)}
-        self.change("Pod", name, node=node, annotations=merged)
+        self.change("Pod", name, node=node, annotations=merged, nominated_node="")
 
     def annotate(self, name: str, uid: str, annotations: Mapping[str, str]) -> None:
         """Merge annotations into a pod.

@@ -76,8 +76,19 @@ class Bypass:
             gang = life.engine.gangs.by_key.get(key)
             if gang is None or pod.priority > gang.priority or not _asks_for_devices(gang):
                 continue
-            passed = [name for name in names if name in mark.nodes and name not in answer.without]
+            passed = [
+                name
+                for name in names
+                if name in mark.nodes and name not in answer.without
+                if name not in _freed_for(life, pod)
+            ]
             require(not passed, f"L3: {pod.name} may have {passed}, which are kept for {key}")
+
+
+def _freed_for(life: Life, pod: PodRecord) -> set[str]:
+    """The nodes where others have ended for this pod."""
+    granted, nominated = life.engine.grants.of.get(pod.uid), life.engine.nominations.of(pod.uid)
+    return {each.node for each in (granted, nominated) if each is not None}
 
 
 def _comes_after(later: Gang, first: Gang) -> bool:

@@ -10,7 +10,7 @@ from that of before: what an earlier one had begun must not be told to a later o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -33,7 +33,7 @@ from app.state.effects import (
     UngateOutcome,
 )
 from app.state.engine import Engine
-from app.state.filter_result import FilterAnswer
+from app.state.filter_result import FilterAnswer, Victims
 from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
@@ -41,9 +41,9 @@ from tests.app.state.world import Names
 from tests.sim.api import KINDS, ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
+from tests.sim.extender import Unavailable, in_words
 from tests.sim.faults import Hits
 from tests.sim.isolation import EvaluationFailed, Subject, make_fail
-from tests.sim.kube_scheduler import Unavailable, in_words
 from tests.sim.life import Held, Life
 from tests.sim.observer import Observer
 from tests.sim.watch import Stream
@@ -253,6 +253,20 @@ class Corral:
         scores = self.taking.prioritize(pod, Names(names), self.now)
         self._observer.taken(self, pod.uid, ())
         return scores
+
+    def preempt(self, pod: PodRecord, offered: Mapping[str, Victims]) -> Mapping[str, Victims]:
+        """Raises: Unavailable."""
+        self._up()
+        self._observer.takes(self, pod.uid)
+        answer, effects = self.taking.preempt(pod, offered, self.now)
+        self._observer.taken(self, pod.uid, effects)
+        chosen = {node: " ".join(victims.uids) for node, victims in answer.items()}
+        self._history.say(f"{self.name}: preempt {pod.name} on {len(offered)}: {chosen or 'none'}")
+        self._observer.chose(self, pod, offered, answer)
+        self._feed(effects, "preempt")
+        self._observer.preempted(self, pod, offered, answer)
+        self._up()  # or the answer is lost with us
+        return answer
 
     def bind(
         self, namespace: str, name: str, uid: str, node: str, answer: Callable[[str], None]

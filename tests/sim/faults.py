@@ -62,6 +62,12 @@ FAULTS: dict[str, str] = {
     "F7 ungate failed": "a pod is not ungated at the first try",
     "F18 report dropped": "an event is not written, and may be true still",
     "F12 gated deleted": "a gated member is deleted",
+    "F20 preempted": "kube-scheduler ends pods for one of higher priority",
+    "F20 none": "/preempt is answered with no node",
+    "F20 unheard": "the answer to /preempt is lost",
+    "F20 slow victim": "a pod that is preempted takes its time to end",
+    "F20 not nominated": "a nominated node is not written",
+    "F20 not deleted": "a victim is not deleted",
     "I10 failed": "our own search for one gang raises",
 }
 
@@ -75,6 +81,7 @@ WORKLOADS: dict[str, str] = {
     "W led": "a leader and its workers in one pod set group",
     "W statefulset": "a StatefulSet",
     "W plain": "ordinary pods",
+    "W preemptor": "ordinary pods of high priority that come when the cluster is full",
     "W slices": "a gang with slices",
     "W spares": "a gang with hot spares",
     "W in waves": "a gang starts though its members were never all at /bind at a time",

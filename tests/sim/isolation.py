@@ -2,8 +2,10 @@
 
     verb about a pod of A       no other gang's plan changes, nobody else is refused, bound, woken;
                                 but /bind of an ordinary pod ends plans of lower priority on its
-                                node where there is no room for both
-    event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding
+                                node where there is no room for both; /preempt, those of members
+                                at /bind on the node that it grants
+    event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding, or
+                                to a pod of higher priority with a nominated node
     tick                        what is held moves nowhere: a plan ends, and a later tick plans anew
 
 Deadlines, nodes and lists concern every gang. `make_fail` has the search for some gangs raise, as
@@ -124,13 +126,17 @@ class Isolation:
         """Require that an ordinary pod of higher priority takes a node of the gang's plan."""
         require(self._key is None and pod is not None, what)
         assert pod is not None
-        node = _bound_to(pod.uid, effects)
+        node, grant = _bound_to(pod.uid, effects), life.engine.grants.of.get(pod.uid)
+        is_granted = node is None and grant is not None and not grant.victims
+        node = grant.node if is_granted and grant is not None else node
         require(node is not None, what)
         assert node is not None
         require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
         priority = life.engine.gangs.by_key[key].priority
         require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
-        require(self._is_taken(life, pod, node), f"{what}; {node} had room for both")
+        # Whose binding kube-scheduler wants to end is its own choice.
+        has_no_room = is_granted or self._is_taken(life, pod, node)
+        require(has_no_room, f"{what}; {node} had room for both")
 
     def _event(
         self,
@@ -151,16 +157,35 @@ class Isolation:
             if _bound_to(record.uid, effects) is not None:  # its /bind came before the watch
                 self._takes_over(life, record, effects, key, what)
                 continue
+            if record.nominated_node and not record.node:
+                self._yields(life, record, key, what)
+                continue
             is_news = bool(record.node) and not self._was_bound
             require(is_news and record.node in before.values(), what)
             has_room = f"{what}; {record.node} had room for both"
             require(self._is_taken(life, record, record.node), has_room)
 
-    def _is_taken(self, life: Life, pod: PodRecord, on: str) -> bool:
-        """Whether what was held on the node has no room beside this pod and what runs there."""
+    def _yields(self, life: Life, pod: PodRecord, key: GangKey, what: str) -> None:
+        """Require that the gang gives way to a nominated pod of higher priority."""
+        node, priority = pod.nominated_node, life.engine.gangs.by_key[key].priority
+        require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
+        require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
+        has_room = f"{what}; {node} had room for both"
+        require(self._is_taken(life, pod, node, leaving=pod.priority), has_room)
+
+    def _is_taken(self, life: Life, pod: PodRecord, on: str, leaving: int | None = None) -> bool:
+        """Whether what was held on the node has no room beside this pod and what runs there.
+
+        `leaving`: pods of a lower priority than this count as gone.
+        """
         node: Any = life.streams["Node"].mirror.get(on)
         pods: dict[str, Any] = life.streams["Pod"].mirror
-        runs = [each for each in pods.values() if counts(each) and each.uid != pod.uid]
+        runs = [
+            each
+            for each in pods.values()
+            if counts(each) and each.uid != pod.uid
+            if leaving is None or each.priority >= leaving
+        ]
         there = [(on, pod.request), *((each.node, each.request) for each in runs)]
         held = [each for uid, each in self._held.items() if each.node == on and uid != pod.uid]
         there += [(on, each.request) for each in held]

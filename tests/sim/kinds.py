@@ -29,6 +29,7 @@ KINDS = (
 ANY_SHAPE = Shape()
 MOST_USUAL = 8  # pods; where there are larger gangs, they are this share of all workloads
 LARGE_SHARE = 0.3
+LEAST_HIGH = 100  # priority of pods that others are preempted for; `draw` has none as high
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,33 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
         is_gradual=kind == "driver" or (kind == "statefulset" and rng.random() < 0.7),
         is_led=is_led,
         lacks_volume=rng.choice(("first", "all", "all")) if is_gang and rng.random() < 0.1 else "",
+    )
+
+
+def preemptor(rng: Random, most_gpus: int) -> Workload:
+    """Ordinary pods of a priority that no other workload has, without a name."""
+    priority = rng.choice((LEAST_HIGH, 1000, 1000))
+    return _ordinary(rng, rng.choice((1, 1, 2, 3)), most_gpus, priority)
+
+
+def filler(rng: Random, most_gpus: int) -> Workload:
+    """Ordinary pods that take room until a pod of high priority comes, without a name."""
+    return _ordinary(rng, rng.randint(1, 4), most_gpus, rng.choice((0, 0, 5)))
+
+
+def _ordinary(rng: Random, pods: int, most_gpus: int, priority: int) -> Workload:
+    gpus = rng.choice((1, most_gpus, most_gpus, max(most_gpus // 2, 1)))
+    pool = Shape(selector=((POOL, rng.choice(("a", "b"))),))
+    return Workload(
+        name="",
+        kind="plain",
+        templates=(Template(pods, gpus, 1000, rng.choice((ANY_SHAPE, pool))),),
+        annotations={},
+        priority=priority,
+        is_gated=False,
+        seconds=rng.uniform(5.0, 60.0),
+        declared=pods,
+        replaces=rng.random() < 0.5,
     )
 
 

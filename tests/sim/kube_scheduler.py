@@ -2,51 +2,35 @@
 
     watch ─▶ cache + queue ─▶ pop ─▶ own filters ─▶ /filter ─▶ (/prioritize) ─▶ assume ─▶ /bind
                                 ▲                      │ rejected, error             │ error, 30 s
+                                ├──── /preempt ────────┤                             │
                                 └──────────────────────┴─────────────────────────────┘
 
 It sees the cluster through streams of its own, late by its own lag, and counts assumed pods until
 their bindings fail: an assumed pod never expires. Nodes are never sampled. Source: extender.md 2.
+Where it preempts, `post_filter.py` does that, and a nominated node is tried before all others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from random import Random
-from typing import Any, Protocol
 
 import msgspec
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Applied, Event, Listed
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
 from tests.sim.api import ApiServer
+from tests.sim.cache import Cache
 from tests.sim.clock import Clock, History
+from tests.sim.extender import Extender, Unavailable, left_of
 from tests.sim.faults import Hits
-from tests.sim.node_filters import lacks, may_be_on, totals_by_node
+from tests.sim.post_filter import PostFilter, Preemption
 from tests.sim.queue import Queue, Queued
 from tests.sim.watch import Stream
 
 HTTP_TIMEOUT = 30.0
 SCHEDULER = "corral"
-
-
-class Unavailable(Exception):
-    """Nobody listens at the extender's port."""
-
-
-class Extender(Protocol):
-    """The far end of the wire, as `corral.py` offers it."""
-
-    paused_until: float
-
-    def filter(self, pod: PodRecord, names: Sequence[str]) -> FilterAnswer: ...
-
-    def prioritize(self, pod: PodRecord, names: Sequence[str]) -> Sequence[int]: ...
-
-    def bind(
-        self, namespace: str, name: str, uid: str, node: str, answer: Callable[[str], None]
-    ) -> None: ...
 
 
 class KubeScheduler:
@@ -67,6 +51,7 @@ class KubeScheduler:
         oddities: float,
         named: dict[tuple[str, str], str],
         lacks_volume: Callable[[PodRecord], bool],
+        preemption: Preemption | None = None,
     ) -> None:
         self.is_ended = False
         self.stalled_until = 0.0  # another extender, or a plugin, takes its time
@@ -78,19 +63,25 @@ class KubeScheduler:
         self._history, self._hits = history, hits
         self._lacks_volume = lacks_volume
         self._queue = Queue(rest_seconds, pops_from_backoff=pops_from_backoff)
-        self._bound: dict[str, PodRecord] = {}  # that take room, by uid
-        self._assumed: dict[str, tuple[PodRecord, str]] = {}
         self._told: dict[str, str] = {}  # uid -> the text of its PodScheduled condition
         self._cycle_at = math.inf
         self.streams = [
             Stream(clock, api, rng, kind, self._hear, lambda: 0.0) for kind in ("Node", "Pod")
         ]
+        self.cache = Cache(self.streams[0])
+        self._post_filter: PostFilter | None = None
+        if preemption is not None:
+            self._post_filter = PostFilter(
+                clock, api, history, hits, preemption, self.cache, self._queue, extender, name
+            )
         for stream in self.streams:
             stream.start(rng.uniform(0.05, 1.0))
 
     def end(self) -> None:
         """Stop scheduling; bindings that are on their way still arrive."""
         self.is_ended = True
+        if self._post_filter is not None:
+            self._post_filter.is_ended = True
         for stream in self.streams:
             stream.close()
 
@@ -118,7 +109,7 @@ class KubeScheduler:
 
     def _relist(self, event: Listed) -> None:
         listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
-        known = [*self._bound, *self._queue.pods, *self._assumed]
+        known = [*self.cache.bound, *self._queue.pods, *self.cache.assumed]
         for uid in [uid for uid in dict.fromkeys(known) if uid not in listed]:
             self._pod_went(uid)
         for record in event.records:
@@ -131,16 +122,27 @@ class KubeScheduler:
             self._pod_went(pod.uid)
         elif pod.node:
             self._queue.remove(pod.uid)
-            self._assumed.pop(pod.uid, None)
-            self._bound[pod.uid] = pod
+            self.cache.nominate(pod, "")
+            self.cache.assumed.pop(pod.uid, None)
+            self.cache.bound[pod.uid] = pod
             self._queue.happened(now, helps_filters=False)
-        elif pod.scheduler == SCHEDULER and pod.uid not in self._assumed:
+        elif pod.scheduler == SCHEDULER and pod.uid not in self.cache.assumed:
+            before = self._queue.pods.get(pod.uid)
+            self._nomination_is(pod, before.pod.nominated_node if before else "")
             self._queue.put(pod, now)
+
+    def _nomination_is(self, pod: PodRecord, before: str) -> None:
+        """Follow the watch; an event older than our own nomination does not end that."""
+        if before or pod.nominated_node:
+            self.cache.nominate(pod, pod.nominated_node)
+        if before and before != pod.nominated_node:
+            self._queue.happened(self._clock.now, helps_filters=True)
 
     def _pod_went(self, uid: str) -> None:
         self._queue.remove(uid)
-        was_assumed = self._assumed.pop(uid, None)
-        if self._bound.pop(uid, None) or was_assumed:
+        was_assumed = self.cache.assumed.pop(uid, None)
+        was_nominated = self.cache.nominated.pop(uid, None)
+        if self.cache.bound.pop(uid, None) or was_assumed or was_nominated:
             self._queue.happened(self._clock.now, helps_filters=True)
 
     # -- the loop ------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ class KubeScheduler:
         if queued is None:
             self._plan_cycle(self._queue.next_at(now) + 0.001)
             return
-        if queued.pod.is_terminating or queued.pod.uid in self._assumed:
+        if queued.pod.is_terminating or queued.pod.uid in self.cache.assumed:
             self._queue.remove(queued.pod.uid)
         else:
             self._attempt(queued)
@@ -178,46 +180,54 @@ class KubeScheduler:
             self._hits.hit("F3 scheduler lags")
         names = self._fitting(pod)
         if not names:
-            self._queue.failed(queued, self._clock.now, is_error=False, by_extender=False)
-            self._tell(pod, "0 nodes are available")
+            self._unschedulable(queued, (), "0 nodes are available")
             return
         try:
             left, why = self._ask(pod, names)
         except Unavailable:
+            self._nominate_nowhere(pod)
             self._queue.failed(queued, self._clock.now, is_error=True, by_extender=False)
             return
         if left:
             self._assume(queued, self._best(pod, left))
         else:
-            self._queue.failed(queued, self._clock.now, is_error=False, by_extender=True)
-            self._tell(pod, why)
+            self._unschedulable(queued, names, why)
+
+    def _unschedulable(self, queued: Queued, refused: Collection[str], why: str) -> None:
+        """No node is left for the pod. `refused`: those that the extender left none of."""
+        if self._post_filter is not None and not self._lacks_volume(queued.pod):
+            self._post_filter.run(queued.pod, refused)
+        now = self._clock.now
+        self._queue.failed(queued, now, is_error=False, by_extender=bool(refused))
+        self._tell(queued.pod, why)
+
+    def _nominate_nowhere(self, pod: PodRecord) -> None:
+        if self._post_filter is not None:
+            self._post_filter.nominate(pod, "")
 
     def _fitting(self, pod: PodRecord) -> list[str]:
         """The nodes that pass its own filters, in no order."""
         if self._lacks_volume(pod):
             self._hits.hit("F10 unasked")
             return []
-        bound = [(other.node, other.request) for other in self._bound.values()]
-        assumed = [(node, other.request) for other, node in self._assumed.values()]
-        taken = totals_by_node([*bound, *assumed])
-        nodes: dict[str, Any] = self.streams[0].mirror
-        names = [
-            name
-            for name, node in nodes.items()
-            if may_be_on(node, pod.shape) and not lacks(node, taken.get(name, {}), pod.request)
-        ]
+        names = self.cache.fitting(pod)
         self._rng.shuffle(names)
         return names
 
     def _ask(self, pod: PodRecord, names: list[str]) -> tuple[list[str], str]:
-        """What the extender leaves of these names, and why if nothing."""
+        """What the extender leaves of these names, and why if nothing.
+
+        Raises: Unavailable.
+        """
+        if pod.nominated_node in names and (left := self._ask_nominated(pod)):
+            return left, ""
         odd = self._rng.random() < self.oddities
         kind = self._rng.choice(("probe", "twice", "unheard")) if odd else ""
         if kind == "probe":
             self._hits.hit("F10 probe")
             probe = names[:1]
             pod = msgspec.structs.replace(pod, nominated_node=probe[0])
-            left, _ = _left_of(probe, self.extender.filter(pod, probe))
+            left, _ = left_of(probe, self.extender.filter(pod, probe))
             if left:
                 return left, ""
         answer = self.extender.filter(pod, names)
@@ -227,7 +237,15 @@ class KubeScheduler:
         if kind == "unheard":
             self._hits.hit("F10 unheard")
             raise Unavailable
-        return _left_of(names, answer)
+        return left_of(names, answer)
+
+    def _ask_nominated(self, pod: PodRecord) -> list[str]:
+        """The nominated node, if the extender leaves it; an error there is none of the attempt."""
+        names = [pod.nominated_node]
+        try:
+            return left_of(names, self.extender.filter(pod, names))[0]
+        except Unavailable:
+            return []
 
     def _best(self, pod: PodRecord, names: list[str]) -> str:
         if len(names) == 1:
@@ -251,7 +269,8 @@ class KubeScheduler:
 
     def _assume(self, queued: Queued, node: str) -> None:
         pod = queued.pod
-        self._assumed[pod.uid] = (pod, node)
+        self.cache.assumed[pod.uid] = (pod, node)
+        self.cache.nominate(pod, "")
         self.named[pod.uid, node] = self.name
         is_answered = False
 
@@ -278,31 +297,13 @@ class KubeScheduler:
 
     def _binding_ended(self, queued: Queued, node: str, sentence: str) -> None:
         pod, now = queued.pod, self._clock.now
-        if self.is_ended or not sentence or self._assumed.get(pod.uid, (pod, ""))[1] != node:
+        if self.is_ended or not sentence or self.cache.assumed.get(pod.uid, (pod, ""))[1] != node:
             return
         self._history.say(f"{self.name}: bind {pod.name}: {sentence}")
-        if self._assumed.pop(pod.uid, None) is None:
+        if self.cache.assumed.pop(pod.uid, None) is None:
             return
         self._queue.happened(now, helps_filters=True)
+        self._nominate_nowhere(pod)
         self._queue.failed(queued, now, is_error=True, by_extender=False)
         self._tell(pod, sentence)
         self._plan_cycle(now)
-
-
-def in_words(answer: FilterAnswer) -> str:
-    """An answer to /filter for the history."""
-    text = str(getattr(answer, "node", "") or getattr(answer, "sentence", ""))
-    without = getattr(answer, "without", None)
-    return f"{type(answer).__name__} {text}" + (f" without {len(without)}" if without else "")
-
-
-def _left_of(names: Sequence[str], answer: FilterAnswer) -> tuple[list[str], str]:
-    match answer:
-        case Pinned(node):
-            return [node], ""
-        case Passed(without):
-            return [name for name in names if name not in without], "held for gangs"
-        case Failed():
-            raise Unavailable
-        case _:
-            return [], answer.sentence

@@ -25,6 +25,7 @@ from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
 from tests.sim.oracle import Taken, first_fit, place, to_come, wanted
 from tests.sim.owners import declared_by
+from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
 from tests.sim.told import OWNERS, claim_of, is_known, life_of
@@ -36,10 +37,12 @@ def check_nobody_is_forgotten(
     corrals: Iterable[Corral],
     absent: AbsentPlaces,
     is_hopeless: Callable[[PodRecord], bool],
+    nominated: Collection[Nominated],
 ) -> None:
     """L1, L2, I3: no gang and no pod waits that has a place.
 
     A gang has none that would have more held for pods to come than its namespace may.
+    What is kept for a pod with a nominated node is not for others of no higher priority.
     What is earmarked for a gang that starves is not for others; a gang that waits for what
     kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
     those that get the place have the time that kube-scheduler takes to try their pods again.
@@ -56,12 +59,28 @@ def check_nobody_is_forgotten(
             continue
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         may_hold = partial(absent.has_room, leaders, key)
-        why = waits_in_vain(api, key, members, Taken(closed, _expected(corrals, key)), may_hold)
+        kept = _kept_from(members, nominated)
+        taken = Taken(closed, (*_expected(corrals, key), *kept))
+        why = waits_in_vain(api, key, members, taken, may_hold)
         require(not why, f"L1: gang {key} waits and fits: {why}")
-    taken = Taken(in_vain.union(*(mark.nodes for _, mark in marks)), _expected(corrals, None))
+    closed = in_vain.union(*(mark.nodes for _, mark in marks))
+    expected = _expected(corrals, None)
     for pod in ordinary(api):
-        node = first_fit(api, pod, taken)
+        node = first_fit(api, pod, Taken(closed, (*expected, *_kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
+
+
+def _kept_from(
+    pods: Collection[PodRecord], nominated: Iterable[Nominated]
+) -> list[tuple[str, Amounts]]:
+    """What others are nominated for that these pods give way to, by node."""
+    priority = min(pod.priority for pod in pods)
+    own = {pod.uid for pod in pods}
+    return [
+        (each.node, each.request)
+        for each in nominated
+        if each.priority >= priority and each.uid not in own
+    ]
 
 
 def _just_planned(corrals: Iterable[Corral]) -> set[GangKey]:
@@ -158,6 +177,8 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "members": engine.gangs.key_of,
             "jobs": engine.objects.by_gang,
             "refusals": engine.refusals._until,
+            "grants": engine.grants.of,
+            "nominations": engine.nominations._by_uid,
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")

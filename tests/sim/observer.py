@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import Bind, BindOutcome, Effect
-from app.state.filter_result import FilterAnswer
+from app.state.filter_result import FilterAnswer, Victims
 from tests.sim.isolation import Subject
 
 if TYPE_CHECKING:
@@ -28,6 +28,24 @@ class Observer(Protocol):
         self, corral: Corral, pod: PodRecord, names: Sequence[str], answer: FilterAnswer
     ) -> None:
         """/filter is about to be answered like this."""
+
+    def chose(
+        self,
+        corral: Corral,
+        pod: PodRecord,
+        offered: Mapping[str, Victims],
+        answer: Mapping[str, Victims],
+    ) -> None:
+        """/preempt is about to be answered like this."""
+
+    def preempted(
+        self,
+        corral: Corral,
+        pod: PodRecord,
+        offered: Mapping[str, Victims],
+        answer: Mapping[str, Victims],
+    ) -> None:
+        """The effects of /preempt have followed; the process may have died of them."""
 
     def arriving(self, corral: Corral, uid: str, node: str) -> None:
         """The engine is about to hear that a pod is at /bind, for this node."""

@@ -42,6 +42,7 @@ class Queue:
 
     def __init__(self, rest_seconds: float, *, pops_from_backoff: bool) -> None:
         self.pods: dict[str, Queued] = {}
+        self.preempting: set[str] = set()  # uids; while its victims are deleted a pod is not tried
         self._rest_seconds = rest_seconds
         self._pops_from_backoff = pops_from_backoff
         self._heap: list[tuple[float, int, float, int, Queued]] = []
@@ -63,6 +64,7 @@ class Queue:
 
     def remove(self, uid: str) -> None:
         """The pod is bound or gone."""
+        self.preempting.discard(uid)
         queued = self.pods.pop(uid, None)
         if queued is not None:
             queued.ticket = -1
@@ -119,8 +121,15 @@ class Queue:
             if queued.place == "resting" and is_over and not queued.pod.gates:
                 self._requeue(queued, now)
 
+    def activate(self, uid: str, now: float) -> None:
+        """Have a pod tried again that waits for an event."""
+        queued = self.pods.get(uid)
+        if queued is not None and queued.place == "resting":
+            self._requeue(queued, now)
+
     def _requeue(self, queued: Queued, now: float) -> None:
-        self._move(queued, "active" if queued.ready_at <= now else "backoff")
+        if queued.pod.uid not in self.preempting:
+            self._move(queued, "active" if queued.ready_at <= now else "backoff")
 
     def _move(self, queued: Queued, place: Place) -> None:
         self._tickets += 1

@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from app.state.settings import EngineSettings
-from tests.records import BLOCK, RACK, node
+from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import ApiServer
@@ -33,7 +33,7 @@ from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
-from tests.sim.kinds import POOL
+from tests.sim.kinds import LEAST_HIGH, POOL, Workload, filler, preemptor
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
 from tests.sim.liveness import (
     check_books,
@@ -41,6 +41,9 @@ from tests.sim.liveness import (
     check_expected,
     check_nobody_is_forgotten,
 )
+from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
+from tests.sim.post_filter import Preemption
+from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
 from tests.sim.violation import Violation
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
@@ -62,6 +65,10 @@ FAILING_SHARE = 0.25  # of the gangs there
 BOUNDS = {0: (2, 0.0), 2: (0, 0.2)}
 BOUNDED_EVERY = 5  # seeds
 UNBOUNDED = (32, 1.0)
+PREEMPTING_SHARE = 1 / 3  # of the seeds; in the others no pod is preempted
+MOST_PREEMPTORS = 3  # workloads of high priority at a time
+MOST_WITH_FILLERS = 10  # workloads at a time
+PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,14 @@ def _settings(rng: Random, *, is_large: bool) -> tuple[tuple[str, Any], ...]:
     )
 
 
+def preemption_of(rng: Random) -> Preemption | None:
+    """How kube-scheduler preempts in this world, if it does."""
+    if rng.random() >= PREEMPTING_SHARE:
+        return None
+    grace = rng.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 40.0), (5.0, 40.0)))
+    return Preemption(rng, failures=rng.choice((0.0, 0.1, 0.3)), grace=grace)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one seed."""
@@ -157,10 +172,17 @@ class World:
         self.profile = profile_of(self.rng)
         self.history.say(f"seed {seed}: {self.profile}")
         self.api = ApiServer(self.clock, self.history)
+        # Numbers of its own: a seed without it is the history that it was.
+        self.preemption = preemption_of(Random(f"preemption {seed}"))
         self.network = Network(self.clock, self.rng, self.hits)
         self.named: dict[tuple[str, str], str] = {}
         self.checks = Checks(self.clock, self.api, self.rng, self.hits, self.named)
         self.checks.restart = self._restart_later
+        if self.preemption is not None:
+            self.history.say(f"preempts: {self.preemption.failures} {self.preemption.grace}")
+            self.checks.preemption = PreemptionChecks(
+                self.clock, self.api, self.preemption.rng, self._is_scheduler_late
+            )
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
@@ -227,7 +249,11 @@ class World:
             oddities=self.profile.oddities,
             named=self.named,
             lacks_volume=self.workloads.lacks_volume,
+            preemption=self.preemption,
         )
+
+    def _is_scheduler_late(self) -> bool:
+        return any(stream.pending for stream in self.scheduler.streams)
 
     # -- what chaos asks for -------------------------------------------------------------------
 
@@ -333,6 +359,8 @@ class World:
         for stream in self.all_streams():
             stream.lag = profile.quick_lag
         self._plan_workloads()
+        if self.preemption is not None:
+            self._plan_preemptors(self.preemption)
         self.network.failures = profile.failures
         self.checks.dies = profile.dies
         kinds = {kind: KINDS[kind] for kind in profile.kinds}
@@ -364,8 +392,45 @@ class World:
 
         self.clock.after(self.rng.uniform(0.0, 5.0), create)
 
+    def _plan_preemptors(self, preemption: Preemption) -> None:
+        """Fill the cluster, and have pods of high priority come that it has no room for."""
+        rng = preemption.rng
+
+        def create() -> None:
+            if self.chaos.is_healed:
+                return
+            workloads = self.workloads
+            there = [each for each in workloads.all.values() if each.priority >= LEAST_HIGH]
+            high = preemptor(rng, self.profile.gpus)
+            if not self._is_full_for(high):
+                if len(workloads.all) < MOST_WITH_FILLERS:
+                    self._begin(filler(rng, self.profile.gpus))
+            elif len(there) < MOST_PREEMPTORS:
+                self.hits.hit("W preemptor")
+                self._begin(high)
+            self.clock.after(rng.expovariate(PREEMPTORS_PER_MINUTE / 60.0), create)
+
+        self.clock.after(rng.uniform(5.0, 15.0), create)
+
+    def _begin(self, workload: Workload) -> None:
+        workload.name = self.workloads.new_name(workload.kind)
+        self.workloads.begin(workload)
+
+    def _is_full_for(self, workload: Workload) -> bool:
+        """Whether no node has as many devices left as one of its pods requests."""
+        template = workload.templates[0]
+        runs = [(pod.node, pod.request) for pod in self.api.pods.values() if counts(pod)]
+        taken = totals_by_node(runs)
+        return all(
+            lacks(node, taken.get(name, {}), ((GPU, template.gpus),))
+            for name, node in self.api.nodes.items()
+            if may_be_on(node, template.shape)
+        )
+
     def _heal(self) -> None:
         self.chaos.heal()
+        if self.preemption is not None:
+            self.preemption.heal()
         self.network.failures = 0.0
         self.checks.dies = 0.0
         self.scheduler.oddities = 0.0
@@ -378,8 +443,13 @@ class World:
         check_books(self.api, self.corrals)
         check_expected(self.api, self.corrals)
         check_nobody_is_forgotten(
-            self.api, self.corrals, self.checks.absent, self.workloads.is_hopeless
+            self.api,
+            self.corrals,
+            self.checks.absent,
+            self.workloads.is_hopeless,
+            nominated_by(self.api, self.scheduler.cache.nominated.values(), self.corrals),
         )
+        check_nothing_stays(self.api, self.corrals)
 
     def delete_everything(self) -> None:
         """Delete all workloads and all pods."""
