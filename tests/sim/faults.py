@@ -67,6 +67,7 @@ FAULTS: dict[str, str] = {
     "F20 unheard": "the answer to /preempt is lost",
     "F20 slow victim": "a pod that is preempted takes its time to end",
     "F20 not nominated": "a nominated node is not written",
+    "F20 given up": "a pod is deleted while others end for it",
     "F20 not deleted": "a victim is not deleted",
     "I10 failed": "our own search for one gang raises",
 }

@@ -57,12 +57,17 @@ class Answer:
 
 @dataclass(slots=True)
 class PreemptionChecks:
-    """One for all Corrals. `is_late`: whether kube-scheduler has not heard of all changes yet."""
+    """One for all Corrals.
+
+    `is_late`: whether kube-scheduler has not heard of all changes yet. `assumed`: the pods that it
+    counts on a node before they are bound.
+    """
 
     clock: Clock
     api: ApiServer
     rng: Random
     is_late: Callable[[], bool]
+    assumed: Callable[[], Collection[tuple[PodRecord, str]]]
     _answers: dict[str, list[Answer]] = field(default_factory=dict)  # by the preemptor's uid
     _changed_at: dict[str, float] = field(default_factory=dict)  # by node
 
@@ -164,6 +169,7 @@ class PreemptionChecks:
             for uid, each in books.held.items()
             if uid != pod.uid and books.priority_of.get(uid, pod.priority) >= pod.priority
         ]
+        there += [(on, each.request) for each, on in self.assumed()]
         there += [
             (each.nominated_node, each.request)
             for each in self.api.pods.values()

@@ -95,6 +95,12 @@ def _check_bounds(life: Life) -> None:
     pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
     require(gangs.key_of.keys() <= pods, "I11: members are remembered that are gone")
     require(engine.books.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
+    for name, uids in (
+        ("grants", engine.grants.of.keys()),
+        ("grants in vain", engine.grants._in_vain.keys()),
+        ("nominations", engine.nominations._by_uid.keys()),
+    ):
+        require(uids <= pods, f"I11: {name} are remembered of pods that are gone")
     waiting = {key for keys in gangs.plannable_in.values() for key in keys}
     for name, keys in (
         ("plannable_in", waiting),

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
 
+from app.kube.core.objects import PodRecord
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
@@ -67,6 +68,7 @@ BOUNDED_EVERY = 5  # seeds
 UNBOUNDED = (32, 1.0)
 PREEMPTING_SHARE = 1 / 3  # of the seeds; in the others no pod is preempted
 MOST_PREEMPTORS = 3  # workloads of high priority at a time
+GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
 
@@ -181,7 +183,7 @@ class World:
         if self.preemption is not None:
             self.history.say(f"preempts: {self.preemption.failures} {self.preemption.grace}")
             self.checks.preemption = PreemptionChecks(
-                self.clock, self.api, self.preemption.rng, self._is_scheduler_late
+                self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._assumed
             )
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
@@ -251,6 +253,9 @@ class World:
             lacks_volume=self.workloads.lacks_volume,
             preemption=self.preemption,
         )
+
+    def _assumed(self) -> Collection[tuple[PodRecord, str]]:
+        return self.scheduler.cache.assumed.values()
 
     def _is_scheduler_late(self) -> bool:
         return any(stream.pending for stream in self.scheduler.streams)
@@ -401,6 +406,10 @@ class World:
                 return
             workloads = self.workloads
             there = [each for each in workloads.all.values() if each.priority >= LEAST_HIGH]
+            nominated = [pod for pod in self.api.list("Pod") if pod.nominated_node and not pod.node]
+            if nominated and rng.random() < GIVEN_UP_SHARE:
+                self.hits.hit("F20 given up")
+                workloads.delete_pod(rng.choice(nominated))
             high = preemptor(rng, self.profile.gpus)
             if not self._is_full_for(high):
                 if len(workloads.all) < MOST_WITH_FILLERS:
