@@ -321,4 +321,28 @@ PLANTED = (
         "an ordinary pod takes what is held for members of its own priority",
         is_quick=True,
     ),
+    Planted(
+        "app.state.answers.preempting.Preempting.answer",
+        Change("statement", "self.grants.make(by.uid, nomination, victims, now)", becomes="pass"),
+        "others go for a preemptor while its first victims still end",
+    ),
+    Planted(
+        "app.state.answers.preempting.Preempting.answer",
+        Change(
+            "condition",
+            "pod.uid in self.gangs.key_of or self.claim_reader.claim(pod) is not None",
+            becomes="False",
+        ),
+        "pods go for a member of a gang, which one node does not help",
+    ),
+    Planted(
+        "app.state.pods.nominations.Nominations.drop",
+        Change("expression", "self._watched.pop(uid, None)", becomes="self._watched.get(uid)"),
+        "a node is kept for a nominated pod that is gone",
+    ),
+    Planted(
+        "app.state.engine.Engine._unbook",
+        Change("statement", "self._end_grant(self.grants.forget(uid))", becomes="pass"),
+        "the grant of a preemptor outlives it",
+    ),
 )
