@@ -299,7 +299,6 @@ PLANTED = (
         "app.state.fairness.absent_pods.AbsentPods.refusal",
         Change("expression", "self._of_namespace.get(namespace, {})", becomes="{}"),
         "each gang of a namespace may hold as many absent pods as all of them together",
-        is_quick=True,
     ),
     Planted(
         "app.state.reserve.placeholders.review",
