@@ -12,13 +12,12 @@ from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.decode import DISRUPTION_TARGET, Json, Keep, decoded, has_condition
 from app.kube.core.objects import Owner, PodRecord
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"
 BACKOFF_LIMIT = 6  # where a Job says none
-DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
 COUNTS = ("parallelism", "completions")  # fields of a Job's spec; the pods are the least of them
 
 

@@ -36,12 +36,14 @@ Keep = Callable[[str], bool]
 """Tells which label and annotation keys a record retains."""
 
 MOST_WEIGHT = 100  # of one preferred term
-PREEMPTED = b"PreemptionByScheduler"  # the reason of a condition
+DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
+PREEMPTED = "PreemptionByScheduler"  # the reason of that condition
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
 SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
 
 _T = TypeVar("_T")
+_PREEMPTED = PREEMPTED.encode()
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
 _NO_METADATA = wire.Metadata()
 _UNNAMED = wire.VersionedMetadata()
@@ -98,7 +100,7 @@ def pod_record(
         version=metadata.resource_version or "",
         problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
-        is_preempted=PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
+        is_preempted=_PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
     )
 
 
@@ -205,18 +207,18 @@ def _is_preempted(conditions: msgspec.Raw) -> bool:
         found = _CONDITIONS.decode(conditions)
     except (ValueError, RecursionError):
         return False  # of a request: the API server has none that cannot be read
-    return any(
-        each is not None
-        and (each.type, each.status) == ("DisruptionTarget", "True")
-        and each.reason == PREEMPTED.decode()
-        for each in found or ()
-    )
+    return has_condition(found, DISRUPTION_TARGET, reason=PREEMPTED)
 
 
-def has_condition(conditions: list[wire.Condition | None] | None, *types: str) -> bool:
-    """Tell whether one of these conditions is true."""
+def has_condition(
+    conditions: list[wire.Condition | None] | None, *types: str, reason: str | None = None
+) -> bool:
+    """Tell whether one of these conditions is true, for this reason if one is given."""
     return any(
-        condition is not None and condition.type in types and condition.status == "True"
+        condition is not None
+        and condition.type in types
+        and condition.status == "True"
+        and reason in (None, condition.reason)
         for condition in conditions or ()
     )
 
