@@ -22,7 +22,6 @@ from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.answers.scoring import scores
 from app.state.audit import differences
-from app.state.cache.books import is_open
 from app.state.effects import (
     BindFailed,
     BindOutcome,
@@ -36,6 +35,7 @@ from app.state.filter_result import Candidates, Failed, FilterAnswer, Rejected, 
 from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, confined, reraise
 from app.state.pods.arrivals import Arrival
+from app.state.report import messages
 from app.state.settings import EngineSettings
 from app.state.wiring import EngineParts
 
@@ -188,7 +188,7 @@ class Engine(EngineParts):
         else:
             self.arrivals.drop(pod.uid)
         claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
-        # A member of a gang has its node by our plan, whoever nominated it before.
+        # A member of a gang has its node by our plan, not by an earlier nomination.
         is_ours = claim is not None and self.settings.is_ours(pod)
         if left := (self.nominations.drop(pod.uid) if is_ours else self.nominations.put(pod)):
             self.reservations.capacity_grew([left])
@@ -201,7 +201,7 @@ class Engine(EngineParts):
             self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
-                by = f"pod {pod.key} of priority {pod.priority}"
+                by = messages.of_priority(pod.namespace, pod.name, pod.priority)
                 self.invalidation.lose_overcommitted(pod.node, now, by)
         elif pod.nominated_node:
             self._end_grant(self.grants.follow(pod.uid, pod.nominated_node))
@@ -220,7 +220,7 @@ class Engine(EngineParts):
         if nomination is None or node not in self.books.held_on or pod.uid in self.books.held:
             return
         leaving = self.occupants.lower(self.books.bound_on.get(node, ()), pod.priority)
-        by = f"pod {pod.key} of priority {pod.priority}"
+        by = messages.of_priority(pod.namespace, pod.name, pod.priority)
         self.invalidation.lose_to_nominated(nomination, leaving, by, now)
 
     def _end_grant(self, node: str) -> None:
@@ -305,8 +305,9 @@ class Engine(EngineParts):
 
     def _yield_nodes(self, now: float) -> None:
         """Give up plans on nodes that /bind gave to pods of a higher priority."""
-        for node, (by, priority) in self.assumed_pods.nodes_taken_over().items():
-            self.invalidation.lose_overcommitted(node, now, by, below=priority)
+        for node, pod in self.assumed_pods.nodes_taken_over().items():
+            by = messages.of_priority(pod.namespace, pod.name, pod.priority)
+            self.invalidation.lose_overcommitted(node, now, by, below=pod.priority)
 
     def bind_finished(self, uid: str, outcome: BindOutcome, now: float) -> list[Effect]:
         """Take the outcome of a Bind; that it succeeded is learned from the watch alone."""
@@ -365,13 +366,9 @@ class Engine(EngineParts):
             now,
             self.books.bound.__contains__,
             self.occupants.any_terminating,
-            self._takes_pods,
+            self.books.takes_pods,
         ):
             self._end_grant(node)
-
-    def _takes_pods(self, node: str) -> bool:
-        record = self.books.nodes.get(node)
-        return record is not None and is_open(record)
 
     def _settle_bindings(self, now: float) -> None:
         """Claim pods anew that objects named while their binding was under way."""

@@ -311,11 +311,11 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.cache.books.Books.held_below",
+        "app.state.cache.books.Books._yields",
         Change(
             "expression",
-            "priority_of.get(uid, 0) < priority",
-            becomes="priority_of.get(uid, 0) <= priority",
+            "self.priority_of.get(uid, 0) < priority",
+            becomes="self.priority_of.get(uid, 0) <= priority",
         ),
         "an ordinary pod takes what is held for members of its own priority",
         is_quick=True,

@@ -1,7 +1,7 @@
 """The answer to /preempt: on which of kube-scheduler's nodes an ordinary pod may have victims.
 
     a member of a gang                          none: one node makes no room for a gang
-    its last grant is not used up               none: nobody else goes for the same pod
+    its last grant is not used up               none: no other goes for the same pod
     pods that wait at /bind would do            none: their bindings are refused, no pod ends
     else                                        one node, with kube-scheduler's own victims
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.answers.victim_cost import Cost, VictimCosts
-from app.state.cache.books import Books, is_open
+from app.state.cache.books import Books
 from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Victims
 from app.state.gang.gangs import Gangs
@@ -132,11 +132,9 @@ class Preempting:
         grant = self.grants.of.get(by.uid)
         if grant is None:
             # As after a restart: its nominated node and those that end there tell.
-            record = self.books.nodes.get(by.nominated_node)
-            on_node = self.books.bound_on.get(by.nominated_node, ())
-            lower = self.occupants.lower(on_node, by.priority)
-            is_open_still = record is not None and is_open(record)
-            return is_open_still and self.occupants.any_terminating(lower)
+            node = by.nominated_node
+            lower = self.occupants.lower(self.books.bound_on.get(node, ()), by.priority)
+            return self.books.takes_pods(node) and self.occupants.any_terminating(lower)
         if grant.is_refused or any(uid in self.books.bound for uid in grant.victims):
             return True
         if not grant.victims and now < grant.made_at + UNHEARD_SECONDS:
@@ -180,7 +178,7 @@ class Preempting:
             judged += len(here)
             if self._makes_room(by, node, here):
                 cost = costs.of(node, here, victims.pdb_violations)
-                yield _Choice(node, _by_importance(here, costs), victims.pdb_violations, cost)
+                yield _Choice(node, costs.by_importance(here), victims.pdb_violations, cost)
 
     def _is_on(self, uid: str, node: str) -> bool:
         booking = self.books.bound.get(uid) or self.books.held.get(uid)
@@ -225,11 +223,6 @@ class Preempting:
 
 def _size(victims: Victims) -> tuple[int, int]:
     return victims.pdb_violations, len(victims.uids)
-
-
-def _by_importance(uids: Iterable[str], costs: VictimCosts) -> tuple[str, ...]:
-    """As kube-scheduler has them: the first counts as the most important."""
-    return tuple(sorted(uids, key=costs.priority, reverse=True))
 
 
 def _words(by: _Preemptor, over: int | None = None) -> str:

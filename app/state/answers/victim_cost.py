@@ -58,10 +58,13 @@ class VictimCosts:
             may = gang is not None and self.occupants.may_go(gang.members[uid].pod)
         return may and self._importance(uid) < min(priority, SYSTEM_PRIORITY)
 
+    def by_importance(self, uids: Iterable[str]) -> tuple[str, ...]:
+        """The most important first, as kube-scheduler has them."""
+        return tuple(sorted(uids, key=lambda uid: (-self._priority(uid), self._created(uid))))
+
     def live(self, uids: Iterable[str]) -> tuple[str, ...]:
-        """Those of them that do not end anyway, the most important first."""
-        found = [uid for uid in uids if not self.occupants.any_terminating((uid,))]
-        return tuple(sorted(found, key=lambda uid: (-self.priority(uid), self._created(uid))))
+        """Those of them that do not end anyway, in their order."""
+        return tuple(uid for uid in uids if not self.occupants.any_terminating((uid,)))
 
     def of(self, node: str, uids: Collection[str], pdb_violations: int) -> Cost:
         """What it costs to have these go from a node."""
@@ -75,7 +78,7 @@ class VictimCosts:
             pdb_violations,
             *first,
             self._lost_with(live, gangs),
-            sum(self.priority(uid) + _BASE for uid in live),
+            sum(self._priority(uid) + _BASE for uid in live),
             -min(began, default=0),
             node,
         )
@@ -84,14 +87,13 @@ class VictimCosts:
         """The gangs that these pods are members of."""
         return [self.gangs.by_key[key] for key in self.gangs.keys_of(uids)]
 
-    def priority(self, uid: str) -> int:
-        """The pod's own."""
+    def _priority(self, uid: str) -> int:
         occupant = self.occupants.by_uid.get(uid)
         return self.books.priority_of.get(uid, 0) if occupant is None else occupant.priority
 
     def _importance(self, uid: str) -> int:
         """The pod's priority; for a member the highest of its gang."""
-        gang, own = self.gangs.of_pod(uid), self.priority(uid)
+        gang, own = self.gangs.of_pod(uid), self._priority(uid)
         return own if gang is None else max(own, gang.highest_priority)
 
     def _created(self, uid: str) -> str:

@@ -306,6 +306,11 @@ class Books:
         for (node, request, priority), uids in alike.items():
             self._hold(uids, Booking(node, request), priority)
 
+    def takes_pods(self, node: str) -> bool:
+        """Whether there is such a node, and it is ready and schedulable."""
+        record = self.nodes.get(node)
+        return record is not None and is_open(record)
+
     def keep(self, uid: str) -> None:
         """Have a hold give way to no pod: its binding may take place at any time."""
         if uid in self.held:
@@ -415,7 +420,7 @@ class Books:
         found: dict[str, Counter[int]] = {}
         counted: dict[Amounts, dict[int, int]] = {}
         for uid, booking in self.held.items():
-            if self.priority_of.get(uid, 0) >= priority:
+            if not self._yields(uid, priority):
                 continue
             amounts = counted.get(booking.request)
             if amounts is None:
@@ -426,8 +431,11 @@ class Books:
 
     def held_below(self, node: str, priority: int) -> frozenset[str]:
         """The uids of pods of a lower priority that something is held for on a node."""
-        held, priority_of = self.held_on.get(node, {}), self.priority_of
-        return frozenset(uid for uid in held if priority_of.get(uid, 0) < priority)
+        return frozenset(uid for uid in self.held_on.get(node, {}) if self._yields(uid, priority))
+
+    def _yields(self, uid: str, priority: int) -> bool:
+        """Whether what is held for a pod gives way to pods of this priority."""
+        return self.priority_of.get(uid, 0) < priority
 
     def slots_of(self, nodes: Iterable[str]) -> Rows:
         """Where these nodes stand among all; one that is unknown is left out."""

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
-from app.dialects.spec import GangKey, GangSpec
+from app.dialects.spec import GangKey, GangSpec, Lifecycle
 from app.state.gang import minimum
 from app.state.gang.membership import Member, MembershipStatus
 from app.state.gang.parts import (
@@ -229,19 +229,23 @@ class Gang:
             return True
         return not minimum.has_enough(spec, self.settled_by_leaf())
 
+    @property
+    def _lifecycle(self) -> Lifecycle:
+        spec = self.membership.spec
+        return Lifecycle() if spec is None else spec.lifecycle
+
     def ends_together(self, disruption: str) -> bool:
         """Whether all its pods are evicted when kube-scheduler ends one for another pod.
 
         `disruption`: what is set for gangs that say nothing.
         """
-        said = self.membership.spec.lifecycle.ends_together if self.membership.spec else None
+        said = self._lifecycle.ends_together
         return disruption == corral.ALL if said is None else said
 
     @property
     def restarts_together(self) -> bool:
         """Whether its owner makes all its pods anew when one is lost."""
-        spec = self.membership.spec
-        return spec is not None and spec.lifecycle.restarts_together
+        return self._lifecycle.restarts_together
 
     @property
     def ends_if_evicted(self) -> bool:
@@ -249,8 +253,8 @@ class Gang:
 
         Lost pods that are still there count, but for as many as the owner has counted already.
         """
-        lifecycle = self.membership.spec.lifecycle if self.membership.spec else None
-        if lifecycle is None or lifecycle.failures_left is None:
+        lifecycle = self._lifecycle
+        if lifecycle.failures_left is None:
             return False
         others = [each for each in self.members.values() if not (each.is_live or each.is_done)]
         uncounted = max(0, len(others) - lifecycle.failures_counted)

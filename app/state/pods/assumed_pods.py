@@ -22,8 +22,7 @@ class AssumedPods:
 
     books: Books
     _expires_at: dict[str, float] = field(default_factory=dict)
-    _taken_over: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """By node: who took it, in words, and of which priority."""
+    _taken_over: dict[str, WaitingPod] = field(default_factory=dict)  # node: who took it
 
     @property
     def uids(self) -> Collection[str]:
@@ -41,17 +40,13 @@ class AssumedPods:
             lower = self.books.held_below(node, pod.priority)
             if not (lower and self.books.fits(node, pod.request, without=lower)):
                 return False
-            by = f"pod {pod.namespace}/{pod.name} of priority {pod.priority}"
-            self._taken_over[node] = by, pod.priority
+            self._taken_over[node] = pod
         self.books.hold(uid, node, pod.request, KEPT)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS
         return True
 
-    def nodes_taken_over(self) -> dict[str, tuple[str, int]]:
-        """Remove and return the nodes that were taken from pods of a lower priority: by whom.
-
-        In words, and of which priority.
-        """
+    def nodes_taken_over(self) -> dict[str, WaitingPod]:
+        """Remove and return the nodes that were taken from pods of a lower priority: by which."""
         taken, self._taken_over = self._taken_over, {}
         return taken
 

@@ -4,7 +4,7 @@
 
 From the answer on the node counts as the preemptor's, for plans of no higher priority: its
 nominated node comes by the watch later, and the victims may be gone by then. While a grant lives
-its preemptor is given no other node: nobody else dies for the same pod. It does not depend on the
+its preemptor is given no other node: no other pod ends for the same one. It does not depend on the
 nominated node, which kube-scheduler may clear while the victims end, or write and then fail to
 delete them. After a restart there are none; nominated nodes and the pods that terminate there say
 the same.

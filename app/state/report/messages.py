@@ -65,6 +65,11 @@ def keys_refused(keys: Sequence[str]) -> str:
     )
 
 
+def of_priority(namespace: str, name: str, priority: int) -> str:
+    """A pod that others give way to."""
+    return f"pod {namespace}/{name} of priority {priority}"
+
+
 def gives_way(member: str, members: int, to: str, node: str, kept: int, running: int) -> str:
     """Members of a gang go for a pod of higher priority."""
     others = f" and {members - 1} more" if members > 1 else ""
@@ -77,8 +82,8 @@ def gives_way(member: str, members: int, to: str, node: str, kept: int, running:
 def preemption_stopped(pod: str) -> str:
     """Pods ended for this one several times, and it did not come to run."""
     return (
-        f"pod {pod} preempts nobody for some minutes: three times others ended for it, and it could"
-        " not be bound to their node then"
+        f"pod {pod} preempts no pods for some minutes: three times others ended for it, and it"
+        " could not be bound to their node then"
     )
 
 

@@ -156,7 +156,7 @@ class Reports:
         self._emit(gang, PREEMPTED, sentence)
 
     def preemption_stopped(self, pod: PodRecord) -> None:
-        """Report that a pod may preempt nobody for a while."""
+        """Report that a pod may preempt no others for a while."""
         itself = GangKey(pod.namespace, pod.name, "pod", pod.uid)
         sentence = messages.preemption_stopped(f"{pod.namespace}/{pod.name}")
         event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
