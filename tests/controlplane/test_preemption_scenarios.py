@@ -133,74 +133,68 @@ def test_whether_a_gang_or_a_pod_of_higher_priority_goes_is_set(
         assert corral.bugs() == {}
 
 
+@pytest.mark.usefixtures("corral")
 def test_a_job_that_makes_the_pod_anew_at_once_loses_one_and_no_more(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    plane: ControlPlane, cluster: Cluster
 ) -> None:
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
-        plane.start_scheduler(extender=corral.url)
-        train = job("train", pods=4, requests={GPU: 8}, annotations=asking(required=RACK))
-        train["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
-        cluster.create(train)
-        cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the Job's start")
-        before = set(cluster.bound())
-        cluster.create(urgent("hp"))
-        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
-        cluster.wait(lambda: len(live(cluster, "train-")) == 4, SECONDS, "the Job's next pod")
-        time.sleep(3 * QUIET_SECONDS)
-        pods = live(cluster, "train-")
-        assert len(pods & before) == 3, "one is lost"
-        (again,) = pods - before
-        assert not is_bound(cluster, again), "its node is another's now"
-        cluster.delete("Pod", "hp")
-        cluster.wait(partial(is_bound, cluster, again), SECONDS, "the replacement, with room again")
-        assert corral.bugs() == {}
+    train = job("train", pods=4, requests={GPU: 8}, annotations=asking(required=RACK))
+    train["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
+    cluster.create(train)
+    cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the Job's start")
+    before = set(cluster.bound())
+    cluster.create(urgent("hp"))
+    cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+    cluster.wait(lambda: len(live(cluster, "train-")) == 4, SECONDS, "the Job's next pod")
+    time.sleep(3 * QUIET_SECONDS)
+    pods = live(cluster, "train-")
+    assert len(pods & before) == 3, "one is lost"
+    (again,) = pods - before
+    assert not is_bound(cluster, again), "its node is another's now"
+    cluster.delete("Pod", "hp")
+    cluster.wait(partial(is_bound, cluster, again), SECONDS, "the replacement, with room again")
 
 
+@pytest.mark.usefixtures("corral")
 def test_where_the_freed_node_closes_one_more_pod_goes_and_no_third(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    plane: ControlPlane, cluster: Cluster
 ) -> None:
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
-        plane.start_scheduler(extender=corral.url)
-        gang = start(cluster, "gang", 4, grace=30)
-        before = dict(cluster.bound())
-        cluster.create(urgent("hp"))
-        cluster.wait(lambda: len(live(cluster, "gang-")) == 3, SECONDS, "the victim")
-        (lost,) = gang - live(cluster, "gang-")
-        node_faults.cordon(cluster, before[lost])
-        node_faults.confirm_deletions(cluster)  # which has kube-scheduler look at the pod again
-        cluster.wait(lambda: len(live(cluster, "gang-")) == 2, SECONDS, "the second victim")
-        node_faults.confirm_deletions(cluster)
-        cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
-        time.sleep(QUIET_SECONDS)
-        assert len(live(cluster, "gang-")) == 2
-        assert corral.bugs() == {}
+    gang = start(cluster, "gang", 4, grace=30)
+    before = dict(cluster.bound())
+    cluster.create(urgent("hp"))
+    cluster.wait(lambda: len(live(cluster, "gang-")) == 3, SECONDS, "the victim")
+    (lost,) = gang - live(cluster, "gang-")
+    node_faults.cordon(cluster, before[lost])
+    node_faults.confirm_deletions(cluster)  # which has kube-scheduler look at the pod again
+    cluster.wait(lambda: len(live(cluster, "gang-")) == 2, SECONDS, "the second victim")
+    node_faults.confirm_deletions(cluster)
+    cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+    time.sleep(QUIET_SECONDS)
+    assert len(live(cluster, "gang-")) == 2
 
 
+@pytest.mark.usefixtures("corral")
 def test_a_node_that_another_scheduler_freed_for_its_pod_is_left_to_it(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    plane: ControlPlane, cluster: Cluster
 ) -> None:
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
-        plane.start_scheduler(extender=corral.url)
-        start(cluster, "gang", 4)
-        on = cluster.bound()["gang-3"]
-        hp = urgent("hp")
-        hp["spec"]["schedulerName"] = "another"  # which does as follows
-        cluster.create(hp)
-        path = f"{collection('Pod', 'default')}/hp/status"
-        body = {"status": {"nominatedNodeName": on}}
-        cluster.request("PATCH", path, body=body, content_type=MERGE)
-        cluster.delete("Pod", "gang-3")
-        fields: dict[str, Any] = {
-            "annotations": asking(required=RACK),
-            "terminationGracePeriodSeconds": 0,
-        }
-        cluster.create_all(members("gang", 4, numbers=[3], **fields))
-        time.sleep(2 * QUIET_SECONDS)
-        assert not is_bound(cluster, "gang-3"), "the node is free, and another's"
-        cluster.delete("Pod", "hp")
-        cluster.wait(partial(is_bound, cluster, "gang-3"), SECONDS, "the replacement")
-        assert cluster.bound()["gang-3"] == on
-        assert corral.bugs() == {}
+    start(cluster, "gang", 4)
+    on = cluster.bound()["gang-3"]
+    hp = urgent("hp")
+    hp["spec"]["schedulerName"] = "another"  # which does as follows
+    cluster.create(hp)
+    path = f"{collection('Pod', 'default')}/hp/status"
+    body = {"status": {"nominatedNodeName": on}}
+    cluster.request("PATCH", path, body=body, content_type=MERGE)
+    cluster.delete("Pod", "gang-3")
+    fields: dict[str, Any] = {
+        "annotations": asking(required=RACK),
+        "terminationGracePeriodSeconds": 0,
+    }
+    cluster.create_all(members("gang", 4, numbers=[3], **fields))
+    time.sleep(2 * QUIET_SECONDS)
+    assert not is_bound(cluster, "gang-3"), "the node is free, and another's"
+    cluster.delete("Pod", "hp")
+    cluster.wait(partial(is_bound, cluster, "gang-3"), SECONDS, "the replacement")
+    assert cluster.bound()["gang-3"] == on

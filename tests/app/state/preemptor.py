@@ -16,9 +16,28 @@ import msgspec
 from app.kube.core.objects import PodRecord
 from app.state.effects import RejectBind
 from app.state.filter_result import Passed, Victims
+from tests import records
 from tests.app.state.world import World
 
 SECONDS = 1.0  # between two attempts
+
+
+def rack(number=0, nodes=8):
+    """A rack of nodes of 8 GPUs."""
+    return [records.node(f"b0/r{number}/n{number}{at}") for at in range(nodes)]
+
+
+def running(world, *gangs):
+    """The world, once these gangs run."""
+    for gang in gangs:
+        world.put(*gang)
+        assert len(world.schedule(*gang)) == len(gang)
+    return world
+
+
+def hp(name="hp", priority=1000, **more):
+    """A pod that preempts."""
+    return records.pod(name, priority=priority, **more)
 
 
 class Preemptors:

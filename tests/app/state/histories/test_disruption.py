@@ -10,15 +10,11 @@ from msgspec.structs import replace
 
 from app.state.effects import EmitEvent, Evict
 from app.state.filter_result import Pinned, Rejected
-from tests.app.state.preemptor import Preemptors
+from tests.app.state.preemptor import Preemptors, hp, rack, running
 from tests.app.state.world import World, members
-from tests.records import RACK, REQUIRED, group, job, job_pods, node, pod
+from tests.records import RACK, REQUIRED, group, job, job_pods, pod
 
 DISRUPTION = "corral.dev/disruption"
-
-
-def rack(number=0, nodes=8):
-    return [node(f"b0/r{number}/n{number}{at}") for at in range(nodes)]
 
 
 def gang_of(name, pods, disruption=None, **more):
@@ -27,16 +23,9 @@ def gang_of(name, pods, disruption=None, **more):
     return [pod(f"{name}{at}", annotations=annotations, **more) for at in range(pods)]
 
 
-def running(world, *gangs):
-    for gang in gangs:
-        world.put(*gang)
-        assert len(world.schedule(*gang)) == len(gang)
-    return world
-
-
 def preempted(world, attempts=5, *, is_slow=False):
     """One node is needed, and one pod loses it."""
-    preemptors = Preemptors(world, pod("hp", priority=1000), is_slow=is_slow)
+    preemptors = Preemptors(world, hp(), is_slow=is_slow)
     preemptors.play(attempts)
     assert len(preemptors.killed) == 1
     return preemptors
@@ -83,11 +72,10 @@ def test_one_member_that_says_all_is_enough_also_if_it_goes_itself(which):
 
 def test_nobody_is_evicted_before_the_first_pod_is_seen_to_end():
     world = running(World(rack()), gang_of("g", 8, "all"))
-    hp = pod("hp", priority=1000)
-    world.put(hp)
-    preemptors = Preemptors(world, hp)
-    offered = preemptors.offered(hp)
-    answer, _ = world.engine.preempt(hp, offered, world.now)
+    waiting = hp()
+    world.put(waiting)
+    offered = Preemptors(world, waiting).offered(waiting)
+    answer, _ = world.engine.preempt(waiting, offered, world.now)
     assert len(answer) == 1
     for _ in range(100):  # kube-scheduler does nothing of it
         world.tick(1.0)

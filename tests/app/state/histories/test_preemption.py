@@ -12,27 +12,12 @@ from app.kube.core.objects import Owner
 from app.kube.watch.events import Applied
 from app.state.effects import EmitEvent
 from app.state.filter_result import Passed, Rejected, Victims
-from tests.app.state.preemptor import Preemptors
+from tests.app.state.preemptor import Preemptors, hp, rack, running
 from tests.app.state.stories import finish
 from tests.app.state.world import Names, World, members
 from tests.records import GPU, RACK, group, node, pod
 
 DAEMON_SET = Owner("apps/v1", "DaemonSet", "agent", "uid-agent")
-
-
-def rack(number=0, nodes=8):
-    return [node(f"b0/r{number}/n{number}{at}") for at in range(nodes)]
-
-
-def running(world, *gangs):
-    for gang in gangs:
-        world.put(*gang)
-        assert len(world.schedule(*gang)) == len(gang)
-    return world
-
-
-def hp(name="hp", priority=1000, **more):
-    return pod(name, priority=priority, **more)
 
 
 def test_a_pod_that_needs_one_node_of_a_gang_takes_one_member():

@@ -16,25 +16,10 @@ from app.state.effects import Bind, EmitEvent
 from app.state.filter_result import Passed, Victims
 from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.histories.test_elastic import crew
-from tests.app.state.preemptor import Preemptors
+from tests.app.state.preemptor import Preemptors, hp, rack, running
 from tests.app.state.stories import finish, go
 from tests.app.state.world import World, members
 from tests.records import RACK, group, node, pod
-
-
-def rack(number=0, nodes=8, **more):
-    return [node(f"b0/r{number}/n{number}{at}", **more) for at in range(nodes)]
-
-
-def running(world, *gangs):
-    for gang in gangs:
-        world.put(*gang)
-        assert len(world.schedule(*gang)) == len(gang)
-    return world
-
-
-def hp(name="hp", priority=1000, **more):
-    return pod(name, priority=priority, **more)
 
 
 def preempt(world, uid, offered):
