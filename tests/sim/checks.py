@@ -6,7 +6,7 @@ which is all a Corral can know; the engine's own view is looked at only for what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -16,7 +16,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
 from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate
-from app.state.filter_result import FilterAnswer, Pinned, Rejected, Victims
+from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.pods.arrivals import EARLY_SECONDS
 from tests.records import REQUIRED
@@ -30,6 +30,7 @@ from tests.sim.faults import Hits
 from tests.sim.isolation import Isolation, Subject
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, is_open, totals_by_node
+from tests.sim.observer import PreemptCall
 from tests.sim.preemption import PreemptionChecks
 from tests.sim.shadow import check_books, shadow, state_of
 from tests.sim.told import (
@@ -179,25 +180,13 @@ class Checks:
 
     # -- /preempt ------------------------------------------------------------------------------
 
-    def chose(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def chose(self, corral: Corral, asked: PreemptCall) -> None:
         if self.preemption is not None:
-            self.preemption.chose(corral, pod, offered, answer)
+            self.preemption.chose(corral, asked)
 
-    def preempted(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def preempted(self, corral: Corral, asked: PreemptCall) -> None:
         if self.preemption is not None:
-            self.preemption.preempted(corral, pod, offered, answer)
+            self.preemption.preempted(corral, asked)
 
     # -- /bind and effects ---------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ from tests.sim.extender import Unavailable, in_words
 from tests.sim.faults import Hits
 from tests.sim.isolation import EvaluationFailed, Subject, make_fail
 from tests.sim.life import Held, Life
-from tests.sim.observer import Observer
+from tests.sim.observer import Observer, PreemptCall
 from tests.sim.watch import Stream
 from tests.sim.writes import Writes
 
@@ -262,9 +262,10 @@ class Corral:
         self._observer.taken(self, pod, effects)
         chosen = {node: " ".join(victims.uids) for node, victims in answer.items()}
         self._history.say(f"{self.name}: preempt {pod.name} on {len(offered)}: {chosen or 'none'}")
-        self._observer.chose(self, pod, offered, answer)
+        asked = PreemptCall(pod, offered, answer)
+        self._observer.chose(self, asked)
         self._feed(effects, "preempt")
-        self._observer.preempted(self, pod, offered, answer)
+        self._observer.preempted(self, asked)
         self._up()  # or the answer is lost with us
         return answer
 

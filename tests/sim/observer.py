@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from app.kube.core.objects import PodRecord
@@ -13,6 +14,15 @@ from tests.sim.isolation import Subject
 
 if TYPE_CHECKING:
     from tests.sim.corral import Corral
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptCall:
+    """A question at /preempt, and its answer: both by node."""
+
+    pod: PodRecord
+    offered: Mapping[str, Victims]
+    answer: Mapping[str, Victims]
 
 
 class Observer(Protocol):
@@ -29,22 +39,10 @@ class Observer(Protocol):
     ) -> None:
         """/filter is about to be answered like this."""
 
-    def chose(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def chose(self, corral: Corral, asked: PreemptCall) -> None:
         """/preempt is about to be answered like this."""
 
-    def preempted(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def preempted(self, corral: Corral, asked: PreemptCall) -> None:
         """The effects of /preempt have followed; the process may have died of them."""
 
     def arriving(self, corral: Corral, uid: str, node: str) -> None:

@@ -21,13 +21,13 @@ from typing import Any
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.effects import EmitEvent
 from app.state.engine import Engine
-from app.state.filter_result import Victims
 from app.state.pods.grants import COUNTED_SECONDS, MOST_IN_VAIN, UNHEARD_SECONDS
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, is_open, lacks, may_be_on, totals_by_node
+from tests.sim.observer import PreemptCall
 from tests.sim.shadow import state_of
 from tests.sim.told import claim_of, is_live, key_of, life_of, members_of, pods_of
 from tests.sim.violation import require
@@ -77,34 +77,22 @@ class PreemptionChecks:
     def _note_node(self) -> None:
         self._changed_at[self.api.changes["Node"][-1].record.name] = self.clock.now
 
-    def chose(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def chose(self, corral: Corral, asked: PreemptCall) -> None:
         """Raises: Violation."""
-        life = life_of(corral)
-        _within_the_question(life, pod, offered, answer)
-        for node, victims in answer.items():
+        life, pod = life_of(corral), asked.pod
+        _within_the_question(life, asked)
+        for node, victims in asked.answer.items():
             if life.engine.is_synced:
                 require(claim_of(pod) is None, f"P1: pods end on {node} for member {pod.name}")
                 _only_lower(life, pod, victims.uids)
                 self._only_once(life, pod, node, victims.uids)
 
-    def preempted(
-        self,
-        corral: Corral,
-        pod: PodRecord,
-        offered: Mapping[str, Victims],
-        answer: Mapping[str, Victims],
-    ) -> None:
+    def preempted(self, corral: Corral, asked: PreemptCall) -> None:
         """Ask again. Raises: Violation."""
         if corral.life is None or self.rng.random() >= AGAIN:
             return
-        before = _remembered(corral.engine)
-        again, effects = corral.taking.preempt(pod, offered, corral.now)
+        before, pod, answer = _remembered(corral.engine), asked.pod, asked.answer
+        again, effects = corral.taking.preempt(pod, asked.offered, corral.now)
         after = _remembered(corral.engine)
         changed = [name for name in before if before[name] != after[name]]
         require(not changed, f"P12: {pod.name} asks again, and that changes {changed}")
@@ -195,11 +183,10 @@ def _told(life: Life) -> dict[str, PodRecord]:
     return {pod.uid: pod for pod in pods_of(life)}
 
 
-def _within_the_question(
-    life: Life, pod: PodRecord, offered: Mapping[str, Victims], answer: Mapping[str, Victims]
-) -> None:
+def _within_the_question(life: Life, asked: PreemptCall) -> None:
     """P13."""
-    what = f"P13: {pod.name} hears {answer}, asked about {offered}"
+    offered, answer = asked.offered, asked.answer
+    what = f"P13: {asked.pod.name} hears {answer}, asked about {offered}"
     require(len(answer) <= 1 or not life.engine.is_synced, what)
     for node, victims in answer.items():
         require(node in offered and bool(victims.uids), what)
