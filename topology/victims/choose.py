@@ -45,7 +45,7 @@ def victims(
     options: Options = _NO_OPTIONS,
     visits: int = VISITS,
 ) -> Victims | NoVictims:
-    """Who has to go so that the gang has a place; nobody if it has one.
+    """Who has to go so that the gang has a place; no victims if it has one.
 
     `table`: who may go, of these books. `allowed`: how many pods of each budget may go; of one
     that is not named, none.
