@@ -185,6 +185,7 @@ class Engine(EngineParts):
             return  # as most events of a member: conditions, container statuses
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
             self.arrivals.put(pod)
+            self.rejected_pods.show(pod.uid)
         else:
             self.arrivals.drop(pod.uid)
         claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
@@ -287,8 +288,7 @@ class Engine(EngineParts):
         Before the first lists are in, what kube-scheduler has chosen stands where no gang runs.
         """
         if not self.is_synced or self.is_draining:
-            left = {node: victims for node, victims in offered.items() if victims.uids}
-            return ({} if self.preempting.names_gangs(left) else left), self._effects()
+            return self.preempting.answer_unready(pod, offered), self._effects()
         return self.preempting.answer(pod, offered, now), self._effects()
 
     def bind_arrived(

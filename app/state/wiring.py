@@ -207,6 +207,7 @@ class EngineParts:
             self.occupants,
             self.nominations,
             self.grants,
+            self.rejected_pods,
             self.gangs,
             self.starvation,
             self.plans,

@@ -257,9 +257,9 @@ class Corral:
     def preempt(self, pod: PodRecord, offered: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Raises: Unavailable."""
         self._up()
-        self._observer.takes(self, pod)
+        self._observer.takes(self, pod.uid)
         answer, effects = self.taking.preempt(pod, offered, self.now)
-        self._observer.taken(self, pod, effects)
+        self._observer.taken(self, pod.uid, effects)
         chosen = {node: " ".join(victims.uids) for node, victims in answer.items()}
         self._history.say(f"{self.name}: preempt {pod.name} on {len(offered)}: {chosen or 'none'}")
         asked = PreemptCall(pod, offered, answer)

@@ -33,9 +33,8 @@ from tests.sim.node_filters import counts, lacks, totals_by_node
 from tests.sim.told import named
 from tests.sim.violation import require
 
-Subject = str | PodRecord | Event | None
-"""What an input is about: the pod of this uid, a pod at /preempt, what an event says, or the time.
-"""
+Subject = str | Event | None
+"""What an input is about: the pod of this uid, what an event says, or the time."""
 
 Plans = dict[GangKey, dict[str, str]]
 
@@ -67,7 +66,6 @@ class Isolation:
     _held: dict[str, Booking] = field(default_factory=dict)
     _key: GangKey | None = None
     _was_bound: bool = False
-    _preemptor: PodRecord | None = None  # at /preempt; the watch may not have told of it
 
     def takes(self, life: Life, subject: Subject) -> None:
         """Remember what might change."""
@@ -76,8 +74,7 @@ class Isolation:
         if subject is None:
             return
         self._plans = _plans(engine)
-        self._preemptor = subject if isinstance(subject, PodRecord) else None
-        uid = _uid_of(subject)
+        uid = subject if isinstance(subject, str) else _uid_of(subject)
         self._key = engine.gangs.key_of.get(uid)
         self._was_bound = uid in engine.books.bound
 
@@ -85,8 +82,8 @@ class Isolation:
         """Raises: Violation."""
         if subject is None:
             self._nothing_moves(life)
-        elif isinstance(subject, str | PodRecord):
-            self._only_its_own(life, _uid_of(subject), effects)
+        elif isinstance(subject, str):
+            self._only_its_own(life, subject, effects)
         elif not isinstance(subject, Listed) and isinstance(
             subject.record, PodRecord | ObjectRecord
         ):
@@ -105,10 +102,7 @@ class Isolation:
         ended: set[GangKey | None] = set()
         for key, before, now in self._changed(life, (self._key,)):
             what = f"I10: a request about {uid} changes the plan of {key}: {before}, {now}"
-            if self._preemptor is not None:
-                self._makes_way(life, self._preemptor, key, what)
-            else:
-                self._takes_over(life, _pod_of(life, uid), effects, key, what)
+            self._takes_over(life, _pod_of(life, uid), effects, key, what)
             require(now.items() <= before.items(), what)
             ended.add(key)
         for effect in effects:
@@ -132,27 +126,17 @@ class Isolation:
         """Require that an ordinary pod of higher priority takes a node of the gang's plan."""
         require(self._key is None and pod is not None, what)
         assert pod is not None
-        node = _bound_to(pod.uid, effects)
+        node, grant = _bound_to(pod.uid, effects), life.engine.grants.of.get(pod.uid)
+        is_granted = node is None and grant is not None and not grant.victims
+        node = grant.node if is_granted and grant is not None else node
         require(node is not None, what)
         assert node is not None
         require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
         priority = life.engine.gangs.by_key[key].priority
         require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
-        require(self._is_taken(life, pod, node), f"{what}; {node} had room for both")
-
-    def _makes_way(self, life: Life, pod: PodRecord, key: GangKey, what: str) -> None:
-        """Require that members at /bind are refused for a pod of higher priority.
-
-        Where they wait is kube-scheduler's choice of victims, so nothing is asked of the room.
-        """
-        pod, grant = _pod_of(life, pod.uid) or pod, life.engine.grants.of.get(pod.uid)
-        require(self._key is None, what)
-        priority = life.engine.gangs.by_key[key].priority
-        require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
-        if grant is not None:
-            on = self._plans.get(key, {}).values()
-            require(grant.node in on, f"{what}; not on {grant.node}")
-            require(not grant.victims, f"{what}, beside victims on {grant.node}")
+        # Whose binding kube-scheduler wants to end is its own choice.
+        has_no_room = is_granted or self._is_taken(life, pod, node)
+        require(has_no_room, f"{what}; {node} had room for both")
 
     def _event(
         self,
@@ -237,9 +221,5 @@ def _plans(engine: Engine) -> Plans:
     }
 
 
-def _uid_of(subject: str | PodRecord | Event) -> str:
-    if isinstance(subject, str):
-        return subject
-    if isinstance(subject, PodRecord):
-        return subject.uid
-    return "" if isinstance(subject, Listed) else getattr(subject.record, "uid", "")
+def _uid_of(event: Event) -> str:
+    return "" if isinstance(event, Listed) else getattr(event.record, "uid", "")

@@ -82,8 +82,8 @@ class PreemptionChecks:
         life, pod = life_of(corral), asked.pod
         _within_the_question(life, asked)
         for node, victims in asked.answer.items():
+            require(claim_of(pod) is None, f"P1: pods end on {node} for member {pod.name}")
             if life.engine.is_synced:
-                require(claim_of(pod) is None, f"P1: pods end on {node} for member {pod.name}")
                 _only_lower(life, pod, victims.uids)
                 self._only_once(life, pod, node, victims.uids)
 

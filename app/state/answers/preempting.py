@@ -1,8 +1,10 @@
 """The answer to /preempt: on which of kube-scheduler's nodes an ordinary pod may have victims.
 
     a member of a gang                          none: one node makes no room for a gang
+    before the first lists are in               as asked, but for nodes where gangs run
     its last grant is not used up               none: no other goes for the same pod
-    pods that wait at /bind would do            none: their bindings are refused, no pod ends
+    pods that wait at /bind would do            none: their bindings are refused, no pod ends;
+                                                of a pod that the watch does not show: not yet
     else                                        one node, with kube-scheduler's own victims
 
 Of the nodes left the one is answered where least is lost: a gang that loses one pod may have to
@@ -29,6 +31,7 @@ from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.grants import UNHEARD_SECONDS, Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
+from app.state.pods.rejected_pods import RejectedPods
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
@@ -70,22 +73,32 @@ class Preempting:
     occupants: Occupants
     nominations: Nominations
     grants: Grants
+    rejected_pods: RejectedPods
     gangs: Gangs
     starvation: Starvation
     plans: Plans
     reports: Reports
 
-    def names_gangs(self, nodes: Iterable[str]) -> bool:
-        """Whether members of gangs run on one of these nodes, as far as is known."""
+    def answer_unready(
+        self, pod: PodRecord, offered: Mapping[str, Victims]
+    ) -> Mapping[str, Victims]:
+        """What kube-scheduler has chosen, if no gang runs there as far as is known."""
+        left = {node: victims for node, victims in offered.items() if victims.uids}
+        return {} if self._is_member(pod) or self._names_gangs(left) else left
+
+    def _names_gangs(self, nodes: Iterable[str]) -> bool:
         return any(
             uid in self.gangs.key_of for node in nodes for uid in self.books.bound_on.get(node, ())
         )
+
+    def _is_member(self, pod: PodRecord) -> bool:
+        return pod.uid in self.gangs.key_of or self.claim_reader.claim(pod) is not None
 
     def answer(
         self, pod: PodRecord, offered: Mapping[str, Victims], now: float
     ) -> Mapping[str, Victims]:
         """One of the nodes offered with its victims, or none."""
-        if pod.uid in self.gangs.key_of or self.claim_reader.claim(pod) is not None:
+        if self._is_member(pod):
             return {}
         if pod.uid in self.books.bound or pod.uid in self.books.held:
             return {}  # it has a node, and kube-scheduler does not know yet
@@ -114,6 +127,10 @@ class Preempting:
             return {}
         # A binding that is refused ends no pod.
         held = [choice for choice in choices if self._waits_at_bind(choice)]
+        if held and known is None:
+            # No gang loses its plan by what only a request says.
+            self.rejected_pods.add(pod, by.request, is_shown=False)
+            return {}
         best = min(held or choices, key=lambda choice: choice.cost)
         victims = frozenset(() if held else best.victims)
         if known is not None:  # else the watch would never tell of its end

@@ -360,6 +360,8 @@ def test_before_the_lists_are_in_only_nodes_without_gangs_are_left_to_kube_sched
     waiting = hp()
     offered = {"n00": Victims(("uid-v",), 0), "n01": Victims((), 0)}
     assert engine.preempt(waiting, offered, 0.0)[0] == {"n00": offered["n00"]}
+    (member,) = members("other", 1, priority=1000)
+    assert engine.preempt(member, offered, 0.0)[0] == {}
     for record in members("g", 1):
         engine.apply(Applied(replace(record, node="n00")), 0.0)
     assert engine.preempt(waiting, offered, 0.0)[0] == {}

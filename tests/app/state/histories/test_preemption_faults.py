@@ -442,3 +442,21 @@ def test_an_event_that_still_shows_the_old_nomination_does_not_end_a_grant():
     assert preempt(world, "uid-hp", {"n01": ["uid-v1"]})
     world.put(replace(world.pods["uid-hp"], annotations={"any": "thing"}))
     assert preempt(world, "uid-hp", {"n02": ["uid-v2"]}) == {}
+
+
+def test_a_pod_that_the_watch_does_not_show_ends_no_plan_and_is_tried_again_once_it_does():
+    world = World(rack(nodes=2))
+    gang = members("g", 2)
+    world.put(*gang)
+    first = gang[0]
+    on = world.filter(first).node
+    world.bind(first, on)
+    unseen, held = hp(), dict(world.held)
+    offered = {on: Victims((first.uid,), 0)}
+    assert world.engine.preempt(unseen, offered, world.now) == ({}, [])
+    assert (world.held, world.refused) == (held, [])
+    world.put(unseen)
+    world.tick()
+    assert unseen.name in world.woken
+    assert preempt(world, unseen.uid, {on: [first.uid]}) == {}
+    assert first.uid in world.refused
