@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Amounts, PodRecord
 from tests.sim.node_filters import lacks, may_be_on, totals_by_node
 from tests.sim.watch import Stream
 
@@ -35,8 +35,7 @@ class Cache:
         taken = totals_by_node(
             [
                 *((each.node, each.request) for each in self.bound.values()),
-                *((node, each.request) for each, node in self.assumed.values()),
-                *((node, each.request) for each, node in self._before(pod)),
+                *self.expected(pod),
             ]
         )
         return [
@@ -44,6 +43,11 @@ class Cache:
             for name, node in self.nodes.items()
             if may_be_on(node, pod.shape) and not lacks(node, taken.get(name, {}), pod.request)
         ]
+
+    def expected(self, pod: PodRecord) -> Iterator[tuple[str, Amounts]]:
+        """What counts on nodes for this pod and is bound to none: assumed and nominated pods."""
+        for each, node in (*self.assumed.values(), *self._before(pod)):
+            yield node, each.request
 
     def on(self, name: str) -> Iterator[PodRecord]:
         """The pods on a node, whether bound or assumed."""

@@ -59,15 +59,15 @@ class Answer:
 class PreemptionChecks:
     """One for all Corrals.
 
-    `is_late`: whether kube-scheduler has not heard of all changes yet. `assumed`: the pods that it
-    counts on a node before they are bound.
+    `is_late`: whether kube-scheduler has not heard of all changes yet. `expected`: what it
+    counts on nodes for a pod and is bound to none.
     """
 
     clock: Clock
     api: ApiServer
     rng: Random
     is_late: Callable[[], bool]
-    assumed: Callable[[], Collection[tuple[PodRecord, str]]]
+    expected: Callable[[PodRecord], Iterable[tuple[str, Amounts]]]
     _answers: dict[str, list[Answer]] = field(default_factory=dict)  # by the preemptor's uid
     _changed_at: dict[str, float] = field(default_factory=dict)  # by node
 
@@ -157,7 +157,7 @@ class PreemptionChecks:
             for uid, each in books.held.items()
             if uid != pod.uid and books.priority_of.get(uid, pod.priority) >= pod.priority
         ]
-        there += [(on, each.request) for each, on in self.assumed()]
+        there += self.expected(pod)
         there += [
             (each.nominated_node, each.request)
             for each in self.api.pods.values()

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
 
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Amounts, PodRecord
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
@@ -183,7 +183,7 @@ class World:
         if self.preemption is not None:
             self.history.say(f"preempts: {self.preemption.failures} {self.preemption.grace}")
             self.checks.preemption = PreemptionChecks(
-                self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._assumed
+                self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._expected
             )
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
@@ -254,8 +254,8 @@ class World:
             preemption=self.preemption,
         )
 
-    def _assumed(self) -> Collection[tuple[PodRecord, str]]:
-        return self.scheduler.cache.assumed.values()
+    def _expected(self, pod: PodRecord) -> Iterable[tuple[str, Amounts]]:
+        return self.scheduler.cache.expected(pod)
 
     def _is_scheduler_late(self) -> bool:
         return any(stream.pending for stream in self.scheduler.streams)
