@@ -57,6 +57,7 @@ SETTLE_SECONDS = (
 QUIET_SECONDS = 25.0
 # ^ after gangs have ended: 10 s until they are deleted, 1 s until the next is planned, 10 s in the
 # queue; and `hold_seconds` that another one may hold in vain
+MOST_TICKS = 8  # that are waited for before the cluster is judged
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
 LARGE, LARGE_SHARE = 40, 0.1  # pods of a large gang, and the share of seeds that have some
 FAILS_EVERY = 8  # seeds: in each such one our own search raises for some gangs
@@ -448,6 +449,11 @@ class World:
             stream.lag = QUICK
 
     def _judge(self) -> None:
+        for _ in range(MOST_TICKS):  # an event that has just come is taken in by the next tick
+            owing = [each for each in self.corrals if each.life and each.engine.gangs.unreviewed]
+            if not owing:
+                break
+            self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
         self.history.say("judged")
         check_books(self.api, self.corrals)
         check_expected(self.api, self.corrals)
