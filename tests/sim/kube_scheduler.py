@@ -125,6 +125,8 @@ class KubeScheduler:
             self.cache.nominate(pod, "")
             self.cache.assumed.pop(pod.uid, None)
             self.cache.bound[pod.uid] = pod
+            if pod.is_terminating:
+                self._queue.victim_ends(pod.uid)
             self._queue.happened(now, helps_filters=False)
         elif pod.scheduler == SCHEDULER and pod.uid not in self.cache.assumed:
             before = self._queue.pods.get(pod.uid)
@@ -140,6 +142,7 @@ class KubeScheduler:
 
     def _pod_went(self, uid: str) -> None:
         self._queue.remove(uid)
+        self._queue.victim_ends(uid)
         was_assumed = self.cache.assumed.pop(uid, None)
         was_nominated = self.cache.nominated.pop(uid, None)
         if self.cache.bound.pop(uid, None) or was_assumed or was_nominated:

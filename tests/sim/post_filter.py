@@ -176,7 +176,7 @@ class PostFilter:
         ]
         self.nominate(pod, node)
         if victims:
-            self._queue.preempting.add(pod.uid)
+            self._wait_for(pod, victims)
             self._later(partial(self._mark, pod, victims))
 
     def _mark(self, pod: PodRecord, victims: list[PodRecord]) -> None:
@@ -190,11 +190,11 @@ class PostFilter:
         """Delete the first one and go on with the rest; before the last the pod may be tried."""
         first, *rest = victims
         if not rest:
-            self._queue.preempting.discard(pod.uid)
+            self._queue.preempting.pop(pod.uid, None)
         if self._preemption.fails():
             self._hits.hit("F20 not deleted")
             self._history.say(f"{self._name}: {first.name} is not deleted")
-            self._queue.preempting.discard(pod.uid)
+            self._queue.preempting.pop(pod.uid, None)
             self._queue.activate(pod.uid, self._clock.now)
             return
         if self._is_there(first):
@@ -204,7 +204,12 @@ class PostFilter:
             self._history.say(f"{self._name}: deletes {first.name} for {pod.name}")
             self._api.delete_pod(first.name, first.uid, seconds)
         if rest:
+            self._wait_for(pod, rest)
             self._later(partial(self._mark, pod, rest))
+
+    def _wait_for(self, pod: PodRecord, victims: list[PodRecord]) -> None:
+        """Have the pod not tried until its last victim ends."""
+        self._queue.preempting[pod.uid] = victims[0].uid if len(victims) == 1 else ""
 
     def _is_there(self, victim: PodRecord) -> bool:
         live = self._api.pods.get(victim.name)

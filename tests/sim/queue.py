@@ -42,7 +42,9 @@ class Queue:
 
     def __init__(self, rest_seconds: float, *, pops_from_backoff: bool) -> None:
         self.pods: dict[str, Queued] = {}
-        self.preempting: set[str] = set()  # uids; while its victims are deleted a pod is not tried
+        self.preempting: dict[str, str] = {}
+        # ^ uids of pods that are not tried while their victims are deleted; of each its last
+        # victim once only that one is left, "" before
         self._rest_seconds = rest_seconds
         self._pops_from_backoff = pops_from_backoff
         self._heap: list[tuple[float, int, float, int, Queued]] = []
@@ -64,10 +66,19 @@ class Queue:
 
     def remove(self, uid: str) -> None:
         """The pod is bound or gone."""
-        self.preempting.discard(uid)
+        self.preempting.pop(uid, None)
         queued = self.pods.pop(uid, None)
         if queued is not None:
             queued.ticket = -1
+
+    def victim_ends(self, uid: str) -> None:
+        """The watch shows that a pod ends or is gone: nobody waits for its deletion any more.
+
+        Source: kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go,
+        isRunningPreemption.
+        """
+        for preemptor in [key for key, last in self.preempting.items() if last == uid]:
+            del self.preempting[preemptor]
 
     def happened(self, now: float, *, helps_filters: bool) -> None:
         """Something changed in the cluster."""
