@@ -172,6 +172,13 @@ class EngineOptions(BaseModel):
     # and the gang waits as a whole; annotation corral.dev/disruption.
     disruption: Literal["single", "all"] = "single"
 
+    # Preemption for gangs
+    # Whether a gang that has no place is told which pods of lower priority would have to go. No
+    # pod is evicted for it.
+    preempt: Literal["off", "explain"] = "explain"
+    preempt_after_seconds: Seconds = 10.0  # it has been complete for so long: pods may end anyway
+    bare_victims: bool = False  # pods without a controller may go, too: no one makes them again
+
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.
     owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0

@@ -227,6 +227,10 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
             )
             spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": order}}
             yield made("JobSet", f"{name}, {order}", spec)
+    selects = {"selector": {"matchLabels": mapping(lambda at: f"l{at}")}}
+    yield made("PodDisruptionBudget", "labels of its selector", selects)
+    few = {"selector": {"matchLabels": {f"l{at}": "v" * 63 for at in range(64)}}}
+    yield made("PodDisruptionBudget", "as many labels as are compared", few)
     yield made(
         "PyTorchJob",
         "replica types",
@@ -327,7 +331,9 @@ def cases() -> Iterator[Case]:
         body = b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (raw, names)
         read = partial(models.pod_and_nodes, keep=DIALECTS.keeps, full_nodes=True)
         yield Case("/filter", name, body, read)
-    yield Case("/preempt", "5,000 nodes", preempting(), models.preemption)
+    yield Case(
+        "/preempt", "5,000 nodes", preempting(), partial(models.preemption, keep=DIALECTS.keeps)
+    )
 
 
 def best(read: Callable[[bytes], object], raw: bytes, repeat: int) -> float:

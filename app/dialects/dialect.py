@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 from app.dialects.spec import (
     Allowance,
     Claim,
+    DisruptionBudget,
     Flaw,
     GangKey,
     GangSpec,
@@ -135,6 +136,10 @@ class Dialect:
 
     def allowance(self, record: ObjectRecord) -> Allowance | None:
         """What the pods of a namespace may request in all, if an object says so."""
+        return None
+
+    def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
+        """How many pods of a namespace may be evicted, if an object says so."""
         return None
 
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.dialects import kueue, quota
+from app.dialects import budgets, kueue, quota
 from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, Strings, TemplateOwner
-from app.dialects.spec import Allowance, Claim, Flaw, GangKey, GangSpec, Said, TopologySpec
+from app.dialects.spec import (
+    Allowance,
+    Claim,
+    DisruptionBudget,
+    Flaw,
+    GangKey,
+    GangSpec,
+    Said,
+    TopologySpec,
+)
 from app.dialects.workloads import TemplatePlace
 from app.kube.core.decode import Keep
 from app.kube.core.label_keys import LabelKeys
@@ -109,6 +118,10 @@ class Dialects:
         """What the pods of a namespace may request in all, if an object says so."""
         return next((found for each in self.each if (found := each.allowance(record))), None)
 
+    def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
+        """How many pods of a namespace may be evicted, if an object says so."""
+        return next((found for each in self.each if (found := each.budget(record))), None)
+
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
         """Where objects of a kind keep the templates of their pods; () where no rule is known."""
         return next((found for each in self.each if (found := each.templates(group, kind))), ())
@@ -129,4 +142,4 @@ class Dialects:
             yield from dialect.change(before, after)
 
 
-DIALECTS = Dialects((kueue.DIALECT, quota.DIALECT))
+DIALECTS = Dialects((kueue.DIALECT, quota.DIALECT, budgets.DIALECT))

@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from app.kube.core.objects import PodRecord
+from app.labels import LabelSelector
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
@@ -300,6 +301,17 @@ class Allowance:
     """What says so, for messages: "ResourceQuota team/compute"."""
     lines: tuple[tuple[str, int, int], ...]
     """(resource, most, used), in the units of a pod's request."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """How many of some pods of a namespace may be evicted now, as one object says."""
+
+    namespace: str
+    name: str
+    """With its namespace, for messages."""
+    selector: LabelSelector
+    allowed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from app.labels import is_label_key
 
 MOST_KEYS = 64  # in all
 MOST_KEYS_OF_NAMESPACE = 8  # that objects of one namespace were the first to name
+MOST_KEYS_OF_NO_GANG = 24  # of all, that objects of no gang were the first to name, such as budgets
 MOST_TOLD = 8  # refused keys of one namespace, and namespaces with any
 GATHER_SECONDS = 1.0  # keys that are named together are one list
 RELIST_SECONDS = 30.0  # between two lists: one of 150,000 pods takes eight
@@ -48,6 +49,7 @@ class KeptKeys:
     _named: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By the uid of an object: the keys it names that no vocabulary keeps anyway."""
     _taken: Counter[str] = field(default_factory=Counter)  # keys, by namespace
+    _of_no_gang: int = 0  # keys that objects of no gang were the first to name
     _refused: dict[str, dict[str, None]] = field(default_factory=dict)  # by namespace
     _read: int = 0  # the edition of the last list of pods
     _asked: int = 0  # the edition for which one was last asked
@@ -81,9 +83,10 @@ class KeptKeys:
         named = tuple(islice(self._new_keys(record), MOST_KEYS + 1))
         if named:
             self._named[record.uid] = named
+        is_of_gang = any(True for _ in self.dialects.keys_of(record))
         for key in named:
             if self.labels.edition_of(key) is None:
-                self._take(key, record.namespace)
+                self._take(key, record.namespace, is_of_gang=is_of_gang)
 
     def drop(self, uid: str) -> None:
         """Forget an object that is gone; its keys stay."""
@@ -94,10 +97,14 @@ class KeptKeys:
             if not self.dialects.keeps(key) and is_label_key(key):  # else no pod has it
                 yield key
 
-    def _take(self, key: str, namespace: str) -> None:
+    def _take(self, key: str, namespace: str, *, is_of_gang: bool) -> None:
         is_room = self._taken[namespace] < MOST_KEYS_OF_NAMESPACE
+        if is_room and not is_of_gang:
+            # A gang starts only once its keys are read; others can do without.
+            is_room = self._of_no_gang < MOST_KEYS_OF_NO_GANG
         if is_room and self.labels.edition < MOST_KEYS:
             self._taken[namespace] += 1
+            self._of_no_gang += not is_of_gang
             self.labels.add(key)
         elif namespace in self._refused or len(self._refused) < MOST_TOLD:
             refused = self._refused.setdefault(namespace, {})

@@ -555,6 +555,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/kubeflow.org/v2beta1/mpijobs",
         "/apis/kueue.x-k8s.io/v1beta2/topologies",
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
+        "/apis/policy/v1/poddisruptionbudgets",
     ]
 
 
@@ -565,6 +566,7 @@ def test_what_every_api_server_serves_is_there_or_something_is_wrong():
         "Pod",
         "Job",
         "ResourceQuota",
+        "PodDisruptionBudget",
     ]
 
 

@@ -9,19 +9,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.dialects import budgets
+from app.dialects.budgets.dialect import KIND, BudgetRecord
+from app.dialects.registry import Dialects
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
 from app.state.cache.kept_keys import (
     GATHER_SECONDS,
     MOST_KEYS,
     MOST_KEYS_OF_NAMESPACE,
+    MOST_KEYS_OF_NO_GANG,
     MOST_TOLD,
     RELIST_SECONDS,
+    KeptKeys,
 )
 from app.state.effects import Delete, ReadAgain, RejectBind, Ungate
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
-from tests.app.state.bands import BandWorld, band, player
+from tests.app.state.bands import DIALECTS, BandWorld, band, player
 from tests.app.state.stories import GATED
 from tests.app.state.world import four_racks
 from tests.records import node
@@ -368,3 +373,14 @@ def test_other_gangs_are_not_kept_waiting():
     world.put(player("x"), player("y"), *PODS)
     assert world.gang("duo").phase is Phase.PLACED
     assert world.gang("trio").phase is Phase.GATHERING
+
+
+def test_budgets_of_tenants_leave_keys_for_objects_that_declare_gangs():
+    kept = KeptKeys(Dialects((*DIALECTS.each, budgets.DIALECT)))
+    for number in range(MOST_KEYS):
+        namespace, key = f"team-{number}", f"example.com/k{number}"
+        requirements = ((key, "Exists", ()),)
+        kept.put(BudgetRecord(KIND, namespace, "b", f"uid-{number}", "1", requirements))
+    assert kept.labels.edition == MOST_KEYS_OF_NO_GANG
+    kept.put(TRIO)
+    assert kept.lacking([TRIO]).refused == ()
