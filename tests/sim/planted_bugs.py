@@ -329,7 +329,7 @@ PLANTED = (
         "app.state.answers.preempting.Preempting.answer",
         Change(
             "condition",
-            "pod.uid in self.gangs.key_of or self.claim_reader.claim(pod) is not None",
+            "self._is_member(pod)",
             becomes="False",
         ),
         "pods go for a member of a gang, which one node does not help",
