@@ -117,8 +117,10 @@ async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
 
     Raises: SettingsError, and nothing stays open.
     """
-    metrics = Metrics(dialects.kinds)
-    chosen = engine_settings(settings).model_copy(update={"kinds": dialects.kinds})
+    chosen = engine_settings(settings)
+    kinds = dialects.configured(chosen).kinds
+    metrics = Metrics(kinds)
+    chosen = chosen.model_copy(update={"kinds": kinds})
     engine = Engine(chosen, fault_counter(metrics), dialects)
     async with AsyncExitStack() as closing:
         outside = _Outside(
@@ -174,7 +176,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     # One set of label keys for all pods that are read, however they reach us.
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
     client = _client(outside.transport, keep, labels.keeps, lease)
-    receivers = _receivers(driver, desk, read_again)
+    receivers = _receivers(driver, desk, engine, read_again)
     writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
     namespaces = Namespaces(settings.admission_namespace_selector)
     resources = engine.dialects.resources(keep, labels)
@@ -214,7 +216,7 @@ def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> B
 
 
 def _receivers(
-    driver: Driver, desk: BindDesk, read_again: Callable[[ReadAgain], None]
+    driver: Driver, desk: BindDesk, engine: Engine, read_again: Callable[[ReadAgain], None]
 ) -> Receivers:
     """What receives the outcomes of effects, and the effects that are not writes."""
 
@@ -223,7 +225,13 @@ def _receivers(
         driver.bind_finished(bind, outcome)
 
     return Receivers(
-        bind_finished, driver.ungate_finished, driver.write_lost, desk.refuse, read_again
+        bind_finished,
+        driver.ungate_finished,
+        driver.write_lost,
+        desk.refuse,
+        read_again,
+        engine.making_room.request,
+        driver.room_found,
     )
 
 

@@ -15,6 +15,7 @@ from app.state.effects import (
     ReadAgain,
     RejectBind,
     Requeue,
+    SeekRoom,
     Ungate,
     WriteStatus,
 )
@@ -33,6 +34,7 @@ class Dispatcher:
     report: Callable[[EmitEvent], None]
     status: Callable[[WriteStatus], None]
     read_again: Callable[[ReadAgain], None]
+    seek_room: Callable[[SeekRoom], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Hand over effects in order."""
@@ -56,3 +58,5 @@ class Dispatcher:
                     self.status(effect)
                 case ReadAgain():
                     self.read_again(effect)
+                case SeekRoom():
+                    self.seek_room(effect)

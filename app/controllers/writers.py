@@ -23,6 +23,7 @@ from app.controllers.pods.evict import EvictController, Removal
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
 from app.controllers.report import ReportController
+from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
 from app.dialects.spec import GangKey
 from app.errors import NotLeading
@@ -41,6 +42,7 @@ from app.state.effects import (
     Evict,
     ReadAgain,
     RejectBind,
+    RoomAnswer,
     Ungate,
     Ungated,
     UngateOutcome,
@@ -53,9 +55,9 @@ _Effect = TypeVar("_Effect", bound=Effect)
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """Receives outcomes. The first three are called by a controller, never from inside `feed`.
+    """Receives outcomes. These are given by a controller, never from inside `feed`.
 
-    The others receive effects that are not writes.
+    `refuse` and `read_again` receive effects that are not writes; `room_question` is asked.
     """
 
     bind_finished: Callable[[Bind, BindOutcome], None]
@@ -63,6 +65,8 @@ class Receivers:
     write_lost: Callable[[GangKey, str, str], None]
     refuse: Callable[[RejectBind], None]
     read_again: Callable[[ReadAgain], None]
+    room_question: Callable[[GangKey], Question | None]
+    room_found: Callable[[GangKey, RoomAnswer | None], None]
 
 
 class Writers:
@@ -110,6 +114,7 @@ class Writers:
             lambda outcome: metrics.statuses[outcome].inc(),
             lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
         )
+        self._rooms = RoomController(receivers.room_question, receivers.room_found)
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
@@ -120,6 +125,7 @@ class Writers:
             report=self._if_leading(self._report),
             status=self._if_leading(self._statuses.take),
             read_again=receivers.read_again,
+            seek_room=self._if_leading(self._rooms.take),
         )
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -136,6 +142,7 @@ class Writers:
             ("annotate", self._notes.run()),
             ("report", self._reports.run()),
             ("status", self._statuses.run()),
+            ("room", self._rooms.run()),
         ]
 
     async def finish_binds(self) -> None:

@@ -20,7 +20,7 @@ from app.dialects.spec import GangKey
 from app.kube.watch.events import Event
 from app.metrics import Metrics
 from app.process.collector import Collector
-from app.state.effects import Bind, BindOutcome, Effect, Ungate, UngateOutcome
+from app.state.effects import Bind, BindOutcome, Effect, RoomAnswer, Ungate, UngateOutcome
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.isolation import OnFault
@@ -67,6 +67,10 @@ class Driver:
     def write_lost(self, gang: GangKey, what: str, uid: str) -> None:
         """An event, status or deletion was not written."""
         self._step("outcome", lambda now: self._inputs.write_lost(gang, what, uid, now))
+
+    def room_found(self, gang: GangKey, answer: RoomAnswer | None) -> None:
+        """A SeekRoom has been answered; None: it has not."""
+        self._step("outcome", lambda now: self._inputs.room_found(gang, answer, now))
 
     def heal(self) -> None:
         """The books differ from the records."""

@@ -126,6 +126,13 @@ class ReadAgain:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class SeekRoom:
+    """Have it found out who would have to go so that a waiting gang has room; none is evicted."""
+
+    gang: GangKey
+
+
 Effect = (
     Requeue
     | Annotate
@@ -137,6 +144,7 @@ Effect = (
     | EmitEvent
     | WriteStatus
     | ReadAgain
+    | SeekRoom
 )
 
 
@@ -174,3 +182,24 @@ class UngateFailed:
 
 
 UngateOutcome = Ungated | UngateFailed
+
+
+@dataclass(frozen=True, slots=True)
+class RoomAnswer:
+    """Outcome of a SeekRoom: where a gang would have room, and who would have to go."""
+
+    is_found: bool
+    domain: str = ""
+    """`label=value/…` of the narrowest domain that all its pods would be in; "": there is none."""
+    named: tuple[tuple[str, int], ...] = ()
+    """(name, priority) of the first victims; none: pods that end already make room."""
+    units: int = 0
+    """How many would go, gangs and single pods …"""
+    gangs: int = 0
+    """… how many of them are gangs …"""
+    pods: int = 0
+    """… and how many pods they have. Where no room is found: those that may go at all."""
+    budgets: tuple[str, ...] = ()
+    """Disruption budgets without which there would be room."""
+    is_cut_short: bool = False
+    """Not everything was tried."""

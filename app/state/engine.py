@@ -28,6 +28,7 @@ from app.state.effects import (
     Effect,
     ReadAgain,
     RejectBind,
+    RoomAnswer,
     UngateFailed,
     UngateOutcome,
 )
@@ -141,6 +142,7 @@ class Engine(EngineParts):
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
         self._each(kind, gone, self.claims.drop_object)
         self._each(kind, gone, self._drop_allowance)
+        self._each(kind, gone, self.budgets.drop)
         if self.topologies.replace(kind, records):
             self.reservations.capacity_grew()
 
@@ -163,6 +165,7 @@ class Engine(EngineParts):
                 self.reservations.capacity_grew()
             if self.absent_pods.put_object(record):
                 self.queue.want_pass()
+            self.budgets.put(record)
             self.claims.put_object(record)
 
     def _drop(self, record: Record, now: float) -> None:
@@ -174,6 +177,7 @@ class Engine(EngineParts):
             if self.topologies.drop(record.uid):
                 self.reservations.capacity_grew()
             self._drop_allowance(record.uid)
+            self.budgets.drop(record.uid)
             self.claims.drop_object(record.uid)
 
     def _drop_allowance(self, uid: str) -> None:
@@ -335,6 +339,11 @@ class Engine(EngineParts):
             self.reports.note_lost(known, what, uid)
         return self._effects()
 
+    def room_found(self, gang: GangKey, answer: RoomAnswer | None, now: float) -> list[Effect]:
+        """Take the answer to a SeekRoom; None: the gang waits no more, or the search failed."""
+        self.making_room.answered(gang, answer, now)
+        return self._effects()
+
     # -- time ----------------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Effect]:
@@ -351,6 +360,7 @@ class Engine(EngineParts):
             self._read_pods_again,
             self._review_earmarks,
             self._begin,
+            self._make_room,
         ):
             with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
                 step(now)
@@ -399,6 +409,11 @@ class Engine(EngineParts):
             each for each in woken if self.arrivals.known(each.namespace, each.name, each.uid)
         )
         self.outbox.extend(waiting)
+
+    def _make_room(self, now: float) -> None:
+        """Find out who would have to go for gangs that have no place."""
+        if not self.is_draining:
+            self.making_room.review(now)
 
     def _review_earmarks(self, now: float) -> None:
         """Earmark domains for gangs that starve, and free those that are not needed any more."""

@@ -1,4 +1,4 @@
-"""The eleven inputs of an engine: the only calls that may change it.
+"""The twelve inputs of an engine: the only calls that may change it.
 
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
@@ -14,7 +14,7 @@ from typing import Protocol
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.state.effects import BindOutcome, Effect, UngateOutcome
+from app.state.effects import BindOutcome, Effect, RoomAnswer, UngateOutcome
 from app.state.filter_result import Candidates, FilterAnswer, Victims
 
 
@@ -42,6 +42,8 @@ class Inputs(Protocol):
     def ungate_finished(self, uid: str, outcome: UngateOutcome, now: float) -> list[Effect]: ...
 
     def write_lost(self, gang: GangKey, what: str, uid: str, now: float) -> list[Effect]: ...
+
+    def room_found(self, gang: GangKey, answer: RoomAnswer | None, now: float) -> list[Effect]: ...
 
     def tick(self, now: float) -> list[Effect]: ...
 

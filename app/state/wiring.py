@@ -8,12 +8,14 @@ further down depends on those above it, never the other way round. What happens 
 from __future__ import annotations
 
 from app.dialects.registry import Dialects
+from app.kube.core.objects import PodRecord
 from app.state.answers.bind_requests import BindRequests
 from app.state.answers.filtering import Filtering
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.audit import Healing
 from app.state.cache.books import Books
+from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
 from app.state.cache.node_refusals import Refusals
 from app.state.cache.node_table import NodeTable
@@ -42,6 +44,7 @@ from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
+from app.state.preempt.making_room import MakingRoom
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
@@ -71,7 +74,8 @@ class EngineParts:
         self.node_table = NodeTable()
         self.refusals = Refusals()
         self.nominations = Nominations()
-        self.occupants = Occupants(self.settings.unpreemptible_in)
+        self.budgets = Budgets(self.dialects, self.kept_keys)
+        self.occupants = Occupants(self.settings.unpreemptible_in, self._is_managed)
         self.grants = Grants(self.nominations)
         self.assumed_pods = AssumedPods(self.books)
         self.rejected_pods = RejectedPods(self.books)
@@ -169,6 +173,18 @@ class EngineParts:
             self.requeues,
             self.outbox,
         )
+        # preempt
+        self.making_room = MakingRoom(
+            self.settings,
+            self.books,
+            self.budgets,
+            self.occupants,
+            self.grants,
+            self.gangs,
+            self.planner,
+            self.outbox,
+            self.reports,
+        )
         # nodes, and the rest
         self.invalidation = Invalidation(self.books, self.gangs, self.plans)
         self.nodes = NodeEvents(
@@ -225,4 +241,10 @@ class EngineParts:
         )
         self.healing = Healing(
             self.books, self.gangs, self.reservations, self.plans, self.roll_calls
+        )
+
+    def _is_managed(self, pod: PodRecord) -> bool:
+        """Whether Kueue, where it runs, keeps for itself what the pod takes."""
+        return self.settings.kueue_manages and self.dialects.is_managed(
+            pod.labels, pod.annotations, pod.gates
         )

@@ -28,6 +28,8 @@ from app.state.effects import (
     Evict,
     RejectBind,
     Requeue,
+    RoomAnswer,
+    SeekRoom,
     Ungate,
     UngateFailed,
     UngateOutcome,
@@ -56,6 +58,7 @@ WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
 
 LOST_REPORTS = 0.25  # of all events: the queue is full, or the API server away
 LOST_SECONDS = 0.05
+ROOM_SECONDS = 0.1  # a search for victims
 
 OpenJournal = Callable[[str, int], Callable[[bytes], None]]
 """Where the journal of this Corral, in this incarnation, is written."""
@@ -370,6 +373,21 @@ class Corral:
                 self._work(self._ungating(effect))
             case Evict() | Delete() if self.is_leading:
                 self._work(self._writes.remove(effect))
+
+            case SeekRoom() if self.is_leading:
+                self._seek_room(effect.gang)
+
+    def _seek_room(self, gang: GangKey) -> None:
+        """The answer is to the question as it is now, and comes a little later."""
+        question = self.engine.making_room.request(gang)
+        answer = None if question is None else question.answer()
+        self._clock.after(ROOM_SECONDS, self._alive(lambda: self._room_found(gang, answer)))
+
+    def _room_found(self, gang: GangKey, answer: RoomAnswer | None) -> None:
+        self._hits.hit("W room sought")
+        if answer is not None:
+            self._history.say(f"{self.name}: room for {gang}: {answer}")
+        self._step(None, "room", lambda: self.taking.room_found(gang, answer, self.now))
 
     def _lose(self, effect: EmitEvent) -> None:
         self._hits.hit("F18 report dropped")

@@ -83,6 +83,7 @@ WORKLOADS: dict[str, str] = {
     "W statefulset": "a StatefulSet",
     "W plain": "ordinary pods",
     "W preemptor": "ordinary pods of high priority that come when the cluster is full",
+    "W room sought": "it is found out who would have to go for a gang that waits",
     "W slices": "a gang with slices",
     "W spares": "a gang with hot spares",
     "W in waves": "a gang starts though its members were never all at /bind at a time",

@@ -129,6 +129,15 @@ class Capacity:
         moved.free_by_domain = moved.counted_by_domain()
         return moved
 
+    def copy(self) -> Capacity:
+        """The same books over the same tree, which change no more with these."""
+        copy = Capacity(self.axis, self.tree)
+        copy.allocatable, copy.used = self.allocatable.copy(), self.used.copy()
+        copy.held, copy.is_open = self.held.copy(), self.is_open.copy()
+        copy.free_now = self.free_now.copy()
+        copy.free_by_domain = [sums.copy() for sums in self.free_by_domain]
+        return copy
+
     def part(self, tree: Tree, slots: slice) -> Capacity:
         """The same books for some slots alone, which `tree` is of: views, to be read only."""
         part = Capacity(self.axis, tree)

@@ -101,6 +101,7 @@ def pod_record(
         problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
         is_preempted=_PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
+        preempts=spec.preemption_policy != "Never",
     )
 
 

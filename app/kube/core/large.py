@@ -61,6 +61,7 @@ class _PodSpec(wire.Wire):
     overhead: msgspec.Raw = _NULL
     resources: msgspec.Raw = _NULL
     resource_claims: msgspec.Raw = _NULL
+    preemption_policy: wire.Text = None
 
 
 class _Pod(wire.Wire):
@@ -183,6 +184,7 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         parts.values(spec.overhead, "spec.overhead", _QUANTITIES),
         parts.values(spec.resources, "spec.resources", _RESOURCES),
         None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
+        spec.preemption_policy,
     )
     metadata = parts.metadata(found.metadata or _Metadata())
     return wire.Pod(metadata, read, found.status), "; ".join(parts.unread)

@@ -110,6 +110,7 @@ class PodSpec(Wire):
     overhead: Quantities = None
     resources: Resources | None = None
     resource_claims: list[msgspec.Raw] | None = None
+    preemption_policy: Text = None
 
 
 class PodStatus(Wire):

@@ -127,7 +127,7 @@ class Books:
 
     def counted(self, amounts: Amounts) -> Vector:
         """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
-        return _bounded(self._offered(amounts))
+        return bounded(self._offered(amounts))
 
     def _offered(self, amounts: Amounts) -> Vector:
         return self.vector(amounts)[: len(self.axis)]
@@ -157,7 +157,7 @@ class Books:
             self._lacking[uid] = None
         elif self._lacking:
             self._lacking.pop(uid, None)
-        return _bounded(vector[:rows])
+        return bounded(vector[:rows])
 
     # -- topologies ----------------------------------------------------------------------------
 
@@ -483,7 +483,8 @@ class Books:
         ]
 
 
-def _bounded(amounts: Vector) -> Vector:
+def bounded(amounts: Vector) -> Vector:
+    """What a bound pod is counted with: at most MOST_BOOKED of each resource."""
     if max(amounts) > MOST_BOOKED:
         return tuple(min(amount, MOST_BOOKED) for amount in amounts)
     return amounts

@@ -16,7 +16,14 @@ import msgspec
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.state.effects import BindFailed, BindOutcome, Effect, UngateFailed, UngateOutcome
+from app.state.effects import (
+    BindFailed,
+    BindOutcome,
+    Effect,
+    RoomAnswer,
+    UngateFailed,
+    UngateOutcome,
+)
 from app.state.filter_result import Candidates, FilterAnswer, Victims
 from app.state.inputs import Inputs
 from app.state.journal.lines import ENCODER, In, Out, first_line, heard, out_of
@@ -110,6 +117,10 @@ class Recorder:
     def write_lost(self, gang: GangKey, what: str, uid: str, now: float) -> list[Effect]:
         args = (gang, what, uid)
         return self._recorded(now, "write_lost", args, lambda: self._inner.write_lost(*args, now))
+
+    def room_found(self, gang: GangKey, answer: RoomAnswer | None, now: float) -> list[Effect]:
+        args = (gang, answer)
+        return self._recorded(now, "room_found", args, lambda: self._inner.room_found(*args, now))
 
     def tick(self, now: float) -> list[Effect]:
         return self._recorded(now, "tick", (), lambda: self._inner.tick(now))

@@ -8,7 +8,7 @@ A request that found no place is searched again when something has changed for i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
@@ -23,7 +23,7 @@ from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
-from app.state.plan.request import Builder, Question, depends_on, search
+from app.state.plan.request import Builder, Question, SearchRequest, depends_on, search
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -230,14 +230,7 @@ class Planner:
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
-        question = Question.of(
-            gang,
-            pod_sets,
-            self._closed_to(gang),
-            offer,
-            self._nominated(gang),
-            is_balanced=self.is_balanced,
-        )
+        question = self._question(gang, pod_sets, offer)
         signature = question.signature
         if has_more_room:
             signature = (*signature, gang.key)
@@ -263,9 +256,7 @@ class Planner:
 
     def _on(self, topology: TopologyBooks, question: Question) -> Plan | NoPlan:
         """The answer on one topology."""
-        builder = Builder(
-            self.books, self.node_table, self.refusals, self._options, self.honours_preferred
-        )
+        builder = self._builder()
         try:
             request = builder.request(question, topology)
             answer = search(request)
@@ -279,10 +270,37 @@ class Planner:
             answer, explain=lambda: explained(answer, builder, question, topology, request)
         )
 
+    def _question(
+        self, gang: Gang, pod_sets: tuple[PodSetMembers, ...], offer: Offer | None
+    ) -> Question:
+        return Question.of(
+            gang,
+            pod_sets,
+            self._closed_to(gang),
+            offer,
+            self._nominated(gang),
+            is_balanced=self.is_balanced,
+        )
+
+    def _builder(self) -> Builder:
+        return Builder(
+            self.books, self.node_table, self.refusals, self._options, self.honours_preferred
+        )
+
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
         levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
         named = gang.membership.topology or ""
         return UnknownTopology(tuple(levels), self.books.known_levels(), named)
+
+    def requests(self, gang: Gang) -> Iterator[SearchRequest]:
+        """The searches for a gang that waits: one on each topology that may serve it."""
+        if flaw_in_units(gang):
+            return
+        pod_sets = pod_sets_of(gang, gang.unplanned())
+        question = self._question(gang, pod_sets, None)
+        for topology in self._topologies_for(gang, pod_sets):
+            with suppress(InvalidRequest):
+                yield self._builder().request(question, topology)
 
     # -- requests that have no place -----------------------------------------------------------
 

@@ -6,7 +6,8 @@ this is kept, and pods that are alike in it share one object.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects import corral
@@ -15,6 +16,7 @@ from app.kube.core.objects import PodRecord
 SYSTEM_PRIORITY = 2_000_000_000  # of the classes system-node-critical and system-cluster-critical
 SYSTEM_NAMESPACE = "kube-system"
 NEVER_OWNERS = ("DaemonSet", "Node")  # whose pods come back at once; Node: of a kubelet's disk
+PENDING = "Pending"  # a phase
 EVERYWHERE = "*"  # among namespaces: all of them
 MOST_SHARED = 4_096  # objects that later pods are compared with
 
@@ -23,11 +25,18 @@ MOST_SHARED = 4_096  # objects that later pods are compared with
 class Occupant:
     """One pod on a node."""
 
+    namespace: str
     priority: int
     created: str
     is_terminating: bool
     may_go: bool
     """Whether it may ever be a victim. Source: what kube-system and DaemonSets are for."""
+    is_managed: bool
+    has_controller: bool
+    has_begun: bool
+    """Budgets count it: its containers have started."""
+    labels: tuple[tuple[str, str], ...]
+    """Those that are kept of it."""
 
 
 @dataclass(slots=True)
@@ -36,12 +45,29 @@ class Occupants:
 
     unpreemptible_in: Collection[str] = ()
     """Namespaces whose pods may say that they are never victims."""
+    is_managed: Callable[[PodRecord], bool] = lambda pod: False
+    """Whether a controller that plans for itself has a pod."""
     by_uid: dict[str, Occupant] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # by uid, without the namespace
+    _priorities: Counter[int] = field(default_factory=Counter)
     _shared: dict[Occupant, Occupant] = field(default_factory=dict)
 
     def put(self, pod: PodRecord) -> None:
         """Learn of a pod that is bound and has not ended."""
-        occupant = Occupant(pod.priority, pod.created, pod.is_terminating, self.may_go(pod))
+        occupant = Occupant(
+            pod.namespace,
+            pod.priority,
+            pod.created,
+            pod.is_terminating,
+            self.may_go(pod),
+            self.is_managed(pod),
+            pod.owner is not None,
+            pod.phase != PENDING,
+            tuple(pod.labels.items()),
+        )
+        self.drop(pod.uid)
+        self.names[pod.uid] = pod.name
+        self._priorities[pod.priority] += 1
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
         self.by_uid[pod.uid] = self._shared.setdefault(occupant, occupant)
@@ -60,7 +86,17 @@ class Occupants:
 
     def drop(self, uid: str) -> None:
         """Forget a pod that has ended or is gone."""
-        self.by_uid.pop(uid, None)
+        occupant = self.by_uid.pop(uid, None)
+        if occupant is None:
+            return
+        del self.names[uid]
+        self._priorities[occupant.priority] -= 1
+        if not self._priorities[occupant.priority]:
+            del self._priorities[occupant.priority]
+
+    def any_below(self, priority: int) -> bool:
+        """Whether some pod has a lower priority."""
+        return any(each < priority for each in self._priorities)
 
     def lower(self, uids: Iterable[str], priority: int) -> frozenset[str]:
         """Those of these pods that have a lower priority."""

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
+from app.state.effects import RoomAnswer
 from app.state.gang import minimum
 
+MOST_VICTIMS_SHOWN = 3  # an event has 1,024 characters, and a name up to 317
 MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
 
 
@@ -77,6 +79,42 @@ def gives_way(member: str, members: int, to: str, node: str, kept: int, running:
         f"member {member}{others} gives way to {to} on node {node};"
         f" the gang keeps {kept} of {running} running"
     )
+
+
+def room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
+    """The gang would have room if some pods went."""
+    where = f" in {answer.domain}" if answer.domain else ""
+    whose = f"gang {key} (priority {priority})"
+    if not answer.pods:
+        return f"{whose} has room{where} once the pods that end now have ended"
+    pods = "1 pod" if answer.pods == 1 else f"{answer.pods} pods"
+    gangs = {0: "", 1: " of 1 gang"}.get(answer.gangs, f" of {answer.gangs} gangs")
+    if answer.gangs and answer.gangs < answer.units:
+        gangs = f", those{gangs} among them,"
+    shown = answer.named[:MOST_VICTIMS_SHOWN]
+    names = ", ".join(f"{name} (priority {its})" for name, its in shown)
+    others = answer.units - len(shown)
+    more = f" and {others} more" if others else ""
+    fewer = "; fewer may be enough" if answer.is_cut_short else ""
+    return (
+        f"{whose} could start{where} if {pods}{gangs} went: {names}{more}{fewer};"
+        " none is evicted, as preempt is explain"
+    )
+
+
+def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
+    """The gang would have no room whoever went."""
+    whose = f"gang {key} (priority {priority})"
+    if answer.budgets:
+        shown = answer.budgets[:MOST_VICTIMS_SHOWN]
+        more = ", …" if len(answer.budgets) > len(shown) else ""
+        return (
+            f"{whose} could start only if pods went that disruption budgets keep:"
+            f" {', '.join(shown)}{more}"
+        )
+    pods = "the pod" if answer.pods == 1 else f"the {answer.pods} pods"
+    tried = "; not everything was tried" if answer.is_cut_short else ""
+    return f"{whose} has no room even without {pods} of lower priority that may go{tried}"
 
 
 def preemption_stopped(pod: str) -> str:

@@ -17,7 +17,15 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.effects import DELETE, STATUS, Delete, EmitEvent, Evict, ObjectRef
+from app.state.effects import (
+    DELETE,
+    STATUS,
+    Delete,
+    EmitEvent,
+    Evict,
+    ObjectRef,
+    RoomAnswer,
+)
 from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
@@ -39,6 +47,8 @@ INCOMPLETE = "GangIncomplete"
 NOT_PLACED = "GangNotPlaced"
 PLACED = "GangPlaced"
 PREEMPTED = "MemberPreempted"
+ROOM = "RoomByPreemption"
+NO_ROOM = "NoRoomByPreemption"
 POD_NOT_IN_GANG = "PodNotInGang"
 
 
@@ -162,6 +172,18 @@ class Reports:
         event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
         self.outbox.add(event)
 
+    def room(self, gang: Gang, answer: RoomAnswer) -> None:
+        """Report who would have to go so that a gang that waits has room."""
+        if not (answer.is_found or answer.pods):
+            return  # no pod may go
+        says = messages.room if answer.is_found else messages.no_room
+        reason, other = (ROOM, NO_ROOM) if answer.is_found else (NO_ROOM, ROOM)
+        sentence = says(gang.key, gang.membership.lowest_priority, answer)
+        gang.reporting.once.pop(other, None)
+        if gang.reporting.once.get(reason) != sentence:
+            gang.reporting.once[reason] = sentence
+            self._emit(gang, reason, sentence, warn=False)
+
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
         sentence = messages.places_given_up(gang.key, pods)
@@ -174,7 +196,8 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        gang.reporting.once.pop(EVICTED, None)
+        for reason in (EVICTED, ROOM, NO_ROOM):
+            gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
         gang.reporting.sentence, gang.reporting.sentence_at = (
@@ -320,7 +343,7 @@ class Reports:
             elif what == DELETE and is_excess:
                 self._delete(gang, gang.members[uid].pod, sentence)
         elif what in said.once:
-            self._emit(gang, what, said.once[what])
+            self._emit(gang, what, said.once[what], warn=what not in (ROOM, NO_ROOM))
         elif what == PLACED and gang.phase is Phase.PLACED:
             self._emit(gang, what, _placed(gang), warn=False)
         elif what == INCOMPLETE and (sentence := _incomplete(gang)):

@@ -14,6 +14,7 @@ from app.state.effects import (
     ReadAgain,
     RejectBind,
     Requeue,
+    SeekRoom,
     Ungate,
     WriteStatus,
 )
@@ -31,6 +32,7 @@ EFFECTS = [
     WriteStatus(GANG, "/apis/toys/v1/bands/trio", "u6", {"phase": "placed"}),
     Annotate("team", "e", "u7", (("corral.dev/succeeded", "w=1"),)),
     ReadAgain("Pod"),
+    SeekRoom(GANG),
 ]
 
 
@@ -45,6 +47,7 @@ def test_each_kind_goes_to_its_taker_in_order():
         "report": [],
         "status": [],
         "read_again": [],
+        "seek_room": [],
     }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
@@ -57,4 +60,5 @@ def test_each_kind_goes_to_its_taker_in_order():
         "report": [EFFECTS[3]],
         "status": [EFFECTS[8]],
         "read_again": [EFFECTS[10]],
+        "seek_room": [EFFECTS[11]],
     }

@@ -75,6 +75,8 @@ class World:
             lambda *told: self.told.append(told),
             lambda refuse: self.told.append((refuse,)),
             lambda again: self.told.append((again,)),
+            lambda gang: None,
+            lambda *told: self.told.append(told),
         )
         self.writers = Writers(
             client, Settings(), self.metrics, receivers, is_leading=lambda: is_leading

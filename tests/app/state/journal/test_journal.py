@@ -24,6 +24,7 @@ from app.state.effects import (
     Delete,
     Evict,
     ReadAgain,
+    RoomAnswer,
     Ungated,
     UngateFailed,
 )
@@ -104,6 +105,8 @@ def one_of_each():
     engine.apply(Applied(pod("other", on="n10")), now)
     engine.apply(Deleted(pod("other", on="n10")), now)
     engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)
+    engine.room_found(world.gang("g").key, RoomAnswer(False, pods=3, budgets=("b",)), now)
+    engine.room_found(world.gang("g").key, None, now)
     engine.tick(now + 100.0)
     engine.heal(now + 101.0)
     engine.drain(now + 102.0)

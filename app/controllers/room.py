@@ -1,0 +1,69 @@
+"""Has gangs' questions for room answered in a thread, one at a time.
+
+    SeekRoom ──queue──▶ a copy of all that the answer depends on ──thread──▶ answer ──▶ Engine
+
+The search is Python, so the loop shares the interpreter with it, and waits for its turn again after
+each call to the system. So a pause follows each search, in proportion to what it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from app.dialects.spec import GangKey
+from app.state.effects import RoomAnswer, SeekRoom
+
+log = structlog.get_logger(__name__)
+
+MOST_QUEUED = 16  # the engine asks one at a time
+PAUSE = 9  # times as long as the search took: it runs for a tenth of the time at most
+
+
+class Question(Protocol):
+    """What `app.state.preempt.room.RoomRequest` can do."""
+
+    def answer(self) -> RoomAnswer: ...
+
+
+class RoomController:
+    """Answers questions.
+
+    ask: the gang's question now; None if it has none any more.
+    on_answer: called once for each that was taken, with None if there is no answer.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[GangKey], Question | None],
+        on_answer: Callable[[GangKey, RoomAnswer | None], None],
+    ) -> None:
+        self._ask = ask
+        self._on_answer = on_answer
+        self._queue = asyncio.Queue[GangKey](MOST_QUEUED)
+
+    def take(self, effect: SeekRoom) -> None:
+        """Queue one; where too many wait, the engine asks again later."""
+        if not self._queue.full():
+            self._queue.put_nowait(effect.gang)
+
+    async def run(self) -> None:
+        """Serve the queue until cancelled; a search that has begun ends before the thread does."""
+        while True:
+            gang = await self._queue.get()
+            answer: RoomAnswer | None = None
+            took = 0.0
+            try:
+                question = self._ask(gang)
+                if question is not None:
+                    began = time.monotonic()
+                    answer = await asyncio.to_thread(question.answer)
+                    took = time.monotonic() - began
+            except Exception:
+                log.exception("room", gang=str(gang))
+            self._on_answer(gang, answer)
+            await asyncio.sleep(PAUSE * took)

@@ -1,0 +1,10 @@
+"""A gang that waits, and the pods of lower priority that would have to go for it.
+
+    waits for long enough ─▶ SeekRoom ─▶ RoomRequest, on a copy of the books ─▶ RoomAnswer ─▶ event
+
+The search may take a tenth of a second, so the engine does not make it: it says that it is wanted,
+hands out all that the answer depends on, and takes the answer as an input. No pod is evicted here.
+
+Read in this order: `standing` (who is where), `room` (the request and its answer), `making_room`
+(which gangs ask, when, and what is said of the answer).
+"""

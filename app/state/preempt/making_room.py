@@ -1,0 +1,177 @@
+"""Which waiting gangs ask who would have to go for them, and what is said of the answer.
+
+One question is under way at a time, namespaces take turns. A gang asks once it has been complete
+for a while and has no place, again a minute after the answer, and then later each time: what it is
+told is true of the moment. For a minute all gangs that are alike hear the same answer. Where no pod
+has a lower priority, and where a pod of the gang may not preempt any, nobody asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+from app.fair_queue import FairQueue
+from app.state.cache.books import Books
+from app.state.cache.budgets import Budgets
+from app.state.effects import RoomAnswer, SeekRoom
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.gangs import Gangs
+from app.state.isolation import confined
+from app.state.plan.planner import Planner
+from app.state.pods.grants import Grants
+from app.state.pods.occupants import Occupants
+from app.state.preempt.room import RoomRequest, copied
+from app.state.preempt.standing import Standing, Unit
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.settings import EngineSettings
+
+REVIEW_SECONDS = 1.0  # between two looks for gangs that may ask
+AGAIN_SECONDS = 60.0  # after an answer; doubled each time …
+LONGEST_SECONDS = 960.0  # … up to this
+SHARED_SECONDS = 60.0  # an answer holds for gangs that are alike
+MOST_SHARED = 256  # answers
+LOST_SECONDS = 60.0  # after which an answer comes no more
+
+
+Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be placed
+
+
+@dataclass(slots=True)
+class Asked:
+    """The questions of one gang."""
+
+    times: int
+    not_before: float
+
+
+@dataclass(slots=True)
+class MakingRoom:
+    """Asks for gangs that wait, and reports the answers."""
+
+    settings: EngineSettings
+    books: Books
+    budgets: Budgets
+    occupants: Occupants
+    grants: Grants
+    gangs: Gangs
+    planner: Planner
+    outbox: Outbox
+    reports: Reports
+    _asked: dict[GangKey, Asked] = field(default_factory=dict)
+    _waiting: FairQueue[GangKey, None] = field(default_factory=FairQueue)
+    _under_way: tuple[GangKey, float] | None = None  # and since when
+    _answers: dict[Alike, tuple[RoomAnswer, float]] = field(default_factory=dict)
+    """By what gangs have in common that are alike: an answer, and until when it holds."""
+    _review_at: float = 0.0
+
+    def review(self, now: float) -> None:
+        """Find the gangs that may ask, and have the next one's question answered."""
+        if self.settings.preempt == "off" or not self.planner.is_ready:
+            return
+        if now >= self._review_at:
+            self._review_at = now + REVIEW_SECONDS
+            self._find(now)
+        if self._under_way is not None and now >= self._under_way[1] + LOST_SECONDS:
+            self._under_way = None
+        while self._waiting and self._under_way is None:
+            _, key, _ = self._waiting.take()
+            gang = self.gangs.by_key.get(key)
+            if gang is not None and self._may_ask(gang, now):
+                self._ask(gang, now)
+
+    def _find(self, now: float) -> None:
+        waiting = {gang.key: gang for gang in self.gangs.plannable()}
+        self._asked = {key: asked for key, asked in self._asked.items() if key in waiting}
+        for key, gang in waiting.items():
+            if self._may_ask(gang, now) and not self._waiting.contains(key.namespace, key):
+                self._waiting.put(key.namespace, key, None)
+
+    def _may_ask(self, gang: Gang, now: float) -> bool:
+        asked = self._asked.get(gang.key)
+        return (
+            (asked is None or now >= asked.not_before)
+            and self._is_waiting(gang)
+            and now >= gang.complete_at + self.settings.preempt_after_seconds
+            and self.occupants.any_below(gang.membership.lowest_priority)
+            and all(member.pod.preempts for member in gang.membership.unbound)
+        )
+
+    def _is_waiting(self, gang: Gang) -> bool:
+        """Whether the gang has none of its pods running, and a search has found no place."""
+        is_judged = gang.reporting.sentence_at is not None
+        return gang.phase is Phase.WAITING and not gang.has_started and is_judged
+
+    def _ask(self, gang: Gang, now: float) -> None:
+        asked = self._asked.setdefault(gang.key, Asked(0, now))
+        asked.not_before = now + min(AGAIN_SECONDS * 2.0**asked.times, LONGEST_SECONDS)
+        asked.times += 1
+        known = self._answers.get(_alike(gang))
+        if known is not None and now < known[1]:
+            self.reports.room(gang, known[0])
+            return
+        self._under_way = gang.key, now
+        self.outbox.add(SeekRoom(gang.key))
+
+    # -- the question and its answer -----------------------------------------------------------
+
+    def request(self, key: GangKey) -> RoomRequest | None:
+        """The gang's question, on a copy of the books as they are; None if it waits no more."""
+        with confined(self.planner.on_fault, "room for gang {}", key):
+            return self._request(key)
+        return None
+
+    def _request(self, key: GangKey) -> RoomRequest | None:
+        gang = self.gangs.by_key.get(key)
+        if gang is None or not self._is_waiting(gang) or self.books.is_stale:
+            return None
+        searches = tuple(copied(each) for each in self.planner.requests(gang))
+        if not searches:
+            return None
+        priority = gang.membership.lowest_priority
+        return RoomRequest(key, priority, searches, self._standing())
+
+    def _standing(self) -> Standing:
+        running = (gang for gang in self.gangs.by_key.values() if gang.running)
+        return Standing(
+            self.books.axis,
+            dict(self.books.bound),
+            dict(self.occupants.by_uid),
+            dict(self.occupants.names),
+            tuple(_unit(gang) for gang in running),
+            frozenset().union(*(grant.victims for grant in self.grants.of.values())),
+            self.budgets.view(),
+            self.settings.bare_victims,
+        )
+
+    def answered(self, key: GangKey, answer: RoomAnswer | None, now: float) -> None:
+        """Report the answer; None: there is none."""
+        if self._under_way is not None and self._under_way[0] == key:
+            self._under_way = None
+        gang = self.gangs.by_key.get(key)
+        if gang is None or answer is None or not self._is_waiting(gang):
+            return
+        if len(self._answers) >= MOST_SHARED:
+            self._answers = {alike: each for alike, each in self._answers.items() if now < each[1]}
+        if len(self._answers) < MOST_SHARED:
+            self._answers[_alike(gang)] = answer, now + SHARED_SECONDS
+        self.reports.room(gang, answer)
+
+
+def _alike(gang: Gang) -> Alike:
+    """Equal for gangs that the same search is made for."""
+    searched = gang.last_search
+    signature = (gang.key,) if searched is None else searched.signature
+    return gang.membership.lowest_priority, signature
+
+
+def _unit(gang: Gang) -> Unit:
+    return Unit(
+        f"gang {gang.key}",
+        gang.highest_priority,
+        tuple(sorted(gang.running)),
+        gang.key,
+        ends_for_good=gang.ends_if_evicted,
+        is_ending=bool(gang.ending),
+    )

@@ -1,0 +1,113 @@
+"""One gang's question: who would have to go so that it has room? All it depends on is a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.dialects.spec import GangKey
+from app.state.effects import RoomAnswer
+from app.state.plan.request import SearchRequest
+from app.state.preempt.standing import Standing, Unit
+from topology.fit.view import Visits
+from topology.model.answer import Placement
+from topology.model.capacity import Capacity
+from topology.model.changed_capacity import as_if
+from topology.model.levels import NODE_LEVEL
+from topology.victims.choose import victims
+from topology.victims.table import Table
+from topology.victims.victim import NoVictims, Victims
+
+MOST_NAMED = 8  # victims of an answer, in words and in a journal's line
+
+
+@dataclass(frozen=True, slots=True)
+class RoomRequest:
+    """A gang that waits, searched on every topology that may serve it."""
+
+    gang: GangKey
+    priority: int
+    """Of its least important pod."""
+    searches: tuple[SearchRequest, ...]
+    standing: Standing
+
+    def answer(self) -> RoomAnswer:
+        """Where it would have room: on the first topology on which that can be had.
+
+        Raises: as `topology.victims.choose.victims`.
+        """
+        units = list(self.standing.units(self.priority, self.gang))
+        none: RoomAnswer | None = None
+        for search in self.searches:
+            capacity = _once_ended(search, self.standing)
+            table = Table(capacity, self.standing.victims(units, capacity))
+            found = victims(
+                search.tree,
+                capacity,
+                search.gang,
+                search.attempts[0],
+                table,
+                self.standing.budgets.allowed,
+                replace(search.options, arriving=(), visits=Visits()),
+            )
+            if isinstance(found, Victims):
+                return _found(search, found, [units[int(key)] for key in found.keys])
+            none = none or _none(found, units)
+        assert none is not None  # there is at least one topology
+        return none
+
+
+def _once_ended(search: SearchRequest, standing: Standing) -> Capacity:
+    """The books without what ends already, and with the pods that are nominated."""
+    capacity = search.capacity
+    taken = capacity.used + capacity.held
+    slot_of, rows = search.tree.slot_of, len(taken)
+    for booking in standing.ending():
+        slot = slot_of.get(booking.node)
+        if slot is not None:
+            taken[:, slot] -= _column(standing.counted(booking.request, rows), rows)
+    for request, pairs in search.options.arriving:
+        for slot, pods in pairs:
+            taken[:, slot] += pods * _column(request, rows)
+    return as_if(capacity, taken, capacity.is_open)
+
+
+def _column(vector: Sequence[int], rows: int) -> np.typing.NDArray[np.int64]:
+    column = np.zeros(rows, dtype=np.int64)
+    column[: min(len(vector), rows)] = vector[:rows]
+    return column
+
+
+def _found(search: SearchRequest, found: Victims, gone: Sequence[Unit]) -> RoomAnswer:
+    first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), unit.name))
+    return RoomAnswer(
+        True,
+        _domain(search, found.placement),
+        tuple((unit.name, unit.priority) for unit in first[:MOST_NAMED]),
+        len(gone),
+        sum(unit.gang is not None for unit in gone),
+        sum(len(unit.uids) for unit in gone),
+        is_cut_short=not found.is_proven,
+    )
+
+
+def _none(why: NoVictims, units: Iterable[Unit]) -> RoomAnswer:
+    pods = sum(len(unit.uids) for unit in units)
+    return RoomAnswer(False, pods=pods, budgets=why.budgets, is_cut_short=why.is_cut_short)
+
+
+def _domain(search: SearchRequest, placement: Placement) -> str:
+    tree = search.tree
+    slots = [slot for placed in placement.pod_sets for slot, _ in placed.slots]
+    for level in reversed(range(len(tree.levels))):
+        domains = {int(tree.domain_of[level][slot]) for slot in slots}
+        if len(domains) == 1 and tree.levels[level] != NODE_LEVEL:
+            return f"{tree.levels[level]}={'/'.join(tree.path(level, domains.pop()))}"
+    return ""
+
+
+def copied(search: SearchRequest) -> SearchRequest:
+    """The same request on books of its own; trees and masks never change once they are made."""
+    return replace(search, capacity=search.capacity.copy())

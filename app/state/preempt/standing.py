@@ -1,0 +1,154 @@
+"""Who is on the nodes at one moment, and which of them may go for a gang.
+
+    ends already, or is evicted for another ─▶ counts as gone
+    a gang ─▶ one victim: all its running pods wherever they are, or none of them
+    any other pod ─▶ a victim of its own
+
+Never victims: pods of a priority that is no lower; those of DaemonSets, of a kubelet and of
+kube-system; those that say so where they may; those of another controller that plans for itself,
+since it would keep their capacity for them; those that no controller would make again, unless the
+settings let them go; the gang's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import Amounts
+from app.state.cache.books import Booking, Vector, bounded
+from app.state.cache.budgets import BudgetView
+from app.state.pods.occupants import SYSTEM_PRIORITY, Occupant
+from topology.model.capacity import Capacity
+from topology.model.resources import ResourceAxis
+from topology.victims.victim import Victim
+
+WORK_SECONDS = 600  # steps in which the time that pods have run is compared
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that go together: a gang's that run, or one pod."""
+
+    name: str
+    """For messages: a gang's key, `namespace/name` of a pod."""
+    priority: int
+    """Of the most important one."""
+    uids: tuple[str, ...]
+    gang: GangKey | None = None
+    ends_for_good: bool = False
+    """Its owner would give up if all of them were evicted."""
+    is_ending: bool = False
+    """They are being evicted."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """A copy of all that says who is where; may be read in another thread."""
+
+    axis: ResourceAxis
+    bound: Mapping[str, Booking]
+    occupants: Mapping[str, Occupant]
+    names: Mapping[str, str]
+    """Of pods, by uid."""
+    gangs: Sequence[Unit]
+    going: frozenset[str]
+    """Uids of pods that are preempted for others, whether or not they end already."""
+    budgets: BudgetView
+    bare_victims: bool
+    """Pods without a controller may go."""
+    _vectors: dict[Amounts, Vector] = field(default_factory=dict)
+
+    def ending(self) -> Iterator[Booking]:
+        """What is taken by pods that count as gone."""
+        evicted = self.going.union(*(gang.uids for gang in self.gangs if gang.is_ending))
+        for uid, booking in self.bound.items():
+            if uid in evicted or self._is_terminating(uid):
+                yield booking
+
+    def counted(self, request: Amounts, rows: int) -> Vector:
+        """What a pod that is bound is counted with in books of so many resources."""
+        vector = self._vectors.get(request)
+        if vector is None:
+            vector = self._vectors[request] = bounded(self.axis.request(request)[:rows])
+        return vector
+
+    def units(self, priority: int, own: GangKey) -> Iterator[Unit]:
+        """All that may go for a gang of this priority, with those of their pods that stay else."""
+        limit, members = min(priority, SYSTEM_PRIORITY), set[str]()
+        for gang in self.gangs:
+            members.update(gang.uids)
+            pods = tuple(uid for uid in gang.uids if self._stays(uid))
+            if gang.gang == own or gang.is_ending or gang.priority >= limit or not pods:
+                continue
+            if all(self._may_go(uid) for uid in pods):
+                yield Unit(gang.name, gang.priority, pods, gang.gang, gang.ends_for_good)
+        for uid, occupant in self.occupants.items():
+            if occupant.priority >= limit or uid in members:
+                continue
+            if self._stays(uid) and self._may_go(uid):
+                name = f"{occupant.namespace}/{self.names.get(uid, uid)}"
+                yield Unit(name, occupant.priority, (uid,))
+
+    def victims(self, units: Iterable[Unit], capacity: Capacity) -> list[Victim]:
+        """The units on the nodes of these books; the key of each is its number."""
+        rows, slot_of = len(capacity.allocatable), capacity.tree.slot_of
+        began = {each: _seconds(each) for each in {one.created for one in self.occupants.values()}}
+        newest = max(began.values(), default=0)
+        found = []
+        for number, unit in enumerate(units):
+            pods = [
+                (slot, self.counted(booking.request, rows))
+                for uid in unit.uids
+                if (booking := self.bound.get(uid)) is not None
+                and (slot := slot_of.get(booking.node)) is not None
+            ]
+            if pods:
+                ages = (newest - began[self.occupants[uid].created] for uid in unit.uids)
+                victim = Victim(
+                    str(number),
+                    tuple(pods),
+                    unit.priority,
+                    is_gang=unit.gang is not None,
+                    ends_for_good=unit.ends_for_good,
+                    lost_work=sum(age // WORK_SECONDS for age in ages),
+                    protected=self._protected(unit.uids),
+                )
+                found.append(victim)
+        return found
+
+    def _stays(self, uid: str) -> bool:
+        return uid in self.occupants and not (uid in self.going or self._is_terminating(uid))
+
+    def _is_terminating(self, uid: str) -> bool:
+        return uid in self.occupants and self.occupants[uid].is_terminating
+
+    def _may_go(self, uid: str) -> bool:
+        occupant = self.occupants[uid]
+        is_made_again = occupant.has_controller or self.bare_victims
+        return occupant.may_go and is_made_again and not occupant.is_managed
+
+    def _protected(self, uids: Iterable[str]) -> tuple[tuple[str, int], ...]:
+        """The budgets that count these pods, each with how many of them.
+
+        Source: kubernetes v1.36 pkg/registry/core/pod/storage/eviction.go, canIgnorePDB. A pod that
+        is not ready counts here, and may not there.
+        """
+        counted = Counter[str]()
+        for uid in uids:
+            occupant = self.occupants[uid]
+            if occupant.has_begun and self.budgets.budgets:
+                name = self.budgets.counting(occupant.namespace, occupant.labels)
+                counted.update((name,) if name else ())
+        return tuple(counted.items())
+
+
+def _seconds(created: str) -> int:
+    """A time as the API server writes it, in seconds since 1970; 0 for anything else."""
+    try:
+        return int(datetime.fromisoformat(created).timestamp())
+    except (ValueError, OverflowError):
+        return 0

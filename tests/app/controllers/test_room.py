@@ -1,0 +1,85 @@
+"""Questions for room are answered in a thread, one at a time, whatever becomes of one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from app.controllers.room import MOST_QUEUED, RoomController
+from app.dialects.spec import GangKey
+from app.state.effects import RoomAnswer, SeekRoom
+
+FOUND = RoomAnswer(True, pods=4)
+
+
+def key(name):
+    return GangKey("team", name, "job")
+
+
+class Question:
+    """Answers once it may; notes in which thread."""
+
+    def __init__(self, log, *, fails=False):
+        self.log, self.fails, self.may_end = log, fails, threading.Event()
+        self.may_end.set()
+
+    def answer(self):
+        self.log.append(threading.current_thread() is threading.main_thread())
+        self.may_end.wait(10.0)
+        if self.fails:
+            raise ValueError("a bug of ours")
+        return FOUND
+
+
+async def answered(questions, *names):
+    """(gang, answer) of each, in order."""
+    told, done = [], asyncio.Event()
+
+    def on_answer(gang, answer):
+        told.append((gang.name, answer))
+        if len(told) == len(names):
+            done.set()
+
+    controller = RoomController(lambda gang: questions.get(gang.name), on_answer)
+    running = asyncio.create_task(controller.run())
+    for name in names:
+        controller.take(SeekRoom(key(name)))
+    await asyncio.wait_for(done.wait(), 10.0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return told
+
+
+async def test_answers_come_in_order_and_from_another_thread():
+    log = []
+    questions = {"a": Question(log), "b": Question(log)}
+    assert await answered(questions, "a", "b") == [("a", FOUND), ("b", FOUND)]
+    assert log == [False, False]
+
+
+async def test_a_question_that_fails_or_is_gone_does_not_stop_the_others():
+    questions = {"a": Question([], fails=True), "c": Question([])}
+    assert await answered(questions, "a", "b", "c") == [("a", None), ("b", None), ("c", FOUND)]
+
+
+async def test_the_loop_goes_on_while_a_search_runs():
+    slow = Question([])
+    slow.may_end.clear()
+    waiting = asyncio.create_task(answered({"a": slow}, "a"))
+    for _ in range(100):
+        await asyncio.sleep(0.001)
+    assert not waiting.done()
+    slow.may_end.set()
+    assert await waiting == [("a", FOUND)]
+
+
+async def test_no_more_wait_than_there_is_room_for():
+    asked = []
+    controller = RoomController(asked.append, lambda gang, answer: None)
+    for number in range(2 * MOST_QUEUED):
+        controller.take(SeekRoom(key(str(number))))
+    running = asyncio.create_task(controller.run())
+    await asyncio.sleep(0.05)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert len(asked) == MOST_QUEUED

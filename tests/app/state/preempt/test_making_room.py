@@ -1,0 +1,406 @@
+"""Who would have to go so that a gang that waits has room: the scenarios of an operator's day.
+
+Nodes of 8 GPUs, pods of 8 unless it says otherwise; `T` is a gang of priority 1000 that requires a
+rack. All other pods have priority 0, a controller, and run.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from app.dialects.budgets.dialect import BudgetRecord
+from app.kube.watch.events import Listed
+from app.state.effects import EmitEvent, Evict, ReadAgain, SeekRoom
+from tests.app.state.preemptor import rack
+from tests.app.state.world import LISTED, World, members
+from tests.records import PREFERRED, RACK, group, job_owner, node, pod
+
+OWNER = job_owner("owner")
+README = Path(__file__).parents[4] / "README.md"
+KINDS = (*LISTED, "PodDisruptionBudget")
+
+
+def runs(*pods, on):
+    """These pods with a controller, bound to these nodes."""
+    nodes = [on] * len(pods) if isinstance(on, str) else on
+    return [
+        replace(each, node=name, phase="Running", owner=OWNER)
+        for each, name in zip(pods, nodes, strict=True)
+    ]
+
+
+def gang(name, *nodes, required=None, **more):
+    """A gang that runs on these nodes."""
+    return runs(*members(name, len(nodes), required, **more), on=nodes)
+
+
+def single(name, on, **more):
+    return runs(pod(name, **more), on=on)[0]
+
+
+def train(number=4, **more):
+    return [replace(each, priority=1000) for each in members("T", number, **more)]
+
+
+class Operated(World):
+    """A world in which gangs' questions for room are answered."""
+
+    def __init__(self, nodes, pods, *, budgets=(), waiting=None, are_labels_read=True, **settings):
+        super().__init__(nodes, pods, **{"kinds": KINDS, **settings})
+        self.answers = []
+        self.apply(Listed("PodDisruptionBudget", tuple(budgets)))
+        if are_labels_read:
+            self.read_again()
+        self.put(*(train() if waiting is None else waiting))
+        self.tick()
+        self.tick(10.0)
+        self.answer()
+
+    def read_again(self):
+        """The pods are listed with the labels that budgets name."""
+        edition = self.engine.kept_keys.labels.edition
+        self.apply(Listed("Pod", tuple(self.pods.values()), edition=edition))
+
+    def answer(self):
+        """What was asked since, answered."""
+        for each in self.told(SeekRoom)[len(self.answers) :]:
+            question = self.engine.making_room.request(each.gang)
+            answer = None if question is None else question.answer()
+            self.answers.append(answer)
+            self._take(self.inputs.room_found(each.gang, answer, self.now))
+
+    @property
+    def said(self):
+        """(reason, sentence) of the events about room."""
+        return [
+            (each.reason, each.sentence)
+            for each in self.told(EmitEvent)
+            if "RoomByPreemption" in each.reason
+        ]
+
+
+def two_racks(*nodes):
+    """Four nodes in each of two racks."""
+    return [*rack(1, 4), *rack(2, 4)]
+
+
+def names(answer):
+    return sorted(name for name, _ in answer.named)
+
+
+def budget(name, app, allowed):
+    requirements = (("app", "In", (app,)),)
+    return BudgetRecord(
+        "PodDisruptionBudget", "default", name, f"uid-{name}", "1", requirements, allowed
+    )
+
+
+N1, N2 = ("n10", "n11", "n12", "n13"), ("n20", "n21", "n22", "n23")
+
+
+# -- the least set, with the numbers of reference scenarios ----------------------------------------
+
+
+def case_7():
+    """A gang in one rack, four single pods in the other."""
+    singles = [single(f"s{at}", on) for at, on in enumerate(N2)]
+    return [*gang("a", *N1), *singles], (0, 4), [f"default/s{at}" for at in range(4)]
+
+
+def case_8():
+    """A gang of two beside two free nodes, a gang of four."""
+    return [*gang("a", *N1[:2]), *gang("b", *N2)], (1, 2), ["gang default/a"]
+
+
+def case_9():
+    """One pod of a gang of eight that has its others elsewhere, a gang of three."""
+    nodes = ("n10", *(f"n3{at}" for at in range(4)), *(f"n4{at}" for at in range(3)))
+    return [*gang("a", *nodes), *gang("b", *N2[:3])], (1, 3), ["gang default/b"]
+
+
+def case_10():
+    """Priority comes before number."""
+    singles = [single(f"s{at}", on, priority=1) for at, on in enumerate(N2)]
+    return [single("a", "n10", priority=5), *singles], (0, 4), [f"default/s{at}" for at in range(4)]
+
+
+def case_21():
+    """Gangs come before pods."""
+    singles = [single(f"s{at}", on, gpus=1) for at, on in enumerate(N1)]
+    return [*singles, *gang("a", *N2[:2])], (0, 4), [f"default/s{at}" for at in range(4)]
+
+
+@pytest.mark.parametrize("case", [case_7, case_8, case_9, case_10, case_21])
+def test_the_least_pods_are_named(case):
+    running, lost, who = case()
+    nodes = [*two_racks(), *rack(3, 4), *rack(4, 3)]
+    # No other rack could take it: they are too small, or full of pods of its own priority.
+    full = [single(f"f{on}", on, priority=1000) for on in ("n30", "n40")]
+    taken = {each.node for each in running}
+    world = Operated(nodes, [*running, *(each for each in full if each.node not in taken)])
+    (answer,) = world.answers
+    assert answer.is_found
+    assert (answer.gangs, answer.pods) == lost
+    assert names(answer) == sorted(who)
+    assert world.told(Evict) == []
+
+
+def test_what_lacks_only_with_everything_counted_goes():
+    """13: a node whose GPUs and CPUs are taken by different pods is freed of both."""
+    taken = [single("gpu", "n10"), single("cpu", "n10", gpus=0, cpu=60_000)]
+    waiting = [replace(each, priority=1000) for each in members("T", 1, cpu=32_000)]
+    world = Operated(rack(1, 1), taken, waiting=waiting)
+    assert names(world.answers[0]) == ["default/cpu", "default/gpu"]
+
+
+# -- nobody goes -----------------------------------------------------------------------------------
+
+
+def test_pods_that_end_already_are_waited_for():
+    """12: no other gang goes while one rack empties."""
+    ending = [replace(each, is_terminating=True) for each in gang("a", *N1)]
+    world = Operated(two_racks(), [*ending, *gang("b", *N2)])
+    assert (world.answers[0].is_found, world.answers[0].pods) == (True, 0)
+    assert "has room in" in world.said[0][1]
+    assert "once the pods that end now have ended" in world.said[0][1]
+
+
+@pytest.mark.parametrize("never", ["equal priority", "policy"])
+def test_no_question_is_asked_where_no_pod_may_go(never):
+    """14: all have the same priority, or the gang's preemptionPolicy is Never."""
+    priority = 1000 if never == "equal priority" else 0
+    running = [*gang("a", *N1, priority=priority), *gang("b", *N2, priority=priority)]
+    waiting = [replace(each, preempts=never != "policy") for each in train()]
+    world = Operated(two_racks(), running, waiting=waiting)
+    assert world.told(SeekRoom) == []
+    assert world.said == []
+
+
+def test_a_gang_that_prefers_a_rack_and_fits_over_two_asks_nothing():
+    """23."""
+    running = [*gang("a", *N1[:2]), *gang("b", *N2[:2])]
+    waiting = [
+        replace(each, priority=1000, annotations={**group("T", 4), PREFERRED: RACK})
+        for each in members("T", 4)
+    ]
+    world = Operated(two_racks(), running, waiting=waiting)
+    assert world.told(SeekRoom) == []
+    assert len(world.held) == 4
+
+
+def test_a_gang_that_runs_in_part_asks_nothing():
+    """24: what is repaired preempts no pods."""
+    here = gang("T", *N1[:3], priority=1000)
+    here = [replace(each, annotations=group("T", 4, RACK)) for each in here]
+    late = replace(pod("late", annotations=group("T", 4, RACK)), priority=1000)
+    world = Operated(two_racks(), [*here, single("low", "n13")], waiting=[late])
+    assert world.gang("T").membership.bound
+    assert world.told(SeekRoom) == []
+
+
+@pytest.mark.parametrize(("setting", "asks"), [("off", 0), ("explain", 1)])
+def test_the_setting_decides(setting, asks):
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], preempt=setting)
+    assert len(world.told(SeekRoom)) == asks
+
+
+# -- who may never go ------------------------------------------------------------------------------
+
+
+def bare():
+    return [replace(each, owner=None) for each in gang("a", *N1)]
+
+
+def of_daemon_set():
+    owner = replace(OWNER, kind="DaemonSet")
+    return [replace(each, owner=owner) for each in gang("a", *N1)]
+
+
+def of_kube_system():
+    return [replace(each, namespace="kube-system") for each in gang("a", *N1)]
+
+
+def of_one_more_important_pod():
+    first, *others = gang("a", *N1)
+    return [replace(first, priority=1000), *others]
+
+
+@pytest.mark.parametrize("kept", [bare, of_daemon_set, of_kube_system, of_one_more_important_pod])
+def test_some_pods_never_go(kept):
+    world = Operated([*rack(1, 4), *rack(2, 1)], [*kept(), single("low", "n20")])
+    assert world.answers[0].is_found is False
+    assert world.said == [
+        (
+            "NoRoomByPreemption",
+            "gang default/T (priority 1000) has no room even without the pod of lower priority"
+            " that may go",
+        )
+    ]
+
+
+def test_bare_pods_go_where_the_settings_let_them():
+    world = Operated(rack(1, 4), bare(), bare_victims=True)
+    assert names(world.answers[0]) == ["gang default/a"]
+
+
+def test_pods_that_kueue_keeps_the_quota_of_never_go_where_it_runs():
+    kept = [replace(each, labels={"kueue.x-k8s.io/managed": "true"}) for each in gang("a", *N1)]
+    assert Operated(rack(1, 4), kept, kueue_manages=True).answers[0].is_found is False
+    assert Operated(rack(1, 4), kept).answers[0].is_found is True  # anybody may write a label
+
+
+# -- disruption budgets ----------------------------------------------------------------------------
+
+
+def protected(allowed, *, others=()):
+    """11: a gang that a budget keeps, and whoever else runs."""
+    kept = [replace(each, labels={"app": "a"}) for each in gang("a", *N1)]
+    return Operated(two_racks(), [*kept, *others], budgets=[budget("keep", "a", allowed)])
+
+
+def test_a_budget_is_a_wall_and_not_a_price():
+    two = [*gang("b", *N2[:2]), *gang("c", *N2[2:])]
+    world = protected(1, others=two)
+    assert names(world.answers[0]) == ["gang default/b", "gang default/c"]
+    assert protected(4, others=two).answers[0].named == (("gang default/a", 0),)
+
+
+def test_the_budget_that_is_in_the_way_is_named():
+    full = [single(f"f{at}", on, priority=1000) for at, on in enumerate(N2)]
+    world = protected(1, others=full)
+    assert world.answers[0].budgets == ("default/keep",)
+    assert world.said[0][0] == "NoRoomByPreemption"
+    assert world.said[0][1].endswith("that disruption budgets keep: default/keep")
+
+
+def test_a_pod_that_two_budgets_select_never_goes():
+    kept = [replace(each, labels={"app": "a"}) for each in gang("a", *N1)]
+    budgets = [budget("one", "a", 4), budget("two", "a", 4)]
+    assert Operated(rack(1, 4), kept, budgets=budgets).answers[0].is_found is False
+
+
+def test_a_budget_whose_labels_are_not_read_yet_keeps_all_pods_of_its_namespace():
+    unread = replace(budget("keep", "a", 9), requirements=(("tier", "Exists", ()),))
+    world = Operated(rack(1, 4), gang("a", *N1), budgets=[unread], are_labels_read=False)
+    assert world.answers[0].budgets == ("default/keep",)
+    assert ReadAgain("Pod") in world.effects
+    world.read_again()
+    world.tick(60.0)
+    world.answer()
+    assert world.answers[1].is_found  # no pod has the label
+
+
+def test_a_pod_that_has_not_begun_is_not_counted_by_its_budget():
+    kept = [replace(each, labels={"app": "a"}, phase="Pending") for each in gang("a", *N1)]
+    world = Operated(rack(1, 4), kept, budgets=[budget("keep", "a", 0)])
+    assert names(world.answers[0]) == ["gang default/a"]
+
+
+# -- when, and what is said ------------------------------------------------------------------------
+
+
+def test_the_sentence_names_who_would_go_and_that_nobody_does():
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2[:2]), *gang("c", *N2[2:])])
+    (said,) = world.said
+    assert said[0] == "RoomByPreemption"
+    assert said[1] == (
+        "gang default/T (priority 1000) could start in"
+        " cloud.provider.com/topology-rack=b0/r1 if 4 pods of 1 gang went:"
+        " gang default/a (priority 0); none is evicted, as preempt is explain"
+    )
+
+
+def test_the_example_of_the_readme():
+    level = "example.com/rack"
+    nodes = [node(name, labels={level: f"r{name[1]}"}) for name in (*N1, *N2)]
+    running = [*gang("a", *N1), *gang("b", *N2[:2]), *gang("c", *N2[2:])]
+    waiting = [replace(each, priority=1000) for each in members("train", 4, level)]
+    world = Operated(nodes, running, waiting=waiting, levels=(level,))
+    (said,) = world.said
+    assert said[1] in README.read_text(encoding="utf-8")
+
+
+def test_a_gang_asks_after_ten_seconds_then_after_a_minute_and_then_less_often():
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    asked_at = []
+    for _ in range(600):
+        before = len(world.told(SeekRoom))
+        world.tick(1.0)
+        if len(world.told(SeekRoom)) > before:
+            asked_at.append(world.now)
+            world.answer()
+    pauses = [later - at for at, later in pairwise(asked_at)]
+    assert pauses[:2] == [pytest.approx(120.0, abs=2.0), pytest.approx(240.0, abs=2.0)]
+    assert len(world.said) == 1  # the same answer is no news
+
+
+def test_one_question_is_under_way_at_a_time_and_namespaces_take_turns():
+    loud = [
+        replace(each, priority=1001 + number, namespace="loud")
+        for number in range(5)
+        for each in members(f"L{number}", 4)
+    ]
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=[*loud, *train()])
+    assert len(world.told(SeekRoom)) == 1
+    for _ in range(8):
+        world.tick(1.0)
+        world.answer()
+    asked = [each.gang.namespace for each in world.told(SeekRoom)]
+    assert asked.index("default") <= 1
+    assert sorted(asked) == ["default", *["loud"] * 5]
+
+
+def test_three_hundred_gangs_that_are_alike_are_one_question():
+    """28: each of them hears the answer."""
+    alike = [
+        replace(each, priority=1000) for number in range(300) for each in members(f"L{number}", 4)
+    ]
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=alike)
+    for _ in range(20):
+        world.tick(1.0)
+        world.answer()
+    assert len(world.told(SeekRoom)) == 1
+    assert len({sentence for _, sentence in world.said}) == 300
+
+
+def test_an_answer_that_never_comes_does_not_stop_the_others():
+    other = [replace(each, priority=2000) for each in members("U", 4)]
+    world = Operated.__new__(Operated)
+    World.__init__(world, two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
+    world.answers = []
+    world.apply(Listed("PodDisruptionBudget", ()))
+    world.put(*train(), *other)
+    world.tick()
+    world.tick(10.0)
+    assert len(world.told(SeekRoom)) == 1
+    world.tick(61.0)
+    assert len({each.gang for each in world.told(SeekRoom)}) == 2
+
+
+def test_the_answer_about_a_gang_that_has_started_or_is_gone_is_dropped():
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    (asked,) = world.told(SeekRoom)
+    found, said = world.answers[0], world.said
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
+    world.tick(1.0)
+    assert len(world.held) == 4
+    world._take(world.inputs.room_found(asked.gang, found, world.now))
+    assert world.engine.making_room.request(asked.gang) is None
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("T")])
+    world._take(world.inputs.room_found(asked.gang, found, world.now))
+    assert world.said == said
+
+
+def test_what_is_asked_is_answered_on_a_copy():
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=())
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    question = world.engine.making_room.request(world.gang("T").key)
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
+    world.put(*[node(f"b0/r2/n2{at}", gpus=0) for at in range(4)])
+    assert names(question.answer()) == ["gang default/a"]
