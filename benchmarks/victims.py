@@ -7,6 +7,9 @@ gangs of 4 to 16 nodes, or both. A gang of whole nodes waits, for one rack, one 
 Times are the least of several, beside one search that ends without a place on the same books, in
 one run. The table of those who may go is made once for each state of the books.
 
+`question` rows: a gang asks the engine, which copies all that the answer depends on between two
+inputs, and the answer is found in a thread.
+
 `least` rows: of so many hard cases (racks of 5 to 8 nodes, 14 to 34 pods and gangs, some across
 racks, with budgets), in how many the answer is the least of all sets, each of which is tried.
 """
@@ -19,7 +22,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
+from app.kube.watch.events import Listed
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
 from benchmarks.table import Row, show
+from tests import records
+from tests.app.state.world import members
+from tests.records import REQUIRED, job, job_pods, pod
 from tests.topology.victims.cases import hard_case
 from topology import (
     NODE_LEVEL,
@@ -116,6 +127,50 @@ def times(nodes: int) -> Iterator[Row]:
                 yield Row("victims", case, nodes, took, "ms", bare, took / bare, target)
 
 
+def running(nodes: int, runs: str) -> Engine:
+    """An engine of a full cluster, in which a gang of eight nodes waits."""
+    kinds = ("Node", "Pod", "Job", "PodDisruptionBudget")
+    engine = Engine(EngineSettings(levels=(BLOCK, RACK), kinds=kinds))
+    paths = (
+        f"b{at // NODES_PER_RACK // RACKS_PER_BLOCK}/r{at // NODES_PER_RACK}/n{at:06}"
+        for at in range(nodes)
+    )
+    jobs, pods = [], []
+    for at in range(nodes // 2):  # eight pods of two GPUs on two nodes
+        said = {REQUIRED: RACK} if runs == "gangs" else {}
+        jobs.append(job(f"j{at}", 8))
+        for index, one in enumerate(job_pods(f"j{at}", 8, **said)):
+            request = pod("", gpus=2).request
+            on = f"n{2 * at + index // 4:06}"
+            pods.append(replace(one, node=on, phase="Running", request=request))
+    waiting = [replace(each, priority=1000) for each in members("waiting", 8)]
+    for listed in (
+        Listed("Node", tuple(map(records.node, paths))),
+        Listed("Job", tuple(jobs)),
+        Listed("PodDisruptionBudget", ()),
+        Listed("Pod", (*pods, *waiting)),
+    ):
+        engine.apply(listed, 0.0)
+    for tick in range(300):  # every gang's members are sorted out once
+        engine.tick(tick / 10)
+    return engine
+
+
+def questions(nodes: int) -> Iterator[Row]:
+    """How long the loop is kept by a question, and a thread by its answer."""
+    for runs in ("pods", "gangs"):
+        engine = running(nodes, runs)
+        key = next(key for key in engine.gangs.by_key if key.name == "waiting")
+        question = engine.making_room.request(key)
+        assert question is not None
+        assert question.answer().is_found
+        of = " of gangs" if runs == "gangs" else ""
+        case = f"8 nodes of a rack, full of {4 * nodes} pods{of}"
+        took = _least_ms(lambda e=engine, k=key: e.making_room.request(k))  # type: ignore[misc]
+        yield Row("question", f"{case}, in the loop", nodes, took, "ms", target="<= 5 ms")
+        yield Row("question", f"{case}, in a thread", nodes, _least_ms(question.answer), "ms")
+
+
 def least(cases: int) -> Iterator[Row]:
     """How often no set is less, as trying every set says."""
     chance, seen = random.Random(7), Counter[str]()
@@ -145,7 +200,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--cases", type=int, default=2_000)
     given = parser.parse_args()
-    show([*times(given.nodes), *least(given.cases)], as_json=given.json)
+    rows = (*times(given.nodes), *questions(given.nodes), *least(given.cases))
+    show(rows, as_json=given.json)
 
 
 if __name__ == "__main__":

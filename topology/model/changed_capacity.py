@@ -117,25 +117,33 @@ def leaving(capacity: Capacity, occupants: Sequence[Occupant]) -> Changes:
     Raises: ValueError for a slot that is not in the tree, or if together they take more of a
         node than is used and held there.
     """
-    rows = capacity.used.shape[0]
-    entries: dict[tuple[int, int], list[int]] = {}
-    for index, occupant in enumerate(occupants):
-        for slot, request in occupant.pods:
-            _check_slot(capacity, f"occupant {occupant.key}", slot)
-            freed = entries.setdefault((index, slot), [0] * rows)
-            for row, amount in enumerate(request):
-                if amount < 0 or (amount and row >= rows):
-                    raise ValueError(
-                        f"occupant {occupant.key}: request row {row} is {amount}, and no node "
-                        "has that taken"
-                    )
-                if amount:
-                    freed[row] += amount
+    pods = [
+        (index, slot, request)
+        for index, occupant in enumerate(occupants)
+        for slot, request in occupant.pods
+    ]
+    number_of = {request: at for at, request in enumerate({one for _, _, one in pods})}
+    taken = _by_request(capacity, number_of, occupants)
+    for index, on, _ in pods:
+        if not 0 <= on < len(capacity.tree.nodes):
+            _check_slot(capacity, f"occupant {occupants[index].key}", on)
+    owners = np.array([index for index, _, _ in pods], dtype=np.intp)
+    slots = np.array([slot for _, slot, _ in pods], dtype=np.intp)
+    requests = np.array([number_of[request] for _, _, request in pods], dtype=np.intp)
+    # Pods of one occupant on one node are one entry.
+    keys, entry_of = np.unique(
+        owners * max(1, len(capacity.tree.nodes)) + slots, return_inverse=True
+    )
+    freed = np.zeros((taken.shape[0], keys.size), dtype=np.int64)
+    for row in np.flatnonzero(taken.any(axis=1)):
+        np.add.at(freed[row], entry_of, taken[row, requests])
+    first = np.zeros(keys.size, dtype=np.intp)
+    first[entry_of] = np.arange(owners.size)
     changes = Changes(
         ranks=tuple(occupant.rank for occupant in occupants),
-        owners=np.array([index for index, _ in entries], dtype=np.intp),
-        slots=np.array([slot for _, slot in entries], dtype=np.intp),
-        freed=np.array(list(entries.values()), dtype=np.int64).reshape(len(entries), rows).T,
+        owners=owners[first],
+        slots=slots[first],
+        freed=freed,
     )
     left = changes.books(capacity, range(len(occupants))).used
     for row, slot in np.argwhere(left < 0).tolist():
@@ -144,6 +152,24 @@ def leaving(capacity: Capacity, occupants: Sequence[Occupant]) -> Changes:
             f"{capacity.axis.names[row]} taken than they take"
         )
     return changes
+
+
+def _by_request(
+    capacity: Capacity, number_of: Mapping[tuple[int, ...], int], occupants: Sequence[Occupant]
+) -> Counts:
+    """What each request takes, by its number. Shapes: (R, requests). Raises: ValueError."""
+    rows = capacity.used.shape[0]
+    taken = np.zeros((rows, len(number_of)), dtype=np.int64)
+    for request, number in number_of.items():
+        for row, amount in enumerate(request):
+            if amount < 0 or (amount and row >= rows):
+                keys = (each.key for each in occupants if request in (one for _, one in each.pods))
+                raise ValueError(
+                    f"occupant {next(keys)}: request row {row} is {amount}, and no node "
+                    "has that taken"
+                )
+        taken[: len(request), number] = request[:rows]
+    return taken
 
 
 def _check_slot(capacity: Capacity, owner: str, slot: int) -> None:

@@ -256,8 +256,10 @@ class Gang:
         lifecycle = self._lifecycle
         if lifecycle.failures_left is None:
             return False
-        others = [each for each in self.members.values() if not (each.is_live or each.is_done)]
-        uncounted = max(0, len(others) - lifecycle.failures_counted)
+        others = 0
+        if len(self.members) > len(self.running):  # else all of them run
+            others = sum(not (each.is_live or each.is_done) for each in self.members.values())
+        uncounted = max(0, others - lifecycle.failures_counted)
         return len(self.membership.bound) + uncounted > lifecycle.failures_left
 
     def settled_by_leaf(self) -> minimum.Pods:

@@ -22,7 +22,7 @@ from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
 from app.state.preempt.room import RoomRequest, copied
-from app.state.preempt.standing import Standing, Unit
+from app.state.preempt.standing import RunningGang, Standing
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
@@ -139,7 +139,7 @@ class MakingRoom:
             dict(self.books.bound),
             dict(self.occupants.by_uid),
             dict(self.occupants.names),
-            tuple(_unit(gang) for gang in running),
+            tuple(_as_it_is(gang) for gang in running),
             frozenset().union(*(grant.victims for grant in self.grants.of.values())),
             self.budgets.view(),
             self.settings.bare_victims,
@@ -166,12 +166,11 @@ def _alike(gang: Gang) -> Alike:
     return gang.membership.lowest_priority, signature
 
 
-def _unit(gang: Gang) -> Unit:
-    return Unit(
-        f"gang {gang.key}",
-        gang.highest_priority,
-        tuple(sorted(gang.running)),
+def _as_it_is(gang: Gang) -> RunningGang:
+    return RunningGang(
         gang.key,
-        ends_for_good=gang.ends_if_evicted,
-        is_ending=bool(gang.ending),
+        gang.membership.highest_priority,
+        tuple(gang.running),
+        gang.ends_if_evicted,
+        bool(gang.ending),
     )

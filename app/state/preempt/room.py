@@ -53,7 +53,8 @@ class RoomRequest:
                 replace(search.options, arriving=(), visits=Visits()),
             )
             if isinstance(found, Victims):
-                return _found(search, found, [units[int(key)] for key in found.keys])
+                gone = [units[int(key)] for key in found.keys]
+                return _found(search, found, self.standing, gone)
             none = none or _none(found, units)
         assert none is not None  # there is at least one topology
         return none
@@ -80,12 +81,15 @@ def _column(vector: Sequence[int], rows: int) -> np.typing.NDArray[np.int64]:
     return column
 
 
-def _found(search: SearchRequest, found: Victims, gone: Sequence[Unit]) -> RoomAnswer:
-    first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), unit.name))
+def _found(
+    search: SearchRequest, found: Victims, standing: Standing, gone: Sequence[Unit]
+) -> RoomAnswer:
+    name = standing.name
+    first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), name(unit)))
     return RoomAnswer(
         True,
         _domain(search, found.placement),
-        tuple((unit.name, unit.priority) for unit in first[:MOST_NAMED]),
+        tuple((name(unit), unit.priority) for unit in first[:MOST_NAMED]),
         len(gone),
         sum(unit.gang is not None for unit in gone),
         sum(len(unit.uids) for unit in gone),

@@ -16,6 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+
+import msgspec
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
@@ -29,20 +32,28 @@ from topology.victims.victim import Victim
 WORK_SECONDS = 600  # steps in which the time that pods have run is compared
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True, gc=False):
     """Pods that go together: a gang's that run, or one pod."""
 
-    name: str
-    """For messages: a gang's key, `namespace/name` of a pod."""
     priority: int
     """Of the most important one."""
-    uids: tuple[str, ...]
+    uids: Sequence[str]
+    """In the order of the pods' names."""
     gang: GangKey | None = None
     ends_for_good: bool = False
     """Its owner would give up if all of them were evicted."""
-    is_ending: bool = False
-    """They are being evicted."""
+
+
+class RunningGang(msgspec.Struct, frozen=True, gc=False):
+    """A gang of which pods run, as it was. There may be thousands, made between two inputs."""
+
+    key: GangKey
+    priority: int
+    uids: tuple[str, ...]
+    """In no order."""
+    ends_for_good: bool
+    is_ending: bool
+    """Its pods are being evicted."""
 
 
 @dataclass(slots=True)
@@ -54,7 +65,7 @@ class Standing:
     occupants: Mapping[str, Occupant]
     names: Mapping[str, str]
     """Of pods, by uid."""
-    gangs: Sequence[Unit]
+    gangs: Sequence[RunningGang]
     going: frozenset[str]
     """Uids of pods that are preempted for others, whether or not they end already."""
     budgets: BudgetView
@@ -81,53 +92,62 @@ class Standing:
         limit, members = min(priority, SYSTEM_PRIORITY), set[str]()
         for gang in self.gangs:
             members.update(gang.uids)
-            pods = tuple(uid for uid in gang.uids if self._stays(uid))
-            if gang.gang == own or gang.is_ending or gang.priority >= limit or not pods:
+            if gang.key == own or gang.is_ending or gang.priority >= limit:
                 continue
-            if all(self._may_go(uid) for uid in pods):
-                yield Unit(gang.name, gang.priority, pods, gang.gang, gang.ends_for_good)
+            pods = [uid for uid in gang.uids if self._stays(uid)]
+            if pods and all(self._may_go(self.occupants[uid]) for uid in pods):
+                pods.sort(key=self.names.__getitem__)
+                yield Unit(gang.priority, pods, gang.key, gang.ends_for_good)
+        # Of these there may be ten thousands.
         for uid, occupant in self.occupants.items():
-            if occupant.priority >= limit or uid in members:
+            if occupant.priority >= limit or occupant.is_terminating or uid in members:
                 continue
-            if self._stays(uid) and self._may_go(uid):
-                name = f"{occupant.namespace}/{self.names.get(uid, uid)}"
-                yield Unit(name, occupant.priority, (uid,))
+            if uid not in self.going and self._may_go(occupant):
+                yield Unit(occupant.priority, (uid,))
+
+    def name(self, unit: Unit) -> str:
+        """A unit in words."""
+        if unit.gang is not None:
+            return f"gang {unit.gang}"
+        (uid,) = unit.uids
+        return f"pod {self.occupants[uid].namespace}/{self.names[uid]}"
 
     def victims(self, units: Iterable[Unit], capacity: Capacity) -> list[Victim]:
         """The units on the nodes of these books; the key of each is its number."""
-        rows, slot_of = len(capacity.allocatable), capacity.tree.slot_of
-        began = {each: _seconds(each) for each in {one.created for one in self.occupants.values()}}
+        slot_of, occupants = capacity.tree.slot_of, self.occupants
+        counted = partial(self.counted, rows=len(capacity.allocatable))
+        began = {each: _seconds(each) for each in {one.created for one in occupants.values()}}
         newest = max(began.values(), default=0)
+        steps = {each: (newest - at) // WORK_SECONDS for each, at in began.items()}
         found = []
         for number, unit in enumerate(units):
-            pods = [
-                (slot, self.counted(booking.request, rows))
-                for uid in unit.uids
-                if (booking := self.bound.get(uid)) is not None
-                and (slot := slot_of.get(booking.node)) is not None
-            ]
+            pods = []
+            for uid in unit.uids:
+                booking = self.bound[uid]
+                slot = slot_of.get(booking.node)
+                if slot is not None:
+                    pods.append((slot, counted(booking.request)))
             if pods:
-                ages = (newest - began[self.occupants[uid].created] for uid in unit.uids)
                 victim = Victim(
                     str(number),
                     tuple(pods),
                     unit.priority,
                     is_gang=unit.gang is not None,
                     ends_for_good=unit.ends_for_good,
-                    lost_work=sum(age // WORK_SECONDS for age in ages),
-                    protected=self._protected(unit.uids),
+                    lost_work=sum([steps[occupants[uid].created] for uid in unit.uids]),
+                    protected=self._protected(unit.uids) if self.budgets.budgets else (),
                 )
                 found.append(victim)
         return found
 
     def _stays(self, uid: str) -> bool:
-        return uid in self.occupants and not (uid in self.going or self._is_terminating(uid))
+        is_here = uid in self.bound and uid in self.occupants
+        return is_here and not (uid in self.going or self._is_terminating(uid))
 
     def _is_terminating(self, uid: str) -> bool:
         return uid in self.occupants and self.occupants[uid].is_terminating
 
-    def _may_go(self, uid: str) -> bool:
-        occupant = self.occupants[uid]
+    def _may_go(self, occupant: Occupant) -> bool:
         is_made_again = occupant.has_controller or self.bare_victims
         return occupant.may_go and is_made_again and not occupant.is_managed
 
@@ -140,7 +160,7 @@ class Standing:
         counted = Counter[str]()
         for uid in uids:
             occupant = self.occupants[uid]
-            if occupant.has_begun and self.budgets.budgets:
+            if occupant.has_begun:
                 name = self.budgets.counting(occupant.namespace, occupant.labels)
                 counted.update((name,) if name else ())
         return tuple(counted.items())

@@ -108,7 +108,7 @@ N1, N2 = ("n10", "n11", "n12", "n13"), ("n20", "n21", "n22", "n23")
 def case_7():
     """A gang in one rack, four single pods in the other."""
     singles = [single(f"s{at}", on) for at, on in enumerate(N2)]
-    return [*gang("a", *N1), *singles], (0, 4), [f"default/s{at}" for at in range(4)]
+    return [*gang("a", *N1), *singles], (0, 4), [f"pod default/s{at}" for at in range(4)]
 
 
 def case_8():
@@ -125,13 +125,17 @@ def case_9():
 def case_10():
     """Priority comes before number."""
     singles = [single(f"s{at}", on, priority=1) for at, on in enumerate(N2)]
-    return [single("a", "n10", priority=5), *singles], (0, 4), [f"default/s{at}" for at in range(4)]
+    return (
+        [single("a", "n10", priority=5), *singles],
+        (0, 4),
+        [f"pod default/s{at}" for at in range(4)],
+    )
 
 
 def case_21():
     """Gangs come before pods."""
     singles = [single(f"s{at}", on, gpus=1) for at, on in enumerate(N1)]
-    return [*singles, *gang("a", *N2[:2])], (0, 4), [f"default/s{at}" for at in range(4)]
+    return [*singles, *gang("a", *N2[:2])], (0, 4), [f"pod default/s{at}" for at in range(4)]
 
 
 @pytest.mark.parametrize("case", [case_7, case_8, case_9, case_10, case_21])
@@ -154,7 +158,7 @@ def test_what_lacks_only_with_everything_counted_goes():
     taken = [single("gpu", "n10"), single("cpu", "n10", gpus=0, cpu=60_000)]
     waiting = [replace(each, priority=1000) for each in members("T", 1, cpu=32_000)]
     world = Operated(rack(1, 1), taken, waiting=waiting)
-    assert names(world.answers[0]) == ["default/cpu", "default/gpu"]
+    assert names(world.answers[0]) == ["pod default/cpu", "pod default/gpu"]
 
 
 # -- nobody goes -----------------------------------------------------------------------------------
