@@ -122,7 +122,7 @@ def leaving(capacity: Capacity, occupants: Sequence[Occupant]) -> Changes:
         for index, occupant in enumerate(occupants)
         for slot, request in occupant.pods
     ]
-    number_of = {request: at for at, request in enumerate({one for _, _, one in pods})}
+    number_of = {request: at for at, request in enumerate(dict.fromkeys(one for _, _, one in pods))}
     taken = _by_request(capacity, number_of, occupants)
     for index, on, _ in pods:
         if not 0 <= on < len(capacity.tree.nodes):
@@ -135,7 +135,7 @@ def leaving(capacity: Capacity, occupants: Sequence[Occupant]) -> Changes:
         owners * max(1, len(capacity.tree.nodes)) + slots, return_inverse=True
     )
     freed = np.zeros((taken.shape[0], keys.size), dtype=np.int64)
-    for row in np.flatnonzero(taken.any(axis=1)):
+    for row in np.flatnonzero(taken.any(axis=1)).tolist():
         np.add.at(freed[row], entry_of, taken[row, requests])
     first = np.zeros(keys.size, dtype=np.intp)
     first[entry_of] = np.arange(owners.size)
