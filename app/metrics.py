@@ -20,6 +20,7 @@ REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
+ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
 ADMISSION_ROUTES = ("mutate", "validate")
 TLS_PORTS = ("extender", "admission")
 CERTIFICATE_OUTCOMES = ("loaded", "refused")
@@ -44,6 +45,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._of_verbs()
         self._of_pods()
+        self._of_room()
         self._of_admission()
         self._of_ourselves()
         self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
@@ -132,6 +134,21 @@ class Metrics:
         )
         self.statuses = self._counters(
             "corral_statuses", "Statuses of gangs written back", "outcome", STATUS_OUTCOMES
+        )
+
+    def _of_room(self) -> None:
+        """Questions of gangs that wait: who would have to go?"""
+        self.room_answers = self._counters(
+            "corral_room_answers",
+            "Answers to gangs that wait and ask which pods would have to go",
+            "outcome",
+            ROOM_OUTCOMES,
+        )
+        self.room_seconds = Histogram(
+            "corral_room_seconds",
+            "Time a thread took to find out which pods would have to go for a gang",
+            buckets=_BUCKETS,
+            registry=self.registry,
         )
 
     def _of_admission(self) -> None:

@@ -35,15 +35,19 @@ class RoomController:
 
     ask: the gang's question now; None if it has none any more.
     on_answer: called once for each that was taken, with None if there is no answer.
+    on_outcome: called with "room", "none", "dropped" (the gang waits no more) or "failed", and the
+        seconds that the search took.
     """
 
     def __init__(
         self,
         ask: Callable[[GangKey], Question | None],
         on_answer: Callable[[GangKey, RoomAnswer | None], None],
+        on_outcome: Callable[[str, float], None],
     ) -> None:
         self._ask = ask
         self._on_answer = on_answer
+        self._on_outcome = on_outcome
         self._queue = asyncio.Queue[GangKey](MOST_QUEUED)
 
     def take(self, effect: SeekRoom) -> None:
@@ -55,15 +59,16 @@ class RoomController:
         """Serve the queue until cancelled; a search that has begun ends before the thread does."""
         while True:
             gang = await self._queue.get()
-            answer: RoomAnswer | None = None
-            took = 0.0
+            answer, outcome, began = None, "dropped", time.monotonic()
             try:
                 question = self._ask(gang)
                 if question is not None:
-                    began = time.monotonic()
                     answer = await asyncio.to_thread(question.answer)
-                    took = time.monotonic() - began
+                    outcome = "room" if answer.is_found else "none"
             except Exception:
                 log.exception("room", gang=str(gang))
+                outcome = "failed"
+            took = time.monotonic() - began
+            self._on_outcome(outcome, took)
             self._on_answer(gang, answer)
             await asyncio.sleep(PAUSE * took)

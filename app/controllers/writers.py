@@ -114,7 +114,9 @@ class Writers:
             lambda outcome: metrics.statuses[outcome].inc(),
             lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
         )
-        self._rooms = RoomController(receivers.room_question, receivers.room_found)
+        self._rooms = RoomController(
+            receivers.room_question, receivers.room_found, self._room_answered
+        )
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
@@ -184,6 +186,11 @@ class Writers:
     def _ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
         self._metrics.ungated[_how_ungated(outcome)].inc()
         self._receivers.ungate_finished(ungate, outcome)
+
+    def _room_answered(self, outcome: str, seconds: float) -> None:
+        self._metrics.room_answers[outcome].inc()
+        if outcome in ("room", "none"):
+            self._metrics.room_seconds.observe(seconds)
 
     def _removed(self, removal: Removal, outcome: str) -> None:
         how = "evict" if isinstance(removal, Evict) else "delete"

@@ -71,6 +71,8 @@ def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
     reasons = {code(row[0])[0] for row in table("reason")}
     text = "".join(path.read_text() for path in (ROOT / "app" / "state").rglob("*.py"))
     emitted = set(
-        re.findall(r'"((?:Gang|Member|Places|Pod|Preemption|Ranks|Nodes)[A-Z][A-Za-z]+)"', text)
+        re.findall(
+            r'"((?:Gang|Member|NoRoom|Places|Pod|Preemption|Ranks|Room|Nodes)[A-Z][A-Za-z]+)"', text
+        )
     )
     assert reasons == emitted

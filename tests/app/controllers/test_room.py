@@ -9,7 +9,7 @@ from app.controllers.room import MOST_QUEUED, RoomController
 from app.dialects.spec import GangKey
 from app.state.effects import RoomAnswer, SeekRoom
 
-FOUND = RoomAnswer(True, pods=4)
+FOUND, NONE = RoomAnswer(True, pods=4), RoomAnswer(False, pods=4)
 
 
 def key(name):
@@ -19,8 +19,8 @@ def key(name):
 class Question:
     """Answers once it may; notes in which thread."""
 
-    def __init__(self, log, *, fails=False):
-        self.log, self.fails, self.may_end = log, fails, threading.Event()
+    def __init__(self, log, *, says=FOUND, fails=False):
+        self.log, self.says, self.fails, self.may_end = log, says, fails, threading.Event()
         self.may_end.set()
 
     def answer(self):
@@ -28,19 +28,21 @@ class Question:
         self.may_end.wait(10.0)
         if self.fails:
             raise ValueError("a bug of ours")
-        return FOUND
+        return self.says
 
 
 async def answered(questions, *names):
-    """(gang, answer) of each, in order."""
-    told, done = [], asyncio.Event()
+    """(gang, answer, outcome) of each, in order."""
+    told, outcomes, done = [], [], asyncio.Event()
 
     def on_answer(gang, answer):
-        told.append((gang.name, answer))
+        told.append((gang.name, answer, outcomes[-1]))
         if len(told) == len(names):
             done.set()
 
-    controller = RoomController(lambda gang: questions.get(gang.name), on_answer)
+    controller = RoomController(
+        lambda gang: questions.get(gang.name), on_answer, lambda each, _: outcomes.append(each)
+    )
     running = asyncio.create_task(controller.run())
     for name in names:
         controller.take(SeekRoom(key(name)))
@@ -52,14 +54,18 @@ async def answered(questions, *names):
 
 async def test_answers_come_in_order_and_from_another_thread():
     log = []
-    questions = {"a": Question(log), "b": Question(log)}
-    assert await answered(questions, "a", "b") == [("a", FOUND), ("b", FOUND)]
+    questions = {"a": Question(log), "b": Question(log, says=NONE)}
+    assert await answered(questions, "a", "b") == [("a", FOUND, "room"), ("b", NONE, "none")]
     assert log == [False, False]
 
 
 async def test_a_question_that_fails_or_is_gone_does_not_stop_the_others():
     questions = {"a": Question([], fails=True), "c": Question([])}
-    assert await answered(questions, "a", "b", "c") == [("a", None), ("b", None), ("c", FOUND)]
+    assert await answered(questions, "a", "b", "c") == [
+        ("a", None, "failed"),
+        ("b", None, "dropped"),
+        ("c", FOUND, "room"),
+    ]
 
 
 async def test_the_loop_goes_on_while_a_search_runs():
@@ -70,12 +76,12 @@ async def test_the_loop_goes_on_while_a_search_runs():
         await asyncio.sleep(0.001)
     assert not waiting.done()
     slow.may_end.set()
-    assert await waiting == [("a", FOUND)]
+    assert await waiting == [("a", FOUND, "room")]
 
 
 async def test_no_more_wait_than_there_is_room_for():
     asked = []
-    controller = RoomController(asked.append, lambda gang, answer: None)
+    controller = RoomController(asked.append, lambda *_: None, lambda *_: None)
     for number in range(2 * MOST_QUEUED):
         controller.take(SeekRoom(key(str(number))))
     running = asyncio.create_task(controller.run())
