@@ -35,10 +35,8 @@ from topology.model.answer import (
     PodSetPlacement,
     Relaxation,
     WiderLevel,
-    WithoutPods,
 )
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import Occupant
 from topology.model.levels import NODE_LEVEL, levels_of
 from topology.model.request import (
     Constraint,
@@ -78,7 +76,6 @@ __all__ = [
     "Never",
     "NoFit",
     "NodesBack",
-    "Occupant",
     "Options",
     "Pairs",
     "Placement",
@@ -93,7 +90,6 @@ __all__ = [
     "TopologyError",
     "Tree",
     "WiderLevel",
-    "WithoutPods",
     "assignment",
     "build",
     "complete",

@@ -231,19 +231,6 @@ class NodesBack:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutPods:
-    """It fits once some of those who may go have left."""
-
-    keys: tuple[str, ...]
-    """Their keys, in the order they were named in."""
-    is_cut_short: bool = False
-    """Perhaps not all of them need to go: the search ended before each was tried."""
-
-    def __str__(self) -> str:
-        return _would_fit(f"without {_listed(self.keys)}", self.is_cut_short)
-
-
-@dataclass(frozen=True, slots=True)
 class Never:
     """It does not fit, even if nothing else runs and every node is open."""
 
@@ -255,7 +242,7 @@ class Never:
         return _clipped(f"{says}, even if all nodes are open and empty: {self.why}")
 
 
-Relaxation = WiderLevel | FewerPods | FewerMembers | NodesBack | WithoutPods | Never
+Relaxation = WiderLevel | FewerPods | FewerMembers | NodesBack | Never
 
 
 def _would_fit(end: str, is_cut_short: bool) -> str:

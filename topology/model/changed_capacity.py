@@ -6,11 +6,12 @@ question gets books and masks of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from topology.model.answer import Pairs
 from topology.model.capacity import Capacity
 from topology.model.resources import Counts, Mask, Rows
 
@@ -32,8 +33,8 @@ class Occupant:
 class Changes:
     """What each change frees, and where; or which node it opens."""
 
-    ranks: tuple[int, ...]
-    """Per change; no rank is made use of where those below it are enough."""
+    number: int
+    """How many changes there are."""
     owners: Rows
     """(E,) ascending: the change of each entry. A change has at most one entry per slot."""
     slots: Rows
@@ -71,7 +72,7 @@ class Changes:
         return set(self.owners[domain_of[self.slots] == domain].tolist())
 
     def _entries(self, chosen: Sequence[int]) -> Rows:
-        happens = np.zeros(len(self.ranks), dtype=np.bool_)
+        happens = np.zeros(self.number, dtype=np.bool_)
         happens[np.array(chosen, dtype=np.intp)] = True
         return np.flatnonzero(happens[self.owners])
 
@@ -85,6 +86,17 @@ def as_if(capacity: Capacity, taken: Counts, is_open: Mask) -> Capacity:
     books.free_now = capacity.allocatable - taken
     books.free_by_domain = books.counted_by_domain()
     return books
+
+
+def arrived(capacity: Capacity, arriving: Iterable[tuple[Sequence[int], Pairs]]) -> Capacity:
+    """Books in which these pods, (request, slots) each, are there already."""
+    taken = capacity.used + capacity.held
+    for request, slots in arriving:
+        column = np.zeros(len(taken), dtype=np.int64)
+        column[: len(request)] = request[: len(taken)]
+        for slot, pods in slots:
+            taken[:, slot] += pods * column
+    return as_if(capacity, taken, capacity.is_open)
 
 
 def returning(
@@ -103,7 +115,7 @@ def returning(
             for shape, mask in masks.items()
         }
     return Changes(
-        ranks=(0,) * len(slots),
+        number=len(slots),
         owners=np.arange(len(slots), dtype=np.intp),
         slots=np.array(slots, dtype=np.intp),
         freed=np.zeros((capacity.used.shape[0], len(slots)), dtype=np.int64),
@@ -140,7 +152,7 @@ def leaving(capacity: Capacity, occupants: Sequence[Occupant]) -> Changes:
     first = np.zeros(keys.size, dtype=np.intp)
     first[entry_of] = np.arange(owners.size)
     changes = Changes(
-        ranks=tuple(occupant.rank for occupant in occupants),
+        number=len(occupants),
         owners=owners[first],
         slots=slots[first],
         freed=freed,

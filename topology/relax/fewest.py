@@ -1,17 +1,17 @@
-"""Which few of many changes to the books make a gang fit.
+"""Which few of many nodes that are away make a gang fit once they are back.
 
-    all together ─▶ lowest ranks ─▶ in each domain: the first that are enough ─▶ those in the way
-                                                                                      │
-            each in turn is left out, if it can ◀── of the domain where they are fewest
+    all together ─▶ in each domain: the first that are enough ─▶ those that are used
+                                                                        │
+         each in turn is left out, if it can ◀── of the domain where they are fewest
 
-The search alone says what fits. What changes on a node, and how many more pods of the gang it
-would take then, decides only in which order domains and changes are tried.
+The search alone says what fits. How many pods of the gang a node would take decides only in which
+order domains and nodes are tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from numpy import typing as npt
 from topology.fit.view import View
 from topology.model.answer import Placement
 from topology.model.changed_capacity import Changes
-from topology.model.request import Gang
 from topology.model.resources import Rows
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part, root_of
@@ -33,12 +32,12 @@ Demand = tuple[tuple[Kind, int], ...]
 
 
 def fewest(feasibility: Feasibility, changes: Changes) -> list[int] | None:
-    """A few changes that make the gang fit, ascending; None if there are none.
+    """A few of these nodes with which the gang fits, ascending; None if there are none.
 
-    The highest rank among them is as low as it can be. Each was needed when it was tried, beside
-    those that stay. That others would do of which there are fewer is not ruled out.
+    Each was needed when it was tried, beside those that stay. That others would do of which there
+    are fewer is not ruled out.
     """
-    return _Choice(feasibility, changes).run() if changes.ranks else None
+    return _Choice(feasibility, changes).run() if changes.number else None
 
 
 @dataclass(slots=True, eq=False)
@@ -47,13 +46,10 @@ class _Choice:
     changes: Changes
 
     def run(self) -> list[int] | None:
-        feasibility, ranks = self.feasibility, self.changes.ranks
-        lowest = feasibility.first(
-            sorted(set(ranks)), lambda some: self._place(self._ranked(some[-1]))
-        )
-        if lowest is None:
+        feasibility, everything = self.feasibility, list(range(self.changes.number))
+        if self._place(everything) is None:
             return None
-        outlook = _Outlook(feasibility, self.changes, self._ranked(lowest[0][-1]))
+        outlook = _Outlook(feasibility, self.changes, everything)
         best: list[int] | None = None
         for ones in outlook.domains():
             few = self._few(ones)
@@ -61,11 +57,8 @@ class _Choice:
                 best = few
         if best is None:
             best = self._few(outlook.ordered)
-        # The last are left out first: those of high ranks, then those that looked least useful.
+        # The last are left out first: those that looked least useful.
         return None if best is None else sorted(feasibility.thinned(best, self._place))
-
-    def _ranked(self, highest: int) -> list[int]:
-        return [one for one, rank in enumerate(self.changes.ranks) if rank <= highest]
 
     def _place(self, chosen: Sequence[int]) -> Placement | None:
         feasibility, changes = self.feasibility, self.changes
@@ -73,47 +66,19 @@ class _Choice:
         return feasibility.place(capacity=books, masks=changes.allowed(feasibility.masks, chosen))
 
     def _few(self, ones: list[int]) -> list[int] | None:
-        """The first of them that are enough, without those that are not in the way there."""
+        """The first of them that are enough, without those whose nodes are not used there."""
         found = self.feasibility.first(ones, self._place)
         if found is None:
             return None
         chosen, place = found
-        chosen.sort(key=self.changes.ranks.__getitem__)
-        few = self._in_the_way(chosen, place)
+        few = self._used(chosen, place)
         is_enough = 0 < len(few) < len(chosen) and self._place(few) is not None
         return few if is_enough else chosen
 
-    def _in_the_way(self, chosen: list[int], place: Placement) -> list[int]:
-        """Without those that may stay beside a place that was found, the last first."""
-        changes, requests = self.changes, _requests(self.feasibility.gang)
-        free = changes.books(self.feasibility.capacity, chosen).free_now
-        is_used = np.zeros(free.shape[1], dtype=np.bool_)
-        for placed in place.pod_sets:
-            request = np.array(requests[placed.pod_set][: free.shape[0]], dtype=np.int64)
-            for slot, pods in placed.slots:
-                is_used[slot] = True
-                free[: request.size, slot] -= pods * request
-        few: list[int] = []
-        first = changes.owners.searchsorted(np.array(chosen)).tolist()
-        end = changes.owners.searchsorted(np.array(chosen), "right").tolist()
-        for one, entries in reversed(list(zip(chosen, map(slice, first, end), strict=True))):
-            slots, freed = changes.slots[entries], changes.freed[:, entries]
-            is_in_the_way = is_used[slots]
-            if changes.masks is None:
-                is_in_the_way &= ((freed > 0) & (freed > free[:, slots])).any(axis=0)
-            if is_in_the_way.any():
-                few.append(one)
-            else:
-                free[:, slots] -= freed
-        few.reverse()
-        return few
-
-
-def _requests(gang: Gang) -> dict[str, tuple[int, ...]]:
-    """Of everything that gets a place of its own."""
-    requests = {pod_set.name: pod_set.request for pod_set in gang.pod_sets()}
-    leaders = [one.leader for one in gang.pod_sets() if one.leader is not None]
-    return requests | {leader.name: leader.request for leader in leaders}
+    def _used(self, chosen: Iterable[int], place: Placement) -> list[int]:
+        """Those whose node is used by a place that was found."""
+        used = {slot for placed in place.pod_sets for slot, _ in placed.slots}
+        return [one for one in chosen if int(self.changes.slots[one]) in used]
 
 
 class _Outlook:
@@ -140,12 +105,7 @@ class _Outlook:
             kind: np.maximum(0, then.pods(kind, level) - self._now.pods(kind, level))
             for kind in kinds
         }
-        nodes_of = np.bincount(changes.owners, minlength=len(changes.ranks))
-        here = np.isin(changes.owners, ones)
-        # A change of several nodes is a part of a change on each.
-        self._spent = np.bincount(
-            changes.slots[here], 1 / nodes_of[changes.owners[here]], minlength=len(tree.nodes)
-        )
+        self._spent = np.bincount(changes.slots, minlength=len(tree.nodes))
         gained = np.zeros(len(tree.nodes))
         for kind, pods in demand.items():
             gained += self._gains[kind] / pods
@@ -174,10 +134,8 @@ class _Outlook:
             keys += [domain_of, self._costs(level, demand)[domain_of]]
         place_of: Rows = np.empty(len(self._tree.nodes), dtype=np.intp)
         place_of[np.lexsort(keys)] = np.arange(place_of.size)
-        changes = self._changes
-        places = np.full(len(changes.ranks), place_of.size)
-        np.minimum.at(places, changes.owners, place_of[changes.slots])
-        return sorted(ones, key=lambda one: (places[one], changes.ranks[one], one))
+        places = place_of[self._changes.slots]
+        return sorted(ones, key=lambda one: (places[one], one))
 
     def _costs(self, level: int, demand: Demand) -> Costs:
         """Changes until a domain takes the pods, if they could be cut; inf: never. Shapes: (D,)."""

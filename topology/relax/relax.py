@@ -7,8 +7,10 @@
 | `FewerMembers`  groups of a group     | the largest number that fits                           |
 | `FewerPods`     pods of one pod set   | the same, in whole slices                              |
 | `NodesBack`     nodes that are away   | as few as can be found (`fewest`)                      |
-| `WithoutPods`   occupants that may go | the same                                               |
 | `Never`                               | all nodes open and empty; no node or pod would help    |
+
+Which pods would have to go is another question, asked of `topology.victims`: who may, and whose
+going matters least, is more than a change of the books.
 
 Each row changes one thing and leaves the rest as requested. Everything that is reported has been
 placed by `walk.find`, with the changed capacity or for the changed gang (`feasibility`).
@@ -16,8 +18,7 @@ placed by `walk.find`, with the changed capacity or for the changed gang (`feasi
 The budget counts searches. Each row gets an equal share of what is left, and needs at most: for
 M members with a level, levels + log M + M; for a pod set or group, log of its size, or 16; for n
 changes, log n for each of 8 domains, then one for each change that is still in question. A search
-on changed books adds a few passes over all nodes: 200 of them take some 0.3 s on 15,000 nodes with
-60,000 occupants, and as many times longer as the walk over nested groups takes longer.
+on changed books adds a few passes over all nodes.
 """
 
 from __future__ import annotations
@@ -39,10 +40,9 @@ from topology.model.answer import (
     Placement,
     Relaxation,
     WiderLevel,
-    WithoutPods,
 )
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import Changes, Masks, Occupant, as_if, leaving, returning
+from topology.model.changed_capacity import Changes, Masks, as_if, returning
 from topology.model.request import Gang, Group, PodSet
 from topology.model.tree import Tree
 from topology.relax.feasibility import Feasibility
@@ -55,8 +55,6 @@ _NO_OPTIONS = Options()
 class Leeway:
     """What may change, and how long it may be looked for."""
 
-    occupants: Sequence[Occupant] = ()
-    """Those that may go. Of equally good ones an earlier one goes."""
     away: Mapping[int, str] | None = None
     """Slot -> why it is away, of nodes that may return; None: every closed node."""
     masks_back: Masks | None = None
@@ -96,12 +94,10 @@ def relaxations(
     """The nearest relaxations under which the gang fits; the books stay as they are.
 
     Each search may cost what one of `walk.find` does with these options; give few `tries`.
-    Raises: as `walk.find`; ValueError for a slot that is not in the tree, or occupants that
-        take more of a node than is used and held there.
+    Raises: as `walk.find`; ValueError for a slot that is not in the tree.
     """
     away = _away(capacity, leeway.away)
     back = returning(capacity, list(away), masks, leeway.masks_back)
-    gone = leaving(capacity, leeway.occupants)
     feasibility = Feasibility(tree, capacity, gang, masks, options, leeway.budget)
     if isinstance(feasibility.answer(), Placement):
         return Relaxations((), leeway.budget - feasibility.left)
@@ -114,7 +110,7 @@ def relaxations(
         _fewer_pods(feasibility),
     ]
     if not never:
-        rows += [_nodes_back(feasibility, away, back), _without_pods(feasibility, leeway, gone)]
+        rows.append(_nodes_back(feasibility, away, back))
     found: list[Relaxation] = []
     for index, row in enumerate(rows):
         feasibility.begin(len(rows) - index)
@@ -255,7 +251,7 @@ def _never(feasibility: Feasibility, back: Changes) -> tuple[Never, ...]:
         np.zeros_like(feasibility.capacity.used),
         np.ones_like(feasibility.capacity.is_open),
     )
-    masks = back.allowed(feasibility.masks, range(len(back.ranks)))
+    masks = back.allowed(feasibility.masks, range(back.number))
     answer = feasibility.answer(capacity=books, masks=masks)
     return (Never(answer),) if isinstance(answer, NoFit) else ()
 
@@ -268,13 +264,6 @@ def _nodes_back(
         slots = back.slots[chosen].tolist()
         nodes = tuple((slot, feasibility.tree.nodes[slot], away[slot]) for slot in slots)
         yield NodesBack(nodes, feasibility.is_cut_short)
-
-
-def _without_pods(feasibility: Feasibility, leeway: Leeway, gone: Changes) -> Iterator[Relaxation]:
-    chosen = fewest(feasibility, gone)
-    if chosen is not None:
-        keys = tuple(leeway.occupants[one].key for one in chosen)
-        yield WithoutPods(keys, feasibility.is_cut_short)
 
 
 def _away(capacity: Capacity, away: Mapping[int, str] | None) -> dict[int, str]:

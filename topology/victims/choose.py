@@ -49,7 +49,7 @@ def victims(
 
     `table`: who may go, of these books. `allowed`: how many pods of each budget may go; of one
     that is not named, none.
-    Raises: as `walk.find`; ValueError if something arrives beside the gang.
+    Raises: as `walk.find`.
     """
     return _Choice(Problem(tree, capacity, gang, masks, options, table), allowed, visits).run()
 

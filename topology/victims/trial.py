@@ -8,7 +8,7 @@ as a cluster of its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from topology.fit.fit import pods_per_node
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import as_if
+from topology.model.changed_capacity import arrived, as_if
 from topology.model.request import PODS_MAX, Gang
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
@@ -40,9 +40,10 @@ class Problem:
         options: Options,
         table: Table,
     ) -> None:
-        """Raises: as `walk.find`; ValueError if something arrives beside the gang."""
+        """Raises: as `walk.find`."""
         if options.arriving:
-            raise ValueError("victims: nothing may arrive beside the gang")
+            capacity = arrived(capacity, options.arriving)
+            options = replace(options, arriving=())
         self.tree, self.capacity, self.gang = tree, capacity, gang
         self.masks, self.options, self.table = masks, options, table
         self.visits = 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from app.dialects.spec import GangKey
 from app.state.effects import RoomAnswer
 from app.state.plan.request import SearchRequest
@@ -50,7 +48,7 @@ class RoomRequest:
                 search.attempts[0],
                 table,
                 self.standing.budgets.allowed,
-                replace(search.options, arriving=(), visits=Visits()),
+                replace(search.options, visits=Visits()),
             )
             if isinstance(found, Victims):
                 gone = [units[int(key)] for key in found.keys]
@@ -61,24 +59,16 @@ class RoomRequest:
 
 
 def _once_ended(search: SearchRequest, standing: Standing) -> Capacity:
-    """The books without what ends already, and with the pods that are nominated."""
+    """The books without what ends already."""
     capacity = search.capacity
     taken = capacity.used + capacity.held
     slot_of, rows = search.tree.slot_of, len(taken)
     for booking in standing.ending():
         slot = slot_of.get(booking.node)
         if slot is not None:
-            taken[:, slot] -= _column(standing.counted(booking.request, rows), rows)
-    for request, pairs in search.options.arriving:
-        for slot, pods in pairs:
-            taken[:, slot] += pods * _column(request, rows)
+            counted = standing.counted(booking.request, rows)
+            taken[: len(counted), slot] -= counted
     return as_if(capacity, taken, capacity.is_open)
-
-
-def _column(vector: Sequence[int], rows: int) -> np.typing.NDArray[np.int64]:
-    column = np.zeros(rows, dtype=np.int64)
-    column[: min(len(vector), rows)] = vector[:rows]
-    return column
 
 
 def _found(

@@ -5,8 +5,6 @@ Nodes of 8 GPUs, pods of 8 unless it says otherwise; the gang that waits needs o
 
 from __future__ import annotations
 
-import pytest
-
 from tests.text import BLOCK, RACK
 from topology import (
     NODE_LEVEL,
@@ -263,9 +261,13 @@ def test_the_same_table_answers_other_gangs() -> None:
     assert who(cluster.asked(4, constraint=Constraint(required=BLOCK))) == {"small", "large"}
 
 
-def test_nothing_may_arrive_beside_the_gang() -> None:
-    cluster = Cluster(1)
+def test_a_pod_that_arrives_counts_as_being_there() -> None:
+    cluster = Cluster(2)
+    cluster.runs("a", "n00")
     gang = Gang("t", Group("t", (PodSet("w", 1, WHOLE),)))
-    options = Options(arriving=(((1, 1, 1), Pairs.of([(0, 1)])),))
-    with pytest.raises(ValueError, match="arrive"):
-        victims(cluster.tree, cluster.capacity, gang, {}, Table(cluster.capacity, ()), {}, options)
+    table = Table(cluster.capacity, cluster.candidates)
+    found = [
+        victims(cluster.tree, cluster.capacity, gang, {}, table, {}, Options(arriving=arriving))
+        for arriving in ((), ((WHOLE, Pairs.of([(1, 1)])),))
+    ]
+    assert [answer.keys for answer in found if isinstance(answer, Victims)] == [(), ("a",)]
