@@ -27,7 +27,8 @@ from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 
-REVIEW_SECONDS = 1.0  # between two looks for gangs that may ask
+ROUND_SECONDS = 1.0  # between two looks for gangs that may ask
+MOST_LOOKED_AT = 256  # gangs in one tick: 3 us each
 AGAIN_SECONDS = 60.0  # after an answer; doubled each time …
 LONGEST_SECONDS = 960.0  # … up to this
 SHARED_SECONDS = 60.0  # an answer holds for gangs that are alike
@@ -40,9 +41,10 @@ Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be pla
 
 @dataclass(slots=True)
 class Asked:
-    """The questions of one gang."""
+    """What one gang has asked."""
 
     times: int
+    """So often it was answered."""
     not_before: float
 
 
@@ -64,15 +66,14 @@ class MakingRoom:
     _under_way: tuple[GangKey, float] | None = None  # and since when
     _answers: dict[Alike, tuple[RoomAnswer, float]] = field(default_factory=dict)
     """By what gangs have in common that are alike: an answer, and until when it holds."""
-    _review_at: float = 0.0
+    _round: list[GangKey] = field(default_factory=list)  # those not looked at in this round
+    _round_at: float = 0.0  # when the next one begins
 
     def review(self, now: float) -> None:
         """Find the gangs that may ask, and have the next one's question answered."""
         if self.settings.preempt == "off" or not self.planner.is_ready:
             return
-        if now >= self._review_at:
-            self._review_at = now + REVIEW_SECONDS
-            self._find(now)
+        self._find(now)
         if self._under_way is not None and now >= self._under_way[1] + LOST_SECONDS:
             self._under_way = None
         while self._waiting and self._under_way is None:
@@ -82,10 +83,18 @@ class MakingRoom:
                 self._ask(gang, now)
 
     def _find(self, now: float) -> None:
-        waiting = {gang.key: gang for gang in self.gangs.plannable()}
-        self._asked = {key: asked for key, asked in self._asked.items() if key in waiting}
-        for key, gang in waiting.items():
-            if self._may_ask(gang, now) and not self._waiting.contains(key.namespace, key):
+        """Look at the next few of the gangs that wait; at all of them in one round."""
+        if not self._round and now >= self._round_at:
+            self._round_at = now + ROUND_SECONDS
+            self._round = [gang.key for gang in self.gangs.plannable()][::-1]
+            known = set(self._round)
+            self._asked = {key: asked for key, asked in self._asked.items() if key in known}
+        for _ in range(min(len(self._round), MOST_LOOKED_AT)):
+            key = self._round.pop()
+            gang = self.gangs.by_key.get(key)
+            if gang is None or self._waiting.contains(key.namespace, key):
+                continue
+            if self._may_ask(gang, now):
                 self._waiting.put(key.namespace, key, None)
 
     def _may_ask(self, gang: Gang, now: float) -> bool:
@@ -104,13 +113,11 @@ class MakingRoom:
         return gang.phase is Phase.WAITING and not gang.has_started and is_judged
 
     def _ask(self, gang: Gang, now: float) -> None:
-        asked = self._asked.setdefault(gang.key, Asked(0, now))
-        asked.not_before = now + min(AGAIN_SECONDS * 2.0**asked.times, LONGEST_SECONDS)
-        asked.times += 1
         known = self._answers.get(_alike(gang))
         if known is not None and now < known[1]:
-            self.reports.room(gang, known[0])
+            self._tell(gang, known[0], now)
             return
+        self._asked.setdefault(gang.key, Asked(0, now)).not_before = now + AGAIN_SECONDS
         self._under_way = gang.key, now
         self.outbox.add(SeekRoom(gang.key))
 
@@ -156,6 +163,12 @@ class MakingRoom:
             self._answers = {alike: each for alike, each in self._answers.items() if now < each[1]}
         if len(self._answers) < MOST_SHARED:
             self._answers[_alike(gang)] = answer, now + SHARED_SECONDS
+        self._tell(gang, answer, now)
+
+    def _tell(self, gang: Gang, answer: RoomAnswer, now: float) -> None:
+        asked = self._asked.setdefault(gang.key, Asked(0, now))
+        asked.not_before = now + min(AGAIN_SECONDS * 2.0**asked.times, LONGEST_SECONDS)
+        asked.times += 1
         self.reports.room(gang, answer)
 
 
