@@ -3,7 +3,7 @@
     SeekRoom ──queue──▶ a copy of all that the answer depends on ──thread──▶ answer ──▶ Engine
 
 The search is Python, so the loop shares the interpreter with it, and waits for its turn again after
-each call to the system. So a pause follows each search, in proportion to what it took.
+each call to the system. So the engine, which is told how long a search took, asks seldom.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from app.state.effects import RoomAnswer, SeekRoom
 log = structlog.get_logger(__name__)
 
 MOST_QUEUED = 16  # the engine asks one at a time
-PAUSE = 9  # times as long as the search took: it runs for a tenth of the time at most
 
 
 class Question(Protocol):
@@ -34,15 +33,16 @@ class RoomController:
     """Answers questions.
 
     ask: the gang's question now; None if it has none any more.
-    on_answer: called once for each that was taken, with None if there is no answer.
-    on_outcome: called with "room", "none", "dropped" (the gang waits no more) or "failed", and the
-        seconds that the search took.
+    on_answer: called once for each that was taken, with None if there is no answer, and the seconds
+        that the search took.
+    on_outcome: called with "room", "none", "dropped" (the gang asks no more) or "failed", and the
+        same seconds.
     """
 
     def __init__(
         self,
         ask: Callable[[GangKey], Question | None],
-        on_answer: Callable[[GangKey, RoomAnswer | None], None],
+        on_answer: Callable[[GangKey, RoomAnswer | None, float], None],
         on_outcome: Callable[[str, float], None],
     ) -> None:
         self._ask = ask
@@ -70,5 +70,4 @@ class RoomController:
                 outcome = "failed"
             took = time.monotonic() - began
             self._on_outcome(outcome, took)
-            self._on_answer(gang, answer)
-            await asyncio.sleep(PAUSE * took)
+            self._on_answer(gang, answer, took)

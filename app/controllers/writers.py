@@ -66,7 +66,7 @@ class Receivers:
     refuse: Callable[[RejectBind], None]
     read_again: Callable[[ReadAgain], None]
     room_question: Callable[[GangKey], Question | None]
-    room_found: Callable[[GangKey, RoomAnswer | None], None]
+    room_found: Callable[[GangKey, RoomAnswer | None, float], None]
 
 
 class Writers:

@@ -68,9 +68,9 @@ class Driver:
         """An event, status or deletion was not written."""
         self._step("outcome", lambda now: self._inputs.write_lost(gang, what, uid, now))
 
-    def room_found(self, gang: GangKey, answer: RoomAnswer | None) -> None:
-        """A SeekRoom has been answered; None: it has not."""
-        self._step("outcome", lambda now: self._inputs.room_found(gang, answer, now))
+    def room_found(self, gang: GangKey, answer: RoomAnswer | None, seconds: float) -> None:
+        """A SeekRoom has been answered after so long; None: it has not."""
+        self._step("outcome", lambda now: self._inputs.room_found(gang, answer, seconds, now))
 
     def heal(self) -> None:
         """The books differ from the records."""

@@ -192,7 +192,7 @@ class RoomAnswer:
     domain: str = ""
     """`label=value/…` of the narrowest domain that all its pods would be in; "": there is none."""
     named: tuple[tuple[str, int], ...] = ()
-    """(name, priority) of the first victims; none: pods that end already make room."""
+    """(name, priority) of the first of them."""
     units: int = 0
     """How many would go, gangs and single pods …"""
     gangs: int = 0
@@ -203,3 +203,5 @@ class RoomAnswer:
     """Disruption budgets without which there would be room."""
     is_cut_short: bool = False
     """Not everything was tried."""
+    ending: int = 0
+    """How many pods end already, which count as gone."""

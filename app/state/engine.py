@@ -186,6 +186,7 @@ class Engine(EngineParts):
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         if self.gangs.knows(pod):
+            self.occupants.note_phase(pod)
             return  # as most events of a member: conditions, container statuses
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
             self.arrivals.put(pod)
@@ -339,9 +340,11 @@ class Engine(EngineParts):
             self.reports.note_lost(known, what, uid)
         return self._effects()
 
-    def room_found(self, gang: GangKey, answer: RoomAnswer | None, now: float) -> list[Effect]:
-        """Take the answer to a SeekRoom; None: the gang waits no more, or the search failed."""
-        self.making_room.answered(gang, answer, now)
+    def room_found(
+        self, gang: GangKey, answer: RoomAnswer | None, seconds: float, now: float
+    ) -> list[Effect]:
+        """Take the answer to a SeekRoom, which took so long; None: the search has failed."""
+        self.making_room.answered(gang, answer, seconds, now)
         return self._effects()
 
     # -- time ----------------------------------------------------------------------------------

@@ -73,7 +73,8 @@ def test_a_waiting_gang_is_told_who_would_have_to_go_and_starts_once_they_have_g
     running = start(cluster, "a", 4) | start(cluster, "b", 2) | start(cluster, "c", 2)
     waiting = train(cluster)
     said = told(cluster, "RoomByPreemption")
-    assert "if 4 pods of 1 gang went: gang default/a (priority 0)" in said
+    assert "if 4 pods of 1 gang went, and none is evicted" in said
+    assert said.endswith(": gang default/a (priority 0)")
     time.sleep(QUIET_SECONDS)
     assert live(cluster, "") == running | waiting, "no pod goes"
     for name in live(cluster, "a-"):
@@ -90,5 +91,5 @@ def test_a_disruption_budget_is_a_wall(cluster: Cluster) -> None:
     protect(cluster, "kept", 1)
     train(cluster)
     said = told(cluster, "RoomByPreemption")
-    assert "if 4 pods of 2 gangs went: gang default/b (priority 0), gang default/c" in said
+    assert ": gang default/b (priority 0), gang default/c (priority 0)" in said
     cluster.wait(lambda: live(cluster, "a-"), SECONDS, "the gang that the budget keeps")

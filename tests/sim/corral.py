@@ -387,7 +387,9 @@ class Corral:
         self._hits.hit("W room sought")
         if answer is not None:
             self._history.say(f"{self.name}: room for {gang}: {answer}")
-        self._step(None, "room", lambda: self.taking.room_found(gang, answer, self.now))
+        self._step(
+            None, "room", lambda: self.taking.room_found(gang, answer, ROOM_SECONDS, self.now)
+        )
 
     def _lose(self, effect: EmitEvent) -> None:
         self._hits.hit("F18 report dropped")

@@ -82,13 +82,17 @@ class _Choice:
                 return self._answer(best)
         return NoVictims(now, budgets, self._problem.visits, self._is_cut_short)
 
+    def _is_over(self, times: int = 1) -> bool:
+        """Whether the visits are used up, or so many times as many."""
+        return self._problem.visits >= times * self._most_visits
+
     # -- who may go ------------------------------------------------------------------------------
 
     def _priorities(self, ones: Rows) -> list[int]:
         """Those at and below which enough may go, the lowest first."""
         ranks = np.unique(self._table.ranks[ones])
         too_low, enough = -1, ranks.size - 1
-        while enough - too_low > 1:
+        while enough - too_low > 1 and not self._is_over():
             middle = (too_low + enough) // 2
             if self._is_enough(ones[self._table.ranks[ones] <= ranks[middle]]):
                 enough = middle
@@ -122,7 +126,7 @@ class _Choice:
                 alike += prospect.bound[:3] == best_loss[:3]
                 if alike > MOST_ALIKE:
                     continue
-            if self._problem.visits >= self._most_visits:
+            if self._is_over():
                 self._is_cut_short = True
                 break
             found, loss, is_proven = self._in_domain(prospect, best_loss)
@@ -170,6 +174,9 @@ class _Choice:
         answer = self._problem.without(ones)
         if not self._problem.is_plain:  # else none of them may stay, in this domain or in another
             for one in self._dearest_first(gone):
+                if self._is_over(times=2):
+                    self._is_cut_short = True
+                    break
                 rest = [each for each in gone if each != one]
                 without = self._problem.without(np.array(rest, dtype=np.intp))
                 if isinstance(without, Placement):

@@ -25,7 +25,8 @@ from topology.nested.subtree import Subtree, cut
 from topology.nested.walk import find
 from topology.victims.table import Table
 
-SEARCH = 100  # visits that a search counts for, and one more for every so many nodes
+SEARCH = 100  # visits that a search counts for, one more for every so many nodes of the tree …
+LOOKED_AT = 300  # … and one for every so many that it looks at, each as often as it does
 
 
 class Problem:
@@ -105,9 +106,19 @@ class Problem:
 
     def without(self, ones: Rows) -> Placement | NoFit:
         """What the search says once these are gone."""
-        self.visits += SEARCH + len(self.tree.nodes) // SEARCH
         books = self.table.changes.books(self.capacity, ones.tolist())
-        return find(self.tree, books, self.gang, self.masks, self.options)
+        return self.searched(self.tree, books, self.masks, self.options)
+
+    def searched(
+        self, tree: Tree, books: Capacity, masks: Mapping[Hashable, Mask], options: Options
+    ) -> Placement | NoFit:
+        """What the search says; counts what that costs."""
+        before = options.visits.total
+        try:
+            return find(tree, books, self.gang, masks, options)
+        finally:
+            looked_at = options.visits.total - before
+            self.visits += SEARCH + len(tree.nodes) // SEARCH + looked_at // LOOKED_AT
 
 
 def _asked(request: Sequence[int]) -> list[int]:
@@ -226,7 +237,6 @@ class Domain:
         """Whether the search finds a place, with so much left on the nodes of `slots`."""
         if self._inside is None:
             return True
-        self.problem.visits += SEARCH + len(self._inside.tree.nodes) // SEARCH
         view, capacity = self._inside, self._inside.capacity
         taken = capacity.used + capacity.held
         at = self.slots - self.start
@@ -235,7 +245,7 @@ class Domain:
             if row < taken.shape[0]:
                 taken[row, at] = capacity.allocatable[row, at] - left[:, column]
         books = as_if(capacity, taken, capacity.is_open)
-        answer = find(view.tree, books, self.problem.gang, view.masks, view.options)
+        answer = self.problem.searched(view.tree, books, view.masks, view.options)
         return isinstance(answer, Placement)
 
 

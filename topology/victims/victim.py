@@ -19,6 +19,8 @@ class Victim(Occupant):
     """Its owner makes no other pods in place of these, such as a Job past its backoffLimit."""
     lost_work: int = 0
     """What is lost with it, in any unit: pods times the time since they started, say."""
+    elsewhere: int = 0
+    """Pods that go with it and are on no node of the tree."""
     protected: tuple[tuple[str, int], ...] = ()
     """(budget, pods of this victim that count against it)."""
 
@@ -45,7 +47,7 @@ def loss_of(victims: Iterable[Victim]) -> Loss:
     return Loss(
         sum(victim.ends_for_good for victim in chosen),
         sum(victim.is_gang for victim in chosen),
-        sum(len(victim.pods) for victim in chosen),
+        sum(len(victim.pods) + victim.elsewhere for victim in chosen),
         sum(victim.lost_work for victim in chosen),
     )
 

@@ -141,7 +141,10 @@ class BudgetDialect(Dialect):
         return BudgetDialect(is_read=options.preempt != "off")
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (Resource(KIND, PATH, BudgetRecord, decode_budget),) if self.is_read else ()
+        if not self.is_read:
+            return ()
+        # A ClusterRole older than we are does not name them, and nothing is evicted by them.
+        return (Resource(KIND, PATH, BudgetRecord, decode_budget, is_optional=True),)
 
     def keys_named(self, record: ObjectRecord) -> Iterable[str]:
         if isinstance(record, BudgetRecord):

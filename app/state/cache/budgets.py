@@ -17,6 +17,7 @@ from app.labels import EVERYTHING
 from app.state.cache.kept_keys import KeptKeys
 
 MOST_IN_NAMESPACE = 128
+MOST_REQUIREMENTS = 512  # of all budgets of a namespace: each is compared with each of its pods
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -78,7 +79,8 @@ class Budgets:
 
     def _in(self, namespace: str) -> tuple[DisruptionBudget, ...]:
         known = self._of[namespace].values()
-        if len(known) > MOST_IN_NAMESPACE:
+        requirements = sum(len(budget.selector.requirements) for _, budget in known)
+        if len(known) > MOST_IN_NAMESPACE or requirements > MOST_REQUIREMENTS:
             name = f"one of {len(known)} of namespace {namespace}"
             return (DisruptionBudget(namespace, name, EVERYTHING, 0),)
         return tuple(

@@ -70,7 +70,8 @@ class KeptKeys:
         return tuple(
             f"label keys {', '.join(keys)} are not read, which objects of"
             f" {f'namespace {namespace}' if namespace else 'the cluster'} name: at most"
-            f" {MOST_KEYS_OF_NAMESPACE} per namespace and {MOST_KEYS} in all are"
+            f" {MOST_KEYS_OF_NAMESPACE} per namespace, {MOST_KEYS_OF_NO_GANG} that no gang needs"
+            f" and {MOST_KEYS} in all are"
             for namespace, keys in self._refused.items()
         )
 

@@ -116,6 +116,7 @@ class Reporting:
 
     sentence: str = ""  # what /filter rejects waiting members with
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
+    is_unfit: bool = False  # the last verdict says that it does not fit
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
     problem_reason: str = ""  # of the same event

@@ -61,7 +61,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "bind_finished": tuple[str, BindFailed | None],  # None: it is bound
     "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated
     "write_lost": tuple[GangKey, str, str],
-    "room_found": tuple[GangKey, RoomAnswer | None],
+    "room_found": tuple[GangKey, RoomAnswer | None, float],
     "tick": tuple[()],
     "heal": tuple[()],
     "drain": tuple[()],

@@ -118,8 +118,10 @@ class Recorder:
         args = (gang, what, uid)
         return self._recorded(now, "write_lost", args, lambda: self._inner.write_lost(*args, now))
 
-    def room_found(self, gang: GangKey, answer: RoomAnswer | None, now: float) -> list[Effect]:
-        args = (gang, answer)
+    def room_found(
+        self, gang: GangKey, answer: RoomAnswer | None, seconds: float, now: float
+    ) -> list[Effect]:
+        args = (gang, answer, seconds)
         return self._recorded(now, "room_found", args, lambda: self._inner.room_found(*args, now))
 
     def tick(self, now: float) -> list[Effect]:

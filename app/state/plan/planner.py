@@ -296,11 +296,12 @@ class Planner:
         """The searches for a gang that waits: one on each topology that may serve it."""
         if flaw_in_units(gang):
             return
-        pod_sets = pod_sets_of(gang, gang.unplanned())
-        question = self._question(gang, pod_sets, None)
-        for topology in self._topologies_for(gang, pod_sets):
-            with suppress(InvalidRequest):
-                yield self._builder().request(question, topology)
+        with self._counted(gang, pods=len(gang.unplanned())):
+            pod_sets = pod_sets_of(gang, gang.unplanned())
+            question = self._question(gang, pod_sets, None)
+            for topology in self._topologies_for(gang, pod_sets):
+                with suppress(InvalidRequest):
+                    yield self._builder().request(question, topology)
 
     # -- requests that have no place -----------------------------------------------------------
 

@@ -65,9 +65,9 @@ class Occupants:
             pod.phase != PENDING,
             tuple(pod.labels.items()),
         )
-        self.drop(pod.uid)
-        self.names[pod.uid] = pod.name
+        self._uncount(self.by_uid.get(pod.uid))
         self._priorities[pod.priority] += 1
+        self.names[pod.uid] = pod.name
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
         self.by_uid[pod.uid] = self._shared.setdefault(occupant, occupant)
@@ -86,13 +86,20 @@ class Occupants:
 
     def drop(self, uid: str) -> None:
         """Forget a pod that has ended or is gone."""
-        occupant = self.by_uid.pop(uid, None)
-        if occupant is None:
-            return
-        del self.names[uid]
-        self._priorities[occupant.priority] -= 1
-        if not self._priorities[occupant.priority]:
-            del self._priorities[occupant.priority]
+        self._uncount(self.by_uid.pop(uid, None))
+        self.names.pop(uid, None)
+
+    def _uncount(self, occupant: Occupant | None) -> None:
+        if occupant is not None:
+            self._priorities[occupant.priority] -= 1
+            if not self._priorities[occupant.priority]:
+                del self._priorities[occupant.priority]
+
+    def note_phase(self, pod: PodRecord) -> None:
+        """Learn that the containers of a pod have started, if they have."""
+        occupant = self.by_uid.get(pod.uid)
+        if occupant is not None and not occupant.has_begun and pod.phase != PENDING:
+            self.put(pod)
 
     def any_below(self, priority: int) -> bool:
         """Whether some pod has a lower priority."""

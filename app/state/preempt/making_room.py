@@ -1,9 +1,12 @@
 """Which waiting gangs ask who would have to go for them, and what is said of the answer.
 
-One question is under way at a time, namespaces take turns. A gang asks once it has been complete
-for a while and has no place, again a minute after the answer, and then later each time: what it is
-told is true of the moment. For a minute all gangs that are alike hear the same answer. Where no pod
-has a lower priority, and where a pod of the gang may not preempt any, nobody asks.
+One question is under way at a time, namespaces take turns, and a pause follows each answer, nine
+times as long as it took. A gang asks once it has been complete for a while and does not fit, again
+a minute after the answer, and then later each time. For some seconds gangs that are alike hear the
+same answer. Where no pod has a lower priority, and where a pod of the gang may not preempt any,
+nobody asks. What is answered to a gang that has changed meanwhile is dropped.
+
+The question is made in the tick that asks it: what it costs is counted, and a journal replays it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from app.state.cache.budgets import Budgets
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
+from app.state.gang.parts import Version
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
@@ -29,14 +33,16 @@ from app.state.settings import EngineSettings
 
 ROUND_SECONDS = 1.0  # between two looks for gangs that may ask
 MOST_LOOKED_AT = 256  # gangs in one tick: 3 us each
+MOST_TOLD = 16  # in one tick, of those that are alike
 AGAIN_SECONDS = 60.0  # after an answer; doubled each time …
-LONGEST_SECONDS = 960.0  # … up to this
-SHARED_SECONDS = 60.0  # an answer holds for gangs that are alike
+MOST_DOUBLED = 4  # … so often: 16 minutes
+PAUSE = 9.0  # times as long as an answer took: there is a search for a tenth of the time at most
+SHARED_SECONDS = 10.0  # an answer holds for gangs that are alike
 MOST_SHARED = 256  # answers
-LOST_SECONDS = 60.0  # after which an answer comes no more
-
+LOST_SECONDS = 120.0  # after which an answer comes no more
 
 Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be placed
+_Same = tuple[int, Version, int]  # of a gang that has not changed: its number, version, priority
 
 
 @dataclass(slots=True)
@@ -46,6 +52,18 @@ class Asked:
     times: int
     """So often it was answered."""
     not_before: float
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """The question that waits for its answer."""
+
+    key: GangKey
+    same: _Same
+    alike: Alike
+    since: float
+    question: RoomRequest | None
+    """None: it was handed out."""
 
 
 @dataclass(slots=True)
@@ -63,7 +81,8 @@ class MakingRoom:
     reports: Reports
     _asked: dict[GangKey, Asked] = field(default_factory=dict)
     _waiting: FairQueue[GangKey, None] = field(default_factory=FairQueue)
-    _under_way: tuple[GangKey, float] | None = None  # and since when
+    _under_way: _UnderWay | None = None
+    _not_before: float = 0.0  # the next question
     _answers: dict[Alike, tuple[RoomAnswer, float]] = field(default_factory=dict)
     """By what gangs have in common that are alike: an answer, and until when it holds."""
     _round: list[GangKey] = field(default_factory=list)  # those not looked at in this round
@@ -74,13 +93,16 @@ class MakingRoom:
         if self.settings.preempt == "off" or not self.planner.is_ready:
             return
         self._find(now)
-        if self._under_way is not None and now >= self._under_way[1] + LOST_SECONDS:
+        if self._under_way is not None and now >= self._under_way.since + LOST_SECONDS:
             self._under_way = None
-        while self._waiting and self._under_way is None:
+        for _ in range(MOST_TOLD):
+            if not self._waiting or self._under_way is not None or now < self._not_before:
+                return
             _, key, _ = self._waiting.take()
             gang = self.gangs.by_key.get(key)
             if gang is not None and self._may_ask(gang, now):
-                self._ask(gang, now)
+                with confined(self.planner.on_fault, "room for gang {}", key):
+                    self._ask(gang, now)
 
     def _find(self, now: float) -> None:
         """Look at the next few of the gangs that wait; at all of them in one round."""
@@ -101,43 +123,44 @@ class MakingRoom:
         asked = self._asked.get(gang.key)
         return (
             (asked is None or now >= asked.not_before)
-            and self._is_waiting(gang)
+            and gang.phase is Phase.WAITING
+            and gang.reporting.is_unfit
             and now >= gang.complete_at + self.settings.preempt_after_seconds
             and self.occupants.any_below(gang.membership.lowest_priority)
             and all(member.pod.preempts for member in gang.membership.unbound)
         )
 
-    def _is_waiting(self, gang: Gang) -> bool:
-        """Whether the gang has none of its pods running, and a search has found no place."""
-        is_judged = gang.reporting.sentence_at is not None
-        return gang.phase is Phase.WAITING and not gang.has_started and is_judged
-
     def _ask(self, gang: Gang, now: float) -> None:
-        known = self._answers.get(_alike(gang))
+        asked = self._asked.setdefault(gang.key, Asked(0, now))
+        asked.not_before = now + AGAIN_SECONDS
+        alike = _alike(gang)
+        known = self._answers.get(alike)
         if known is not None and now < known[1]:
             self._tell(gang, known[0], now)
             return
-        self._asked.setdefault(gang.key, Asked(0, now)).not_before = now + AGAIN_SECONDS
-        self._under_way = gang.key, now
-        self.outbox.add(SeekRoom(gang.key))
+        question = self._question(gang)
+        if question is not None:
+            self._under_way = _UnderWay(gang.key, _same(gang), alike, now, question)
+            self.outbox.add(SeekRoom(gang.key))
 
     # -- the question and its answer -----------------------------------------------------------
 
     def request(self, key: GangKey) -> RoomRequest | None:
-        """The gang's question, on a copy of the books as they are; None if it waits no more."""
-        with confined(self.planner.on_fault, "room for gang {}", key):
-            return self._request(key)
-        return None
-
-    def _request(self, key: GangKey) -> RoomRequest | None:
-        gang = self.gangs.by_key.get(key)
-        if gang is None or not self._is_waiting(gang) or self.books.is_stale:
+        """The gang's question, once; None if it has none. Changes nothing that matters."""
+        asked = self._under_way
+        if asked is None or asked.key != key:
             return None
+        question, asked.question = asked.question, None
+        return question
+
+    def _question(self, gang: Gang) -> RoomRequest | None:
+        """On a copy of the books as they are; None if there is nothing to be searched."""
+        self.planner.refresh()
         searches = tuple(copied(each) for each in self.planner.requests(gang))
         if not searches:
             return None
         priority = gang.membership.lowest_priority
-        return RoomRequest(key, priority, searches, self._standing())
+        return RoomRequest(gang.key, priority, searches, self._standing())
 
     def _standing(self) -> Standing:
         running = (gang for gang in self.gangs.by_key.values() if gang.running)
@@ -152,30 +175,39 @@ class MakingRoom:
             self.settings.bare_victims,
         )
 
-    def answered(self, key: GangKey, answer: RoomAnswer | None, now: float) -> None:
-        """Report the answer; None: there is none."""
-        if self._under_way is not None and self._under_way[0] == key:
-            self._under_way = None
+    def answered(self, key: GangKey, answer: RoomAnswer | None, seconds: float, now: float) -> None:
+        """Report the answer, which took so long; None: there is none."""
+        asked = self._under_way
+        if asked is None or asked.key != key:
+            return
+        self._under_way, self._not_before = None, now + PAUSE * seconds
         gang = self.gangs.by_key.get(key)
-        if gang is None or answer is None or not self._is_waiting(gang):
+        if gang is None or answer is None or _same(gang) != asked.same:
             return
         if len(self._answers) >= MOST_SHARED:
             self._answers = {alike: each for alike, each in self._answers.items() if now < each[1]}
         if len(self._answers) < MOST_SHARED:
-            self._answers[_alike(gang)] = answer, now + SHARED_SECONDS
-        self._tell(gang, answer, now)
+            self._answers[asked.alike] = answer, now + SHARED_SECONDS
+        if gang.phase is Phase.WAITING:
+            self._tell(gang, answer, now)
 
     def _tell(self, gang: Gang, answer: RoomAnswer, now: float) -> None:
         asked = self._asked.setdefault(gang.key, Asked(0, now))
-        asked.not_before = now + min(AGAIN_SECONDS * 2.0**asked.times, LONGEST_SECONDS)
+        asked.not_before = now + AGAIN_SECONDS * 2.0 ** min(asked.times, MOST_DOUBLED)
         asked.times += 1
         self.reports.room(gang, answer)
+
+
+def _same(gang: Gang) -> _Same:
+    """Equal as long as the same question would be asked for the same pods."""
+    return gang.number, gang.version, gang.membership.lowest_priority
 
 
 def _alike(gang: Gang) -> Alike:
     """Equal for gangs that the same search is made for."""
     searched = gang.last_search
-    signature = (gang.key,) if searched is None else searched.signature
+    is_known = searched is not None and searched.version == gang.version
+    signature = searched.signature if is_known and searched is not None else (gang.key,)
     return gang.membership.lowest_priority, signature
 
 

@@ -16,8 +16,9 @@ from topology.model.changed_capacity import as_if
 from topology.model.levels import NODE_LEVEL
 from topology.victims.choose import victims
 from topology.victims.table import Table
-from topology.victims.victim import NoVictims, Victims
+from topology.victims.victim import Loss, NoVictims, Victims
 
+LOWEST = -(2**31)  # of all priorities
 MOST_NAMED = 8  # victims of an answer, in words and in a journal's line
 
 
@@ -32,12 +33,13 @@ class RoomRequest:
     standing: Standing
 
     def answer(self) -> RoomAnswer:
-        """Where it would have room: on the first topology on which that can be had.
+        """Where it would have room: on the topology on which the least is lost for it.
 
         Raises: as `topology.victims.choose.victims`.
         """
         units = list(self.standing.units(self.priority, self.gang))
         none: RoomAnswer | None = None
+        best: tuple[tuple[int, Loss], RoomAnswer] | None = None
         for search in self.searches:
             capacity = _once_ended(search, self.standing)
             table = Table(capacity, self.standing.victims(units, capacity))
@@ -52,8 +54,12 @@ class RoomRequest:
             )
             if isinstance(found, Victims):
                 gone = [units[int(key)] for key in found.keys]
-                return _found(search, found, self.standing, gone)
-            none = none or _none(found, units)
+                cost = (found.priority if gone else LOWEST, found.loss)
+                if best is None or cost < best[0]:
+                    best = cost, _found(search, found, self.standing, gone)
+            none = none or (_none(found, units) if isinstance(found, NoVictims) else None)
+        if best is not None:
+            return best[1]
         assert none is not None  # there is at least one topology
         return none
 
@@ -83,6 +89,7 @@ def _found(
         len(gone),
         sum(unit.gang is not None for unit in gone),
         sum(len(unit.uids) for unit in gone),
+        ending=standing.pods_ending,
         is_cut_short=not found.is_proven,
     )
 

@@ -80,6 +80,11 @@ class Standing:
             if uid in evicted or self._is_terminating(uid):
                 yield booking
 
+    @property
+    def pods_ending(self) -> int:
+        """How many pods count as gone."""
+        return sum(1 for _ in self.ending())
+
     def counted(self, request: Amounts, rows: int) -> Vector:
         """What a pod that is bound is counted with in books of so many resources."""
         vector = self._vectors.get(request)
@@ -95,9 +100,13 @@ class Standing:
             if gang.key == own or gang.is_ending or gang.priority >= limit:
                 continue
             pods = [uid for uid in gang.uids if self._stays(uid)]
-            if pods and all(self._may_go(self.occupants[uid]) for uid in pods):
+            if not pods or not all(self._may_go(self.occupants[uid]) for uid in pods):
+                continue
+            # A gang whose members have not been sorted out yet has no priority of its own.
+            its = max(gang.priority, *(self.occupants[uid].priority for uid in pods))
+            if its < limit:
                 pods.sort(key=self.names.__getitem__)
-                yield Unit(gang.priority, pods, gang.key, gang.ends_for_good)
+                yield Unit(its, pods, gang.key, gang.ends_for_good)
         # Of these there may be ten thousands.
         for uid, occupant in self.occupants.items():
             if occupant.priority >= limit or occupant.is_terminating or uid in members:
@@ -134,6 +143,7 @@ class Standing:
                     unit.priority,
                     is_gang=unit.gang is not None,
                     ends_for_good=unit.ends_for_good,
+                    elsewhere=len(unit.uids) - len(pods),
                     lost_work=sum([steps[occupants[uid].created] for uid in unit.uids]),
                     protected=self._protected(unit.uids) if self.budgets.budgets else (),
                 )

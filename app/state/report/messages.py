@@ -13,7 +13,7 @@ from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer
 from app.state.gang import minimum
 
-MOST_VICTIMS_SHOWN = 3  # an event has 1,024 characters, and a name up to 317
+MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024
 MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
 
 
@@ -95,10 +95,10 @@ def room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
     names = ", ".join(f"{name} (priority {its})" for name, its in shown)
     others = answer.units - len(shown)
     more = f" and {others} more" if others else ""
-    fewer = "; fewer may be enough" if answer.is_cut_short else ""
+    fewer = " or fewer" if answer.is_cut_short else ""
     return (
-        f"{whose} could start{where} if {pods}{gangs} went: {names}{more}{fewer};"
-        " none is evicted, as preempt is explain"
+        f"{whose} could start{where} if {pods}{gangs} went{fewer}, and none is evicted, as preempt"
+        f" is explain: {names}{more}"
     )
 
 

@@ -29,13 +29,14 @@ from app.state.effects import (
 from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
-from app.state.plan.verdict import NoPlan
+from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.report import messages
 from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
+from topology.model.answer import NoFit
 
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
@@ -174,11 +175,13 @@ class Reports:
 
     def room(self, gang: Gang, answer: RoomAnswer) -> None:
         """Report who would have to go so that a gang that waits has room."""
-        if not (answer.is_found or answer.pods):
-            return  # no pod may go
+        if not (answer.pods or answer.ending):
+            return  # no pod may go, or it fits already
         says = messages.room if answer.is_found else messages.no_room
         reason, other = (ROOM, NO_ROOM) if answer.is_found else (NO_ROOM, ROOM)
         sentence = says(gang.key, gang.membership.lowest_priority, answer)
+        if gang.has_claims:
+            sentence = f"{sentence}; {CLAIMS_NOT_COUNTED}"
         gang.reporting.once.pop(other, None)
         if gang.reporting.once.get(reason) != sentence:
             gang.reporting.once[reason] = sentence
@@ -200,6 +203,7 @@ class Reports:
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
+        gang.reporting.is_unfit = False
         gang.reporting.sentence, gang.reporting.sentence_at = (
             messages.planned_elsewhere(gang.key),
             None,
@@ -207,6 +211,7 @@ class Reports:
 
     def plan_lost(self, gang: Gang, sentence: str) -> None:
         """Reject the gang's pods with this sentence until the next search."""
+        gang.reporting.is_unfit = False
         gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
 
     def knows_verdict(self, gang: Gang, now: float) -> bool:
@@ -218,6 +223,7 @@ class Reports:
 
     def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
+        gang.reporting.is_unfit = isinstance(verdict.why, NoFit)
         missing = len(gang.unplanned()) if gang.membership.bound else ""
         kind = f"{missing} {verdict.kind}"
         # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.
@@ -342,6 +348,8 @@ class Reports:
                 self._emit_about(gang, gang.members[uid].pod, sentence)
             elif what == DELETE and is_excess:
                 self._delete(gang, gang.members[uid].pod, sentence)
+        elif what in (ROOM, NO_ROOM) and gang.phase is not Phase.WAITING:
+            said.once.pop(what, None)
         elif what in said.once:
             self._emit(gang, what, said.once[what], warn=what not in (ROOM, NO_ROOM))
         elif what == PLACED and gang.phase is Phase.PLACED:

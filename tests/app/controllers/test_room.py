@@ -35,7 +35,7 @@ async def answered(questions, *names):
     """(gang, answer, outcome) of each, in order."""
     told, outcomes, done = [], [], asyncio.Event()
 
-    def on_answer(gang, answer):
+    def on_answer(gang, answer, _):
         told.append((gang.name, answer, outcomes[-1]))
         if len(told) == len(names):
             done.set()

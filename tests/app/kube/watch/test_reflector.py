@@ -566,7 +566,6 @@ def test_what_every_api_server_serves_is_there_or_something_is_wrong():
         "Pod",
         "Job",
         "ResourceQuota",
-        "PodDisruptionBudget",
     ]
 
 

@@ -44,4 +44,4 @@ def test_every_watched_kind_has_a_counter_from_the_start():
 
 def test_only_what_every_api_server_has_must_be_served():
     needed = {each.kind for each in DIALECTS.resources() if not each.is_optional}
-    assert needed == {"Node", "Pod", "Job", "ResourceQuota", "PodDisruptionBudget"}
+    assert needed == {"Node", "Pod", "Job", "ResourceQuota"}

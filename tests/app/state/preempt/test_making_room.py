@@ -6,6 +6,7 @@ rack. All other pods have priority 0, a controller, and run.
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from msgspec.structs import replace
 
 from app.dialects.budgets.dialect import BudgetRecord
 from app.kube.watch.events import Listed
-from app.state.effects import EmitEvent, Evict, ReadAgain, SeekRoom
+from app.state.effects import EmitEvent, Evict, ReadAgain, RoomAnswer, SeekRoom
+from app.state.journal.record import Recorder
+from app.state.journal.replay import replay
 from tests.app.state.preemptor import rack
 from tests.app.state.world import LISTED, World, members
 from tests.records import PREFERRED, RACK, group, job_owner, node, pod
@@ -71,7 +74,7 @@ class Operated(World):
             question = self.engine.making_room.request(each.gang)
             answer = None if question is None else question.answer()
             self.answers.append(answer)
-            self._take(self.inputs.room_found(each.gang, answer, self.now))
+            self._take(self.inputs.room_found(each.gang, answer, 0.05, self.now))
 
     @property
     def said(self):
@@ -313,8 +316,8 @@ def test_the_sentence_names_who_would_go_and_that_nobody_does():
     assert said[0] == "RoomByPreemption"
     assert said[1] == (
         "gang default/T (priority 1000) could start in"
-        " cloud.provider.com/topology-rack=b0/r1 if 4 pods of 1 gang went:"
-        " gang default/a (priority 0); none is evicted, as preempt is explain"
+        " cloud.provider.com/topology-rack=b0/r1 if 4 pods of 1 gang went, and none is evicted,"
+        " as preempt is explain: gang default/a (priority 0)"
     )
 
 
@@ -364,8 +367,8 @@ def test_three_hundred_gangs_that_are_alike_are_one_question():
         replace(each, priority=1000) for number in range(300) for each in members(f"L{number}", 4)
     ]
     world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=alike)
-    for _ in range(20):
-        world.tick(1.0)
+    for _ in range(40):
+        world.tick(0.2)
         world.answer()
     assert len(world.told(SeekRoom)) == 1
     assert len({sentence for _, sentence in world.said}) == 300
@@ -381,7 +384,7 @@ def test_an_answer_that_never_comes_does_not_stop_the_others():
     world.tick()
     world.tick(10.0)
     assert len(world.told(SeekRoom)) == 1
-    world.tick(61.0)
+    world.tick(121.0)
     assert len({each.gang for each in world.told(SeekRoom)}) == 2
 
 
@@ -392,10 +395,10 @@ def test_the_answer_about_a_gang_that_has_started_or_is_gone_is_dropped():
     world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
     world.tick(1.0)
     assert len(world.held) == 4
-    world._take(world.inputs.room_found(asked.gang, found, world.now))
+    world._take(world.inputs.room_found(asked.gang, found, 0.05, world.now))
     assert world.engine.making_room.request(asked.gang) is None
     world.delete(*[each for each in world.pods.values() if each.name.startswith("T")])
-    world._take(world.inputs.room_found(asked.gang, found, world.now))
+    world._take(world.inputs.room_found(asked.gang, found, 0.05, world.now))
     assert world.said == said
 
 
@@ -408,3 +411,109 @@ def test_what_is_asked_is_answered_on_a_copy():
     world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
     world.put(*[node(f"b0/r2/n2{at}", gpus=0) for at in range(4)])
     assert names(question.answer()) == ["gang default/a"]
+
+
+def test_a_gang_that_was_made_anew_while_its_question_was_answered_hears_nothing():
+    world = World(two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
+    world.apply(Listed("PodDisruptionBudget", ()))
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    (asked,) = world.told(SeekRoom)
+    answer = world.engine.making_room.request(asked.gang).answer()
+    world.delete(*train())
+    world.put(*[replace(each, priority=500, uid=f"{each.uid}-again") for each in train()])
+    world.tick()
+    world._take(world.inputs.room_found(asked.gang, answer, 0.05, world.now))
+    assert [each for each in world.told(EmitEvent) if "Room" in each.reason] == []
+
+
+def test_a_question_is_answered_for_months_without_an_error():
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    for _ in range(20):
+        world.tick(1000.0)
+        world.tick(1.0)
+        world.answer()
+    assert len(world.answers) == 21
+    world.engine.making_room._asked[world.gang("T").key].times = 10_000
+    world.tick(1000.0)
+    world.tick(1.0)
+    world.answer()
+    assert len(world.answers) == 22
+
+
+def test_a_gang_that_waits_for_another_reason_asks_nothing():
+    nowhere = [replace(each, priority=1000) for each in members("T", 4, "building")]
+    world = Operated(two_racks(), gang("a", *N1), waiting=nowhere)
+    assert world.gang("T").reporting.sentence_at is not None
+    assert world.told(SeekRoom) == []
+
+
+def test_where_the_gang_fits_by_now_nothing_is_said():
+    world = World(two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
+    world.apply(Listed("PodDisruptionBudget", ()))
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    (asked,) = world.told(SeekRoom)
+    world._take(world.inputs.room_found(asked.gang, RoomAnswer(True, "rack=r1"), 0.05, world.now))
+    assert [each for each in world.told(EmitEvent) if "Room" in each.reason] == []
+
+
+def test_the_priority_of_pods_counts_before_their_gang_is_sorted_out():
+    (important,) = gang("c", "n20", priority=2000)
+    world = Operated(two_racks(), [*gang("a", *N1), important])
+    unsorted = world.engine.gangs.by_key[world.gang("c").key]
+    unsorted.membership = replace_dataclass(unsorted.membership, highest_priority=0)
+    standing = world.engine.making_room._standing()
+    named = {standing.name(each) for each in standing.units(1000, world.gang("T").key)}
+    assert named == {"gang default/a"}
+
+
+def test_of_equal_pods_the_same_ones_are_named_whatever_is_heard_of_them():
+    running = [single("s0", "n10"), single("s1", "n20")]
+    waiting = [replace(each, priority=1000) for each in members("T", 1)]
+    nodes = [node("b0/r1/n10"), node("b0/r2/n20")]
+    world = Operated(nodes, running, waiting=waiting)
+    world.put(replace(running[0], version="2", labels={"x": "y"}))
+    world.tick(61.0)
+    world.tick(1.0)
+    world.answer()
+    assert world.answers[0].named == world.answers[1].named
+
+
+def test_a_gang_counts_with_its_pods_on_nodes_without_a_level():
+    beside = [f"x{at}" for at in range(6)]
+    running = [*gang("a", *N1[:2], *beside), *gang("b", *N2[:3])]
+    world = Operated([*two_racks(), *map(node, beside)], running)
+    assert names(world.answers[0]) == ["gang default/b"]
+    assert world.answers[0].pods == 3
+
+
+def test_a_budget_counts_the_pods_of_a_gang_once_they_have_begun():
+    kept = [replace(each, labels={"app": "a"}, phase="Pending") for each in gang("a", *N1)]
+    world = Operated(rack(1, 4), kept, budgets=[budget("keep", "a", 0)], waiting=())
+    world.put(*[replace(each, phase="Running") for each in kept])
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    world.answer()
+    assert world.answers[0].budgets == ("default/keep",)
+
+
+def test_a_question_is_part_of_the_journal():
+    """What it costs its namespace is counted in the tick that asks."""
+    lines = []
+
+    class Recorded(Operated):
+        def built(self):
+            engine = super().built()
+            self.recorder = Recorder(engine, engine.settings, lines.append)
+            return engine
+
+    world = Recorded(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    assert world.answers[0].is_found
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
+    world.tick(1.0)
+    assert len(world.held) == 4
+    assert list(replay(lines)) == []
