@@ -117,6 +117,8 @@ class Branch:
     def _begin_greedily(self) -> None:
         gone: list[int] = []
         for one in self._ones:
+            if self._is_used_up():
+                break
             if self._may_go(one):
                 self._take(one)
                 gone.append(one)
@@ -130,6 +132,8 @@ class Branch:
         """Those that must go beside the others; leaves the books as they were."""
         stay: list[int] = []
         for one in sorted(gone, key=self._losses.__getitem__, reverse=True):
+            if self._is_used_up():
+                break
             self._now.put_back(one)
             if self._now.fits():
                 stay.append(one)
@@ -170,6 +174,9 @@ class Branch:
         is_least = self.best_loss is not None and self.best_loss[:3] <= self._bound[:3]
         if is_least and self._visits - self._begun_at >= WORK_VISITS:
             return True
+        return self._is_used_up()
+
+    def _is_used_up(self) -> bool:
         self.is_cut_short |= self._visits >= self._most_visits
         return self.is_cut_short
 

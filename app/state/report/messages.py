@@ -113,8 +113,7 @@ def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
             f" {', '.join(shown)}{more}"
         )
     pods = "the pod" if answer.pods == 1 else f"the {answer.pods} pods"
-    tried = "; not everything was tried" if answer.is_cut_short else ""
-    return f"{whose} has no room even without {pods} of lower priority that may go{tried}"
+    return f"{whose} has no room even without {pods} of lower priority that may go"
 
 
 def preemption_stopped(pod: str) -> str:

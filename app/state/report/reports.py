@@ -177,6 +177,8 @@ class Reports:
         """Report who would have to go so that a gang that waits has room."""
         if not (answer.pods or answer.ending):
             return  # no pod may go, or it fits already
+        if answer.is_cut_short and not answer.is_found:
+            return  # it is not known
         says = messages.room if answer.is_found else messages.no_room
         reason, other = (ROOM, NO_ROOM) if answer.is_found else (NO_ROOM, ROOM)
         sentence = says(gang.key, gang.membership.lowest_priority, answer)
