@@ -138,7 +138,7 @@ class MakingRoom:
         if known is not None and now < known[1]:
             self._tell(gang, known[0], now)
             return
-        question = self._question(gang)
+        question = self.question(gang)
         if question is not None:
             self._under_way = _UnderWay(gang.key, _same(gang), alike, now, question)
             self.outbox.add(SeekRoom(gang.key))
@@ -153,8 +153,8 @@ class MakingRoom:
         question, asked.question = asked.question, None
         return question
 
-    def _question(self, gang: Gang) -> RoomRequest | None:
-        """On a copy of the books as they are; None if there is nothing to be searched."""
+    def question(self, gang: Gang) -> RoomRequest | None:
+        """A question on a copy of the books as they are; None if there is nothing to search."""
         self.planner.refresh()
         searches = tuple(copied(each) for each in self.planner.requests(gang))
         if not searches:
