@@ -50,6 +50,7 @@ class ApiServer:
         self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.changes: dict[Kind, list[Change]] = {kind: [] for kind in KINDS}
         self.succeeded_and_gone: dict[GangKey, Counter[str]] = {}  # pods of groups, by set
+        self.stopped: set[GangKey] = set()  # groups of which a pod succeeded as it was deleted
         self._history = history
         self._clock = clock
         self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in KINDS}
@@ -100,6 +101,14 @@ class ApiServer:
             self._count_succeeded(gone)
         self._history.say(f"api: {kind} {name} gone")
         self._note(kind, Change(gone, is_deleted=True, version=self.version))
+
+    def end(self, name: str, phase: str) -> None:
+        """The containers of a pod have ended."""
+        pod = self.pods[name]
+        key = _group_of(pod)
+        if key is not None and pod.is_terminating and phase == "Succeeded":
+            self.stopped.add(key)
+        self.change("Pod", name, phase=phase)
 
     def _count_succeeded(self, gone: PodRecord) -> None:
         """Count a pod of a group; with the last pod of a group its count ends."""

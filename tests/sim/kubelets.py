@@ -58,7 +58,7 @@ class Kubelets:
         found = self._api.pods.get(name)
         if found is None or found.uid != uid or found.is_finished:
             return
-        self._api.change("Pod", name, phase=phase)
+        self._api.end(name, phase)
         if then_remove:
             self._api.remove("Pod", name)
 

@@ -225,10 +225,11 @@ def waits_in_vain(
     excess = _in_excess(api, key, members, live)
     live = [pod for pod in live if pod.uid not in excess]
     waiting = [pod for pod in live if not pod.node and _is_ready(pod)]
-    # At most: what ended and went while no Corral looked is not known.
+    # At most: what ended and went while no Corral looked is not known, and a pod that ends while
+    # it is deleted was stopped, unless that is how a Corral that starts finds it.
     gone = api.succeeded_and_gone.get(key, Counter())
     places = _declared(api, key, members) - len(bound) - gone.total()
-    is_unclear = _disagree(live) or _has_excess(members, gone)
+    is_unclear = _disagree(live) or _has_excess(members, gone) or key in api.stopped
     if places <= 0 or not waiting or len(waiting) > places or is_unclear:
         return ""  # which of them are in excess is the engine's own choice
     claims = [_claim(pod) for pod in live]
