@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from app.kube.core.objects import PodRecord
-from app.labels import LabelSelector
+from app.labels import EVERYTHING, LabelSelector
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
@@ -312,6 +312,11 @@ class DisruptionBudget:
     """With its namespace, for messages."""
     selector: LabelSelector
     allowed: int
+
+    @classmethod
+    def of_all(cls, namespace: str, name: str) -> DisruptionBudget:
+        """One that may select any pod of the namespace, and lets none go."""
+        return cls(namespace, name, EVERYTHING, 0)
 
 
 @dataclass(frozen=True, slots=True)

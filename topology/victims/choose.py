@@ -3,7 +3,7 @@
     all gone ─▶ fits nowhere: no victims            else the lowest priority that is enough
     spare those that would end for good ─▶ if that leaves a set, it is less than any with them
     every domain, lowest bound first ─▶ `branch` in it ─▶ stop where the bound is the best loss
-    the best ─▶ placed by the search itself; whoever may stay beside that place stays
+    the best ─▶ placed by the search itself; those that may stay beside it stay
 
 Every domain is compared, not the first that works. How narrow a domain is plays no part: a gang
 that prefers a level and would fit without it has no victims, and where it needs some, the fewest

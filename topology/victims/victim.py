@@ -72,10 +72,10 @@ class Victims:
 
 @dataclass(frozen=True, slots=True)
 class NoVictims:
-    """Nobody who may go makes room."""
+    """None of those that may go make room."""
 
     why: NoFit
-    """With everybody gone; where budgets are in the way, as it is now or beside what they keep."""
+    """With all of them gone; where budgets are in the way, as it is now or beside those kept."""
     budgets: tuple[str, ...] = ()
     """Budgets without which it would have room, alphabetical."""
     visits: int = 0

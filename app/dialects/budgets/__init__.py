@@ -1,7 +1,7 @@
 """PodDisruptionBudget: no vocabulary of gangs, but how many pods of an application may go at once.
 
-Whoever would evict pods is told by the API server where a budget forbids it; these are read so that
-no gang is said to start once pods have gone that may not.
+The API server refuses an eviction that a budget forbids; these are read so that no gang is said to
+start once pods have gone that may not.
 """
 
 from app.dialects.budgets.dialect import BudgetDialect

@@ -133,7 +133,7 @@ def _requirements(selector: _Selector) -> tuple[tuple[str, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class BudgetDialect(Dialect):
-    """How many pods may be evicted; read where somebody asks."""
+    """How many pods may be evicted; read unless `preempt` is off."""
 
     is_read: bool = True
 
@@ -155,7 +155,7 @@ class BudgetDialect(Dialect):
         if not isinstance(record, BudgetRecord):
             return None
         if record.is_too_long:
-            return DisruptionBudget(record.namespace, record.key, LabelSelector(), 0)
+            return DisruptionBudget.of_all(record.namespace, record.key)
         if record.requirements is None:
             return None
         selector = LabelSelector(tuple(_compared(record.requirements)))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from app.dialects.registry import Dialects
 from app.dialects.spec import DisruptionBudget
 from app.kube.core.objects import ObjectRecord
-from app.labels import EVERYTHING
 from app.state.cache.kept_keys import KeptKeys
 
 MOST_IN_NAMESPACE = 128
@@ -82,9 +81,9 @@ class Budgets:
         requirements = sum(len(budget.selector.requirements) for _, budget in known)
         if len(known) > MOST_IN_NAMESPACE or requirements > MOST_REQUIREMENTS:
             name = f"one of {len(known)} of namespace {namespace}"
-            return (DisruptionBudget(namespace, name, EVERYTHING, 0),)
+            return (DisruptionBudget.of_all(namespace, name),)
         return tuple(
-            DisruptionBudget(namespace, budget.name, EVERYTHING, 0)
+            DisruptionBudget.of_all(namespace, budget.name)
             if self.kept_keys.lacking((record,))
             else budget
             for record, budget in known

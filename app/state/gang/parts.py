@@ -116,7 +116,7 @@ class Reporting:
 
     sentence: str = ""  # what /filter rejects waiting members with
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
-    is_unfit: bool = False  # the last verdict says that it does not fit
+    is_unfit: bool = False  # the last verdict says that it does not fit; see `waits_for_room`
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
     problem_reason: str = ""  # of the same event
@@ -126,6 +126,11 @@ class Reporting:
     outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Pods that are not part of the gang as last sorted out: why, and whether one too many."""
     evicted_at: float = -math.inf  # when its running pods were last sent for eviction
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether the gang has a verdict, which says that it does not fit."""
+        return self.sentence_at is not None and self.is_unfit
 
 
 Version = tuple[int, int, int, bool]  # of a gang; see `Gang.version`

@@ -4,7 +4,7 @@ One question is under way at a time, namespaces take turns, and a pause follows 
 times as long as it took. A gang asks once it has been complete for a while and does not fit, again
 a minute after the answer, and then later each time. For some seconds gangs that are alike hear the
 same answer. Where no pod has a lower priority, and where a pod of the gang may not preempt any,
-nobody asks. What is answered to a gang that has changed meanwhile is dropped.
+none is asked. What is answered to a gang that has changed meanwhile is dropped.
 
 The question is made in the tick that asks it: what it costs is counted, and a journal replays it.
 """
@@ -124,7 +124,7 @@ class MakingRoom:
         return (
             (asked is None or now >= asked.not_before)
             and gang.phase is Phase.WAITING
-            and gang.reporting.is_unfit
+            and gang.reporting.waits_for_room
             and now >= gang.complete_at + self.settings.preempt_after_seconds
             and self.occupants.any_below(gang.membership.lowest_priority)
             and all(member.pod.preempts for member in gang.membership.unbound)
@@ -146,7 +146,7 @@ class MakingRoom:
     # -- the question and its answer -----------------------------------------------------------
 
     def request(self, key: GangKey) -> RoomRequest | None:
-        """The gang's question, once; None if it has none. Changes nothing that matters."""
+        """The gang's question, once; None if it has none. No later effect depends on this."""
         asked = self._under_way
         if asked is None or asked.key != key:
             return None

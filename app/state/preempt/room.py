@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangKey
+from app.state.cache.books import Booking
 from app.state.effects import RoomAnswer
 from app.state.plan.request import SearchRequest
 from app.state.preempt.standing import Standing, Unit
@@ -37,11 +38,12 @@ class RoomRequest:
 
         Raises: as `topology.victims.choose.victims`.
         """
+        ending = list(self.standing.ending())
         units = list(self.standing.units(self.priority, self.gang))
         none: RoomAnswer | None = None
         best: tuple[tuple[int, Loss], RoomAnswer] | None = None
         for search in self.searches:
-            capacity = _once_ended(search, self.standing)
+            capacity = _once_ended(search, self.standing, ending)
             table = Table(capacity, self.standing.victims(units, capacity))
             found = victims(
                 search.tree,
@@ -56,7 +58,8 @@ class RoomRequest:
                 gone = [units[int(key)] for key in found.keys]
                 cost = (found.priority if gone else LOWEST, found.loss)
                 if best is None or cost < best[0]:
-                    best = cost, _found(search, found, self.standing, gone)
+                    answer = _found(search, found, self.standing, gone)
+                    best = cost, replace(answer, ending=len(ending))
             none = none or (_none(found, units) if isinstance(found, NoVictims) else None)
         if best is not None:
             return best[1]
@@ -64,12 +67,12 @@ class RoomRequest:
         return none
 
 
-def _once_ended(search: SearchRequest, standing: Standing) -> Capacity:
+def _once_ended(search: SearchRequest, standing: Standing, ending: Iterable[Booking]) -> Capacity:
     """The books without what ends already."""
     capacity = search.capacity
     taken = capacity.used + capacity.held
     slot_of, rows = search.tree.slot_of, len(taken)
-    for booking in standing.ending():
+    for booking in ending:
         slot = slot_of.get(booking.node)
         if slot is not None:
             counted = standing.counted(booking.request, rows)
@@ -89,7 +92,6 @@ def _found(
         len(gone),
         sum(unit.gang is not None for unit in gone),
         sum(len(unit.uids) for unit in gone),
-        ending=standing.pods_ending,
         is_cut_short=not found.is_proven,
     )
 

@@ -80,11 +80,6 @@ class Standing:
             if uid in evicted or self._is_terminating(uid):
                 yield booking
 
-    @property
-    def pods_ending(self) -> int:
-        """How many pods count as gone."""
-        return sum(1 for _ in self.ending())
-
     def counted(self, request: Amounts, rows: int) -> Vector:
         """What a pod that is bound is counted with in books of so many resources."""
         vector = self._vectors.get(request)

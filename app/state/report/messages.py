@@ -103,7 +103,7 @@ def room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
 
 
 def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
-    """The gang would have no room whoever went."""
+    """The gang would have no room, whichever pods went."""
     whose = f"gang {key} (priority {priority})"
     if answer.budgets:
         shown = answer.budgets[:MOST_VICTIMS_SHOWN]

@@ -50,6 +50,7 @@ PLACED = "GangPlaced"
 PREEMPTED = "MemberPreempted"
 ROOM = "RoomByPreemption"
 NO_ROOM = "NoRoomByPreemption"
+ABOUT_ROOM = (ROOM, NO_ROOM)  # which is no warning, and stands for as long as the gang waits
 POD_NOT_IN_GANG = "PodNotInGang"
 
 
@@ -201,11 +202,10 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (EVICTED, ROOM, NO_ROOM):
+        for reason in (EVICTED, *ABOUT_ROOM):
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
-        gang.reporting.is_unfit = False
         gang.reporting.sentence, gang.reporting.sentence_at = (
             messages.planned_elsewhere(gang.key),
             None,
@@ -213,7 +213,6 @@ class Reports:
 
     def plan_lost(self, gang: Gang, sentence: str) -> None:
         """Reject the gang's pods with this sentence until the next search."""
-        gang.reporting.is_unfit = False
         gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
 
     def knows_verdict(self, gang: Gang, now: float) -> bool:
@@ -350,10 +349,10 @@ class Reports:
                 self._emit_about(gang, gang.members[uid].pod, sentence)
             elif what == DELETE and is_excess:
                 self._delete(gang, gang.members[uid].pod, sentence)
-        elif what in (ROOM, NO_ROOM) and gang.phase is not Phase.WAITING:
+        elif what in ABOUT_ROOM and gang.phase is not Phase.WAITING:
             said.once.pop(what, None)
         elif what in said.once:
-            self._emit(gang, what, said.once[what], warn=what not in (ROOM, NO_ROOM))
+            self._emit(gang, what, said.once[what], warn=what not in ABOUT_ROOM)
         elif what == PLACED and gang.phase is Phase.PLACED:
             self._emit(gang, what, _placed(gang), warn=False)
         elif what == INCOMPLETE and (sentence := _incomplete(gang)):

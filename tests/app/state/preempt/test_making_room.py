@@ -86,9 +86,19 @@ class Operated(World):
         ]
 
 
-def two_racks(*nodes):
+def two_racks():
     """Four nodes in each of two racks."""
     return [*rack(1, 4), *rack(2, 4)]
+
+
+def asking(*waiting):
+    """A full world in which these have asked, and nothing is answered yet."""
+    world = World(two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
+    world.apply(Listed("PodDisruptionBudget", ()))
+    world.put(*waiting)
+    world.tick()
+    world.tick(10.0)
+    return world
 
 
 def names(answer):
@@ -376,13 +386,7 @@ def test_three_hundred_gangs_that_are_alike_are_one_question():
 
 def test_an_answer_that_never_comes_does_not_stop_the_others():
     other = [replace(each, priority=2000) for each in members("U", 4)]
-    world = Operated.__new__(Operated)
-    World.__init__(world, two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
-    world.answers = []
-    world.apply(Listed("PodDisruptionBudget", ()))
-    world.put(*train(), *other)
-    world.tick()
-    world.tick(10.0)
+    world = asking(*train(), *other)
     assert len(world.told(SeekRoom)) == 1
     world.tick(121.0)
     assert len({each.gang for each in world.told(SeekRoom)}) == 2
@@ -403,10 +407,7 @@ def test_the_answer_about_a_gang_that_has_started_or_is_gone_is_dropped():
 
 
 def test_what_is_asked_is_answered_on_a_copy():
-    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=())
-    world.put(*train())
-    world.tick()
-    world.tick(10.0)
+    world = asking(*train())
     question = world.engine.making_room.request(world.gang("T").key)
     world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
     world.put(*[node(f"b0/r2/n2{at}", gpus=0) for at in range(4)])
@@ -414,11 +415,7 @@ def test_what_is_asked_is_answered_on_a_copy():
 
 
 def test_a_gang_that_was_made_anew_while_its_question_was_answered_hears_nothing():
-    world = World(two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
-    world.apply(Listed("PodDisruptionBudget", ()))
-    world.put(*train())
-    world.tick()
-    world.tick(10.0)
+    world = asking(*train())
     (asked,) = world.told(SeekRoom)
     answer = world.engine.making_room.request(asked.gang).answer()
     world.delete(*train())
@@ -450,11 +447,7 @@ def test_a_gang_that_waits_for_another_reason_asks_nothing():
 
 
 def test_where_the_gang_fits_by_now_nothing_is_said():
-    world = World(two_racks(), [*gang("a", *N1), *gang("b", *N2)], kinds=KINDS)
-    world.apply(Listed("PodDisruptionBudget", ()))
-    world.put(*train())
-    world.tick()
-    world.tick(10.0)
+    world = asking(*train())
     (asked,) = world.told(SeekRoom)
     world._take(world.inputs.room_found(asked.gang, RoomAnswer(True, "rack=r1"), 0.05, world.now))
     assert [each for each in world.told(EmitEvent) if "Room" in each.reason] == []
