@@ -144,17 +144,24 @@ class Client:
             metadata["annotations"] = dict(annotations)
         await self._patch(namespace, name, {"metadata": metadata, "spec": spec}, STRATEGIC)
 
-    async def evict_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def evict_pod(
+        self, namespace: str, name: str, uid: str, *, is_dry_run: bool = False
+    ) -> None:
         """Have the API server delete a pod if its disruption budget allows that.
+
+        `is_dry_run`: it only says whether it would.
 
         Raises: TooManyRequests if it does not now, Conflict if the pod has another uid, NotFound if
             it is gone, Unreachable if it is unknown, any other ApiError.
         """
+        options: dict[str, object] = {"preconditions": {"uid": uid}}
+        if is_dry_run:
+            options["dryRun"] = ["All"]
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": namespace, "name": name},
-            "deleteOptions": {"preconditions": {"uid": uid}},
+            "deleteOptions": options,
         }
         path = f"{_pod_path(namespace, name)}/eviction"
         await self._write("POST", path, eviction)

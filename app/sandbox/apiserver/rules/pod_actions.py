@@ -64,7 +64,7 @@ def _why_not_bindable(name: str, pod: Object) -> str:
 
 
 def evict(registry: Registry, key: Key, eviction: Object) -> None:
-    """Delete a pod, counting it against its budget.
+    """Delete a pod, counting it against its budget; with `dryRun` in its options only say whether.
 
     Raises: Refused: 400, 404, 409 (another uid), 429 (not allowed by the budget), 500.
     """
@@ -72,12 +72,15 @@ def evict(registry: Registry, key: Key, eviction: Object) -> None:
     if metadata.get("name", key[1]) != key[1]:
         raise failures.bad_request("name in URL does not match name in Eviction object")
     pod = registry.read(POD, key).body
-    preconditions = (eviction.get("deleteOptions") or {}).get("preconditions") or {}
+    options = eviction.get("deleteOptions") or {}
+    preconditions, is_dry_run = options.get("preconditions") or {}, bool(options.get("dryRun"))
     if not _is_unguarded(pod):
-        _count(registry, key, pod)
+        _count(registry, key, pod, is_dry_run=is_dry_run)
     uid, own = preconditions.get("uid"), pod["metadata"]["uid"]
     if uid and uid != own:
         raise failures.other_uid_to_delete(POD, key[1], uid, own)
+    if is_dry_run:
+        return
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -94,8 +97,11 @@ def _is_unguarded(pod: Object) -> bool:
     return is_going or pod["status"].get("phase") in _UNGUARDED
 
 
-def _count(registry: Registry, key: Key, pod: Object) -> None:
-    """Count one disruption of the pod's budget, if the pod has one and the budget counts it."""
+def _count(registry: Registry, key: Key, pod: Object, *, is_dry_run: bool) -> None:
+    """Count one disruption of the pod's budget, if the pod has one and the budget counts it.
+
+    `is_dry_run`: refuse what is not allowed, and count nothing.
+    """
     labels = pod["metadata"].get("labels") or {}
     budgets = [
         stored.body
@@ -116,6 +122,8 @@ def _count(registry: Registry, key: Key, pod: Object) -> None:
         raise failures.would_violate_budget(why, retry_after=10)
     if not allowed:
         raise failures.would_violate_budget(_why_none(name, status))
+    if is_dry_run:
+        return
     change = {"disruptionsAllowed": allowed - 1, "disruptedPods": {key[1]: registry.now()}}
     budget_key = (key[0], name)
     registry.patch(DISRUPTION_BUDGET, budget_key, {"status": change}, MERGE, "status")

@@ -271,6 +271,13 @@ async def test_an_eviction_names_the_uid_it_means(server, transport):
     }
 
 
+async def test_an_eviction_may_be_tried(server, transport):
+    server.script = [reply(201, {})]
+    await Client(transport).evict_pod("team", "p", "u1", is_dry_run=True)
+    (asked,) = server.asked
+    assert asked.body["deleteOptions"] == {"preconditions": {"uid": "u1"}, "dryRun": ["All"]}
+
+
 async def test_a_disruption_budget_that_says_no_is_too_many_requests(server, transport):
     server.script = [refusal(429, "TooManyRequests", Retry_After="10")]
     with pytest.raises(TooManyRequests) as error:

@@ -32,10 +32,12 @@ async def budget(client: Client, name: str = "budget", **status: int) -> None:
     assert (await client.patch(f"{BUDGETS}/{name}/status", change, MERGE)).status == 200
 
 
-async def evict(client: Client, name: str, uid: str = "") -> Answer:
+async def evict(client: Client, name: str, uid: str = "", *, is_dry_run: bool = False) -> Answer:
     eviction: dict[str, Any] = {"metadata": {"name": name, "namespace": "default"}}
     if uid:
         eviction["deleteOptions"] = {"preconditions": {"uid": uid}}
+    if is_dry_run:
+        eviction.setdefault("deleteOptions", {})["dryRun"] = ["All"]
     return await client.create(f"{PODS}/{name}/eviction", eviction)
 
 
@@ -69,6 +71,19 @@ async def test_a_budget_is_counted_down_until_it_says_no(client: Client) -> None
     )
     assert await is_gone(client, "a")
     assert not await is_gone(client, "b")
+
+
+async def test_a_dry_run_says_what_would_be_and_changes_nothing(client: Client) -> None:
+    uid = await runs(client, "a")
+    await budget(client, disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
+    before = (await client.get(f"{BUDGETS}/budget")).body
+    for _ in range(2):  # nothing is counted
+        assert (await evict(client, "a", uid, is_dry_run=True)).status == 201
+    assert (await evict(client, "a", "other", is_dry_run=True)).status == 409
+    assert (await client.get(f"{BUDGETS}/budget")).body == before
+    assert not await is_gone(client, "a")
+    await client.patch(f"{BUDGETS}/budget/status", {"status": {"disruptionsAllowed": 0}}, MERGE)
+    assert (await evict(client, "a", uid, is_dry_run=True)).status == 429
 
 
 async def test_a_budget_nobody_has_looked_at_yet_asks_for_patience(client: Client) -> None:
