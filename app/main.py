@@ -232,6 +232,8 @@ def _receivers(
         read_again,
         engine.making_room.request,
         driver.room_found,
+        driver.eviction_finished,
+        engine.room_plans.is_wanted,
     )
 
 
@@ -291,6 +293,7 @@ def _routes(
         metrics.show_gangs(engine.gangs_by_phase())
         metrics.absent_pods.set(len(engine.absent_pods))
         metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
+        metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
         return metrics.exposition()
 
     scope = scope_of(settings, namespaces)

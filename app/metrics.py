@@ -21,6 +21,12 @@ WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
+# What became of the places that were made for gangs: see `app.state.preempt.room_plans`.
+ROOM_RESULTS = (
+    *("placed", "needless", "withdrawn"),
+    *("refused", "unanswered", "changed", "stuck", "taken", "lost"),
+)
+ROOM_VICTIMS = ("gang", "pod")
 ADMISSION_ROUTES = ("mutate", "validate")
 TLS_PORTS = ("extender", "admission")
 CERTIFICATE_OUTCOMES = ("loaded", "refused")
@@ -150,6 +156,29 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
+        self.room_plans = self._counters(
+            "corral_room_plans",
+            "Places that pods were to go from for a gang, by what became of them",
+            "result",
+            ROOM_RESULTS,
+        )
+        self.room_victims = self._counters(
+            "corral_room_victims",
+            "Gangs, and pods outside gangs, evicted for gangs that wait",
+            "kind",
+            ROOM_VICTIMS,
+        )
+        self._shown: dict[tuple[str, str], int] = {}
+
+    def show_room(self, results: Mapping[str, int], victims: Mapping[str, int]) -> None:
+        """Set what became of gangs' places, and who went for them, since the start."""
+        for name, counters, known in (
+            ("plans", self.room_plans, results),
+            ("victims", self.room_victims, victims),
+        ):
+            for label, number in known.items():
+                counters[label].inc(number - self._shown.get((name, label), 0))
+                self._shown[name, label] = number
 
     def _of_admission(self) -> None:
         """The reviews of the webhook."""

@@ -173,11 +173,21 @@ class EngineOptions(BaseModel):
     disruption: Literal["single", "all"] = "single"
 
     # Preemption for gangs
-    # Whether a gang that has no place is told which pods of lower priority would have to go. No
-    # pod is evicted for it.
-    preempt: Literal["off", "explain"] = "explain"
+    # Which pods of lower priority would have to go for a gang that has no place. off: nobody asks.
+    # explain: the gang is told, and none goes. on: they are evicted; needs the ClusterRole
+    # corral-evict.
+    preempt: Literal["off", "explain", "on"] = "explain"
+    preempt_in: Names = ("*",)  # namespaces whose gangs have others evicted with `on`; *: all
     preempt_after_seconds: Seconds = 10.0  # it has been complete for so long: pods may end anyway
     bare_victims: bool = False  # pods without a controller may go, too: no one makes them again
+    preempt_plans: Annotated[int, Field(ge=1, le=64)] = 4  # gangs that have others go at one time
+    preempt_pods_at_once: Annotated[int, Field(ge=1, le=10_000)] = 256  # that go for all of them
+    # So often in ten minutes others go for gangs of one namespace.
+    preempt_per_namespace: Annotated[int, Field(ge=1, le=10_000)] = 10
+    # Gangs, and pods outside gangs, that were created less than so long ago are left alone.
+    preempt_min_runtime_seconds: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    # So often in an hour a gang goes, or pods of one controller do; then they are left alone.
+    preempted_at_most: Annotated[int, Field(ge=1, le=10_000)] = 3
 
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.

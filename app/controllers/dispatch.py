@@ -16,6 +16,7 @@ from app.state.effects import (
     RejectBind,
     Requeue,
     SeekRoom,
+    TryEviction,
     Ungate,
     WriteStatus,
 )
@@ -35,6 +36,7 @@ class Dispatcher:
     status: Callable[[WriteStatus], None]
     read_again: Callable[[ReadAgain], None]
     seek_room: Callable[[SeekRoom], None]
+    try_eviction: Callable[[TryEviction], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
         """Hand over effects in order."""
@@ -60,3 +62,5 @@ class Dispatcher:
                     self.read_again(effect)
                 case SeekRoom():
                     self.seek_room(effect)
+                case TryEviction():
+                    self.try_eviction(effect)

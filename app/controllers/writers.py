@@ -40,14 +40,17 @@ from app.state.effects import (
     Effect,
     EmitEvent,
     Evict,
+    EvictOutcome,
     ReadAgain,
     RejectBind,
     RoomAnswer,
+    TryEviction,
     Ungate,
     Ungated,
     UngateOutcome,
 )
 
+TRIES_PER_EVICTION = 10  # so many times faster it is asked whether a pod would be evicted
 TURNED_AWAY = "PodNotInGang"  # the reason of the one report about a pod that is no member
 
 _Effect = TypeVar("_Effect", bound=Effect)
@@ -57,7 +60,8 @@ _Effect = TypeVar("_Effect", bound=Effect)
 class Receivers:
     """Receives outcomes. These are given by a controller, never from inside `feed`.
 
-    `refuse` and `read_again` receive effects that are not writes; `room_question` is asked.
+    `refuse` and `read_again` receive effects that are not writes; `room_question` and
+    `is_eviction_wanted` are asked.
     """
 
     bind_finished: Callable[[Bind, BindOutcome], None]
@@ -67,6 +71,8 @@ class Receivers:
     read_again: Callable[[ReadAgain], None]
     room_question: Callable[[GangKey], Question | None]
     room_found: Callable[[GangKey, RoomAnswer | None, float], None]
+    eviction_finished: Callable[[Evict | TryEviction, EvictOutcome], None]
+    is_eviction_wanted: Callable[[str], bool]
 
 
 class Writers:
@@ -95,7 +101,18 @@ class Writers:
         self._ungates = UngateController(
             client, self._ungate_finished, concurrency=settings.ungate_concurrency
         )
-        self._evicts = EvictController(client, self._removed, per_second=settings.evict_per_second)
+        self._evicts = EvictController(
+            client,
+            self._removed,
+            is_wanted=receivers.is_eviction_wanted,
+            per_second=settings.evict_per_second,
+        )
+        self._trials = EvictController(
+            client,
+            self._tried,
+            per_second=settings.evict_per_second * TRIES_PER_EVICTION,
+            most_tries=1,
+        )
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
@@ -128,6 +145,7 @@ class Writers:
             status=self._if_leading(self._statuses.take),
             read_again=receivers.read_again,
             seek_room=self._if_leading(self._rooms.take),
+            try_eviction=self._if_leading(self._trials.take),
         )
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -140,6 +158,7 @@ class Writers:
             ("bind", self._binds.run()),
             ("ungate", self._ungates.run()),
             ("evict", self._evicts.run()),
+            ("try_eviction", self._trials.run()),
             ("wake", self._wakes.run()),
             ("annotate", self._notes.run()),
             ("report", self._reports.run()),
@@ -192,13 +211,21 @@ class Writers:
         if outcome in ("room", "none"):
             self._metrics.room_seconds.observe(seconds)
 
-    def _removed(self, removal: Removal, outcome: str) -> None:
+    def _removed(self, removal: Removal, outcome: EvictOutcome) -> None:
         how = "evict" if isinstance(removal, Evict) else "delete"
         self._metrics.removals[how, outcome].inc()
-        # The engine itself evicts again.
-        if isinstance(removal, Delete) and outcome in ("dropped", "failed"):
-            told = (removal.gang, DELETE, removal.uid)
-            asyncio.get_running_loop().call_soon(self._receivers.write_lost, *told)
+        # Never from inside `feed`, where one that is too many is dropped.
+        soon = asyncio.get_running_loop().call_soon
+        if isinstance(removal, Delete):
+            if outcome in ("dropped", "failed"):
+                soon(self._receivers.write_lost, removal.gang, DELETE, removal.uid)
+        else:
+            soon(self._receivers.eviction_finished, removal, outcome)
+
+    def _tried(self, removal: Removal, outcome: EvictOutcome) -> None:
+        assert isinstance(removal, TryEviction)
+        soon = asyncio.get_running_loop().call_soon
+        soon(self._receivers.eviction_finished, removal, outcome)
 
 
 def _how_bound(outcome: BindOutcome) -> str:

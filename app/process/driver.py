@@ -20,7 +20,17 @@ from app.dialects.spec import GangKey
 from app.kube.watch.events import Event
 from app.metrics import Metrics
 from app.process.collector import Collector
-from app.state.effects import Bind, BindOutcome, Effect, RoomAnswer, Ungate, UngateOutcome
+from app.state.effects import (
+    Bind,
+    BindOutcome,
+    Effect,
+    Evict,
+    EvictOutcome,
+    RoomAnswer,
+    TryEviction,
+    Ungate,
+    UngateOutcome,
+)
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.isolation import OnFault
@@ -71,6 +81,12 @@ class Driver:
     def room_found(self, gang: GangKey, answer: RoomAnswer | None, seconds: float) -> None:
         """A SeekRoom has been answered after so long; None: it has not."""
         self._step("outcome", lambda now: self._inputs.room_found(gang, answer, seconds, now))
+
+    def eviction_finished(self, effect: Evict | TryEviction, outcome: EvictOutcome) -> None:
+        """An Evict or a TryEviction has been carried out, or not."""
+        is_trial, inputs = isinstance(effect, TryEviction), self._inputs
+        take = inputs.eviction_tried if is_trial else inputs.eviction_finished
+        self._step("outcome", lambda now: take(effect.uid, outcome, now))
 
     def heal(self) -> None:
         """The books differ from the records."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from app.dialects.spec import GangKey
 
@@ -66,6 +67,15 @@ class Evict:
     name: str
     uid: str
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class TryEviction:
+    """Ask the API server whether it would evict a pod now, and evict none."""
+
+    namespace: str
+    name: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,7 @@ Effect = (
     | Annotate
     | Ungate
     | Evict
+    | TryEviction
     | Delete
     | Bind
     | RejectBind
@@ -183,6 +194,24 @@ class UngateFailed:
 
 UngateOutcome = Ungated | UngateFailed
 
+# Of an Evict or a TryEviction. gone: there is no such pod any more; refused: it will not be evicted
+# however often that is asked; failed: a disruption budget or a fault kept it, each time it was
+# tried; dropped: it was not tried, since too many others wait.
+EvictOutcome = Literal["done", "gone", "refused", "failed", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoomVictim:
+    """What goes as one for a waiting gang: the running pods of a gang, or one pod."""
+
+    priority: int
+    uids: tuple[str, ...]
+    gang: GangKey | None = None
+    is_protected: bool = False
+    """Some disruption budget counts pods of it."""
+    ends_for_good: bool = False
+    """Its owner will not start it again."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoomAnswer:
@@ -205,3 +234,9 @@ class RoomAnswer:
     """Not everything was tried."""
     ending: int = 0
     """How many pods end already, which count as gone."""
+    left_alone: int = 0
+    """Where no room is found: pods of lower priority that do not go for now."""
+    victims: tuple[RoomVictim, ...] = ()
+    """All of those who would have to go, …"""
+    places: tuple[tuple[int, str, int], ...] = ()
+    """… and where the gang would be: (pod set, node, pods). Both only if they may be evicted."""

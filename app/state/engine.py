@@ -26,6 +26,7 @@ from app.state.effects import (
     BindFailed,
     BindOutcome,
     Effect,
+    EvictOutcome,
     ReadAgain,
     RejectBind,
     RoomAnswer,
@@ -244,6 +245,7 @@ class Engine(EngineParts):
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
         self.occupants.drop(uid)
+        self.room_plans.note_gone(uid)
         self._end_grant(self.grants.forget(uid))
         if left := self.nominations.drop(uid):
             self.reservations.capacity_grew([left])
@@ -345,6 +347,16 @@ class Engine(EngineParts):
     ) -> list[Effect]:
         """Take the answer to a SeekRoom, which took so long; None: the search has failed."""
         self.making_room.answered(gang, answer, seconds, now)
+        return self._effects()
+
+    def eviction_tried(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
+        """Take the outcome of a TryEviction."""
+        self.room_plans.tried(uid, outcome, now)
+        return self._effects()
+
+    def eviction_finished(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
+        """Take the outcome of an Evict; that the pod ends is learned from the watch alone."""
+        self.room_plans.evicted(uid, outcome, now)
         return self._effects()
 
     # -- time ----------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.preempt.making_room import MakingRoom
+from app.state.preempt.room_plans import RoomPlans
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
@@ -77,7 +78,7 @@ class EngineParts:
         self.budgets = Budgets(self.dialects, self.kept_keys)
         self.occupants = Occupants(self.settings.unpreemptible_in, self._is_managed)
         self.grants = Grants(self.nominations)
-        self.assumed_pods = AssumedPods(self.books)
+        self.assumed_pods = AssumedPods(self.books, self.nominations)
         self.rejected_pods = RejectedPods(self.books)
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
@@ -174,6 +175,18 @@ class EngineParts:
             self.outbox,
         )
         # preempt
+        self.room_plans = RoomPlans(
+            self.settings,
+            self.books,
+            self.occupants,
+            self.nominations,
+            self.gangs,
+            self.planner,
+            self.reservations,
+            self.disruptions,
+            self.outbox,
+            self.reports,
+        )
         self.making_room = MakingRoom(
             self.settings,
             self.books,
@@ -184,6 +197,7 @@ class EngineParts:
             self.planner,
             self.outbox,
             self.reports,
+            self.room_plans,
         )
         # nodes, and the rest
         self.invalidation = Invalidation(self.books, self.gangs, self.plans)

@@ -46,6 +46,8 @@ def written(default: object) -> str:
         return "on" if default else "off"
     if default is None or default == ():
         return "none"
+    if isinstance(default, tuple):
+        return ",".join(default)
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -72,7 +74,9 @@ def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
     text = "".join(path.read_text() for path in (ROOT / "app" / "state").rglob("*.py"))
     emitted = set(
         re.findall(
-            r'"((?:Gang|Member|NoRoom|Places|Pod|Preemption|Ranks|Room|Nodes)[A-Z][A-Za-z]+)"', text
+            r'"((?:Gang|Member|NoRoom|Places|Pod|Preemption|Ranks|Room|Nodes)[A-Z][A-Za-z]+'
+            r'|Preempt(?:ing|ed))"',
+            text,
         )
     )
     assert reasons == emitted

@@ -23,9 +23,7 @@ class Table:
         self.ranks: Counts = np.array([each.rank for each in candidates], dtype=np.int64)
         self.is_gang: Mask = np.array([each.is_gang for each in candidates], dtype=np.bool_)
         self.ends: Mask = np.array([each.ends_for_good for each in candidates], dtype=np.bool_)
-        self.pods: Counts = np.array(
-            [len(each.pods) + each.elsewhere for each in candidates], dtype=np.int64
-        )
+        self.pods: Counts = np.array([each.pods_lost for each in candidates], dtype=np.int64)
         self.work: Counts = np.array([each.lost_work for each in candidates], dtype=np.int64)
         self._protected = [one for one, each in enumerate(candidates) if each.protected]
         owners = self.changes.owners

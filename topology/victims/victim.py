@@ -21,8 +21,15 @@ class Victim(Occupant):
     """What is lost with it, in any unit: pods times the time since they started, say."""
     elsewhere: int = 0
     """Pods that go with it and are on no node of the tree."""
+    held: int = 0
+    """How many of `pods` do not exist, or do not run yet: places that are held for it."""
     protected: tuple[tuple[str, int], ...] = ()
     """(budget, pods of this victim that count against it)."""
+
+    @property
+    def pods_lost(self) -> int:
+        """How many pods end with it, on whichever nodes."""
+        return len(self.pods) - self.held + self.elsewhere
 
 
 class Loss(NamedTuple):
@@ -47,7 +54,7 @@ def loss_of(victims: Iterable[Victim]) -> Loss:
     return Loss(
         sum(victim.ends_for_good for victim in chosen),
         sum(victim.is_gang for victim in chosen),
-        sum(len(victim.pods) + victim.elsewhere for victim in chosen),
+        sum(victim.pods_lost for victim in chosen),
         sum(victim.lost_work for victim in chosen),
     )
 

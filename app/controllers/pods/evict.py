@@ -1,12 +1,13 @@
 """Removes pods where a policy says so: evictions, which budgets may refuse, and plain deletions.
 
-    Evict, Delete ──queue──▶ token ──▶ POST eviction, DELETE ──▶ done
+    Evict, Delete, TryEviction ──queue──▶ token ──▶ POST eviction, DELETE ──▶ done
                       ▲                   ├ 404, 409 (another uid) ──▶ gone
                       └─── pause ◀── 429, ┤ 400, 403 … ──────────────▶ refused
                           5xx, no answer  └ 429 … for too long ──────▶ failed
 
 429 means that a disruption budget forbids the eviction for now, or that the API server is busy. It
 is tried again a few times, later each time; then the engine, which still sees the pod, decides.
+What is only tried, is tried once, and has a queue of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
-from app.state.effects import Delete, Evict
+from app.state.effects import Delete, Evict, EvictOutcome, TryEviction
 
 log = structlog.get_logger(__name__)
 
@@ -32,13 +33,15 @@ RETRY_SECONDS = 5.0  # pause after the first 429 that names none, doubled each t
 LONGEST_PAUSE = 60.0  # … up to this
 MOST_TRIES = 5
 
-Removal = Evict | Delete
+Removal = Evict | Delete | TryEviction
 
 
 class EvictClient(Protocol):
     """What this controller needs of `app.kube.client.writes.Client`."""
 
-    async def evict_pod(self, namespace: str, name: str, uid: str) -> None: ...
+    async def evict_pod(
+        self, namespace: str, name: str, uid: str, *, is_dry_run: bool = False
+    ) -> None: ...
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None: ...
 
@@ -48,14 +51,16 @@ class EvictController:
 
     `on_outcome(removal, outcome)` gets "done", "gone", "refused", "failed" or "dropped", once per
     removal taken; the last two may be asked for again. A pod that waits for its turn or for its
-    next try is not taken again.
+    next try is not taken again. `is_wanted(uid)` is asked before each eviction; one that is wanted
+    no more is "dropped".
     """
 
     def __init__(
         self,
         client: EvictClient,
-        on_outcome: Callable[[Removal, str], None],
+        on_outcome: Callable[[Removal, EvictOutcome], None],
         *,
+        is_wanted: Callable[[str], bool] = lambda uid: True,
         per_second: float,
         write_seconds: float = WRITE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
@@ -64,6 +69,7 @@ class EvictController:
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._is_wanted = is_wanted
         self._write_seconds = write_seconds
         self._most_tries = most_tries
         self._taken: set[str] = set()  # uids without an outcome yet
@@ -101,9 +107,11 @@ class EvictController:
         self._on_outcome(removal, outcome)
         return None
 
-    async def _outcome(self, removal: Removal, tries: int) -> str | float:
+    async def _outcome(self, removal: Removal, tries: int) -> EvictOutcome | float:
         """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
+        if isinstance(removal, Evict) and not self._is_wanted(removal.uid):
+            return "dropped"
         try:
             async with answered_within(self._write_seconds):
                 await self._ask(removal)
@@ -117,9 +125,13 @@ class EvictController:
         except Exception:
             log.exception("remove", pod=where)
             return "refused"
-        log.info("removed", pod=where, by=type(removal).__name__.lower(), why=removal.sentence)
+        if not isinstance(removal, TryEviction):
+            log.info("removed", pod=where, by=type(removal).__name__.lower(), why=removal.sentence)
         return "done"
 
     async def _ask(self, removal: Removal) -> None:
-        write = self._client.evict_pod if isinstance(removal, Evict) else self._client.delete_pod
-        await write(removal.namespace, removal.name, removal.uid)
+        pod = removal.namespace, removal.name, removal.uid
+        if isinstance(removal, Delete):
+            await self._client.delete_pod(*pod)
+        else:
+            await self._client.evict_pod(*pod, is_dry_run=isinstance(removal, TryEviction))

@@ -38,6 +38,7 @@ Keep = Callable[[str], bool]
 MOST_WEIGHT = 100  # of one preferred term
 DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
 PREEMPTED = "PreemptionByScheduler"  # the reason of that condition
+MOST_GRACE_SECONDS = 86_400  # of what a pod may say
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
 SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
@@ -101,6 +102,7 @@ def pod_record(
         problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
         is_preempted=_PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
+        grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
         preempts=spec.preemption_policy != "Never",
     )
 

@@ -39,6 +39,7 @@ class _Metadata(wire.Wire):
     resource_version: wire.Text = None
     creation_timestamp: wire.Text = None
     deletion_timestamp: wire.Text = None
+    deletion_grace_period_seconds: int | None = None
     labels: msgspec.Raw = _NULL
     annotations: msgspec.Raw = _NULL
     owner_references: msgspec.Raw = _NULL
@@ -148,6 +149,7 @@ class _Parts:
             found.resource_version,
             found.creation_timestamp,
             found.deletion_timestamp,
+            found.deletion_grace_period_seconds,
             self.strings(found.labels, "metadata.labels"),
             self.strings(found.annotations, "metadata.annotations"),
             self.values(found.owner_references, "metadata.ownerReferences", _OWNERS),

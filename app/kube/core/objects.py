@@ -118,6 +118,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
     has_claims: bool = False  # of dynamic resource allocation, which `request` does not contain
     is_preempted: bool = False  # kube-scheduler ends it for a pod of higher priority
+    grace_seconds: int = 0  # while it terminates: for how long its containers may run on
     preempts: bool = True  # its preemptionPolicy lets pods of lower priority end for it
 
     @property

@@ -38,6 +38,7 @@ class Metadata(Wire):
     resource_version: Text = None
     creation_timestamp: Text = None
     deletion_timestamp: Text = None
+    deletion_grace_period_seconds: int | None = None
     labels: Strings = None
     annotations: Strings = None
     owner_references: list[OwnerReference | None] | None = None

@@ -40,11 +40,13 @@ class OrdinaryPods:
             self.reservations.capacity_grew()
         self.books.refresh()
         request = pod.request if known is None else known.request
+        priority = pod.priority if known is None else known.priority
         closed = self.starvation.closed_to(pod) - self._freed_for(pod)
+        if kept := self.nominations.kept(priority, self.books.held):
+            closed |= self.books.without_room_beside(request, kept)
         without = self.books.held_without_room(request) | closed
         if without and without.issuperset(candidates.names()):
             # Nothing runs there yet: a pod of higher priority comes first, if it has no other node.
-            priority = pod.priority if known is None else known.priority
             without = self.books.held_without_room(request, priority) | closed
         if known is None and pod.uid in self.arrivals.uids:
             return Passed(without)  # another pod has this uid

@@ -415,6 +415,24 @@ class Books:
             slots = slots[self._lacks(request, slots, more)]
         return frozenset(nodes[slot] for slot in slots.tolist())
 
+    def without_room_beside(
+        self, request: Amounts, beside: Mapping[str, Iterable[Amounts]]
+    ) -> frozenset[str]:
+        """Those of these nodes where the request does not fit beside what is kept of them too."""
+        nodes = self.topologies[ALL_NODES].tree.nodes
+        slots = self.slots_of(beside)
+        counted: dict[Amounts, dict[int, int]] = {}
+        kept = []
+        for slot in slots.tolist():
+            taken = Counter[int]()
+            for amounts in beside[nodes[slot]]:
+                if amounts not in counted:
+                    counted[amounts] = dict(enumerate(self.counted(amounts)))
+                taken.subtract(counted[amounts])
+            kept.append(taken)
+        slots = slots[self._lacks(request, slots, kept)]
+        return frozenset(nodes[slot] for slot in slots.tolist())
+
     def _held_below(self, priority: int) -> dict[str, Counter[int]]:
         """What is held for pods of a lower priority, by node: amounts by resource row."""
         found: dict[str, Counter[int]] = {}

@@ -23,7 +23,7 @@ from app.dialects.spec import GangKey
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.effects import BindFailed, RoomAnswer, UngateFailed
+from app.state.effects import BindFailed, EvictOutcome, RoomAnswer, UngateFailed
 from app.state.filter_result import Victims
 from app.state.settings import EngineSettings
 
@@ -62,6 +62,8 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated
     "write_lost": tuple[GangKey, str, str],
     "room_found": tuple[GangKey, RoomAnswer | None, float],
+    "eviction_tried": tuple[str, EvictOutcome],
+    "eviction_finished": tuple[str, EvictOutcome],
     "tick": tuple[()],
     "heal": tuple[()],
     "drain": tuple[()],

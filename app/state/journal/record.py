@@ -20,6 +20,7 @@ from app.state.effects import (
     BindFailed,
     BindOutcome,
     Effect,
+    EvictOutcome,
     RoomAnswer,
     UngateFailed,
     UngateOutcome,
@@ -123,6 +124,14 @@ class Recorder:
     ) -> list[Effect]:
         args = (gang, answer, seconds)
         return self._recorded(now, "room_found", args, lambda: self._inner.room_found(*args, now))
+
+    def eviction_tried(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
+        args, give = (uid, outcome), self._inner.eviction_tried
+        return self._recorded(now, "eviction_tried", args, lambda: give(*args, now))
+
+    def eviction_finished(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
+        args, give = (uid, outcome), self._inner.eviction_finished
+        return self._recorded(now, "eviction_finished", args, lambda: give(*args, now))
 
     def tick(self, now: float) -> list[Effect]:
         return self._recorded(now, "tick", (), lambda: self._inner.tick(now))

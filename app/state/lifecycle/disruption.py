@@ -52,12 +52,31 @@ class Disruptions:
 
     def _end(self, gang: Gang, preempted: Member, now: float) -> None:
         """End the gang that lost this pod, if it ends as a whole and its owner starts it again."""
-        if not (preempted.said.ends_together or gang.ends_together(self.settings.disruption)):
+        if not (preempted.said.ends_together or self.ends_whole(gang)):
             return
         if gang.ends_if_evicted:
             self.reports.not_evicted(gang)
             return
-        gang.ending = messages.ends_whole(gang.key, preempted.pod)
+        self._lose_all(gang, messages.ends_whole(gang.key, preempted.pod), now)
+        self.reports.ends_whole(gang, now)
+
+    def _lose_all(self, gang: Gang, sentence: str, now: float) -> None:
+        gang.ending = sentence
         placeholders.forget_lost(gang)
         self.plans.lose(gang, "it ends as a whole", now)
-        self.reports.ends_whole(gang, now)
+
+    # -- gangs that go for a waiting one ---------------------------------------------------------
+
+    def ends_whole(self, gang: Gang) -> bool:
+        """Whether all its pods are to end with the first."""
+        return gang.ends_together(self.settings.disruption)
+
+    def end_for(self, gang: Gang, sentence: str, now: float) -> None:
+        """Note that all its pods are being evicted, and say why."""
+        self._lose_all(gang, sentence, now)
+        self.reports.gives_way_whole(gang, sentence)
+
+    def keep(self, gang: Gang) -> None:
+        """Note that those of its pods that still run are not evicted after all."""
+        gang.ending = ""
+        self.gangs.owe_review(gang)

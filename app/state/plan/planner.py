@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
@@ -303,6 +304,15 @@ class Planner:
                 with suppress(InvalidRequest):
                     yield self._builder().request(question, topology)
 
+    def seats(
+        self, gang: Gang, places: Iterable[tuple[int, str, int]]
+    ) -> Iterator[tuple[Member, str]]:
+        """A node for each of a gang's unplanned pods: (pod set, node, pods) of an answer."""
+        unseated = [iter(each.unplanned) for each in pod_sets_of(gang, gang.unplanned())]
+        for index, node, pods in places:
+            for member in islice(unseated[index], pods):
+                yield member, node
+
     # -- requests that have no place -----------------------------------------------------------
 
     def is_unfit(self, gang: Gang) -> bool:
@@ -319,7 +329,8 @@ class Planner:
     def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
         """Pods that this gang gives way to on the nodes they are nominated for."""
         lowest = gang.membership.lowest_priority
-        return tuple(self.nominations.above(lowest, gang.members, self.books.held))
+        known = (gang.members, gang.placeholders, self.books.held)
+        return tuple(self.nominations.above(lowest, *known))
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""

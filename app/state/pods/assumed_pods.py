@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from app.state.cache.books import KEPT, Books
 from app.state.pods.arrivals import WaitingPod
+from app.state.pods.nominations import Nominations
 
 IN_FLIGHT_SECONDS = 60.0  # longer than a binding with its read-back; the watch ends it earlier
 
@@ -21,6 +22,7 @@ class AssumedPods:
     """Capacity held for ordinary pods whose binding is under way."""
 
     books: Books
+    nominations: Nominations
     _expires_at: dict[str, float] = field(default_factory=dict)
     _taken_over: dict[str, WaitingPod] = field(default_factory=dict)  # node: who took it
 
@@ -41,6 +43,9 @@ class AssumedPods:
             if not (lower and self.books.fits(node, pod.request, without=lower)):
                 return False
             self._taken_over[node] = pod
+        kept = self.nominations.kept(pod.priority, self.books.held).get(node)
+        if kept and not self.books.fits(node, pod.request, beside=kept):
+            return False  # others were evicted there for a gang
         self.books.hold(uid, node, pod.request, KEPT)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS
         return True

@@ -1,13 +1,14 @@
-"""Pods that kube-scheduler has nominated for a node: it evicts others there to make room for them.
+"""Pods that have a node coming, where others still end.
 
 Until such a pod is bound, its node is free on the books. Pods of no higher priority have to leave
-it alone: kube-scheduler itself counts the nominated pod as being there.
+it alone: kube-scheduler itself counts those as being there that it has nominated. Of pods for whose
+gang we have others evicted it does not know, so /filter has to keep that room for them.
 Source: kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, addGENominatedPods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, PodRecord
@@ -29,8 +30,10 @@ class Nominations:
     _watched: dict[str, Nomination] = field(default_factory=dict)
     _expected: dict[str, Nomination] = field(default_factory=dict)
     """Those that follow from an answer of ours: newer than what the watch has told of the pods."""
+    _kept: dict[str, Nomination] = field(default_factory=dict)
+    """Those of gangs that we make room for: kube-scheduler does not know of them."""
     _by_uid: dict[str, Nomination] = field(default_factory=dict)
-    """Of both, the ones that count."""
+    """Of all three, the ones that count."""
     _on: dict[str, dict[str, Nomination]] = field(default_factory=dict)  # the same by node
 
     def put(self, pod: PodRecord) -> str:
@@ -56,6 +59,25 @@ class Nominations:
             self._expected[uid] = nomination
         self._settle(uid)
 
+    def keep(self, nominations: Mapping[str, Nomination]) -> None:
+        """Count these until they are ended: /filter keeps their nodes for them."""
+        for uid, nomination in nominations.items():
+            self._kept[uid] = nomination
+            self._settle(uid)
+
+    def end_kept(self, uids: Iterable[str]) -> None:
+        """Keep no node for these pods any more."""
+        for uid in uids:
+            self._kept.pop(uid, None)
+            self._settle(uid)
+
+    def kept(self, priority: int, *known: Container[str]) -> dict[str, list[Amounts]]:
+        """What is kept of each node from pods of this priority, but for pods in one of `known`."""
+        found: dict[str, list[Amounts]] = {}
+        for each in _above(self._kept, priority, known):
+            found.setdefault(each.node, []).append(each.request)
+        return found
+
     def _settle(self, uid: str) -> None:
         """Note which nomination of a pod counts now."""
         before = self._by_uid.pop(uid, None)
@@ -64,7 +86,7 @@ class Nominations:
             del on_node[uid]
             if not on_node:
                 del self._on[before.node]
-        now = self._expected.get(uid) or self._watched.get(uid)
+        now = self._expected.get(uid) or self._kept.get(uid) or self._watched.get(uid)
         if now is not None:
             self._by_uid[uid] = now
             self._on.setdefault(now.node, {})[uid] = now

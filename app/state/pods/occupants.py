@@ -32,7 +32,10 @@ class Occupant:
     may_go: bool
     """Whether it may ever be a victim. Source: what kube-system and DaemonSets are for."""
     is_managed: bool
-    has_controller: bool
+    owner: str
+    """The uid of its controller; "": it has none."""
+    grace_seconds: int
+    """While it ends: for how long its containers may run on."""
     has_begun: bool
     """Budgets count it: its containers have started."""
     labels: tuple[tuple[str, str], ...]
@@ -61,7 +64,8 @@ class Occupants:
             pod.is_terminating,
             self.may_go(pod),
             self.is_managed(pod),
-            pod.owner is not None,
+            pod.owner.uid if pod.owner is not None else "",
+            pod.grace_seconds,
             pod.phase != PENDING,
             tuple(pod.labels.items()),
         )

@@ -1,6 +1,7 @@
 """Which waiting gangs ask who would have to go for them, and what is said of the answer.
 
-One question is under way at a time, namespaces take turns, and a pause follows each answer, nine
+What is found is told, or carried out, where the settings let pods be evicted (`room_plans`). One
+question is under way at a time, namespaces take turns, and a pause follows each answer, nine
 times as long as it took. A gang asks once it has been complete for a while and does not fit, again
 a minute after the answer, and then later each time. For some seconds gangs that are alike hear the
 same answer. Where no pod has a lower priority, and where a pod of the gang may not preempt any,
@@ -11,6 +12,7 @@ The question is made in the tick that asks it: what it costs is counted, and a j
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -26,7 +28,8 @@ from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
 from app.state.preempt.room import RoomRequest, copied
-from app.state.preempt.standing import RunningGang, Standing
+from app.state.preempt.room_plans import RoomPlans
+from app.state.preempt.standing import RunningGang, Standing, seconds_of
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
@@ -39,6 +42,8 @@ MOST_DOUBLED = 4  # … so often: 16 minutes
 PAUSE = 9.0  # times as long as an answer took: there is a search for a tenth of the time at most
 SHARED_SECONDS = 10.0  # an answer holds for gangs that are alike
 MOST_SHARED = 256  # answers
+BUSY_SECONDS = 5.0  # until the next question of a gang that may not have pods evicted yet
+MOST_AT_ONCE = 4  # questions of a gang without a pause, after its place was lost
 LOST_SECONDS = 120.0  # after which an answer comes no more
 
 Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be placed
@@ -52,6 +57,8 @@ class Asked:
     times: int
     """So often it was answered."""
     not_before: float
+    at_once: int = 0
+    """So often it asked again without a pause."""
 
 
 @dataclass(slots=True)
@@ -79,6 +86,7 @@ class MakingRoom:
     planner: Planner
     outbox: Outbox
     reports: Reports
+    room_plans: RoomPlans
     _asked: dict[GangKey, Asked] = field(default_factory=dict)
     _waiting: FairQueue[GangKey, None] = field(default_factory=FairQueue)
     _under_way: _UnderWay | None = None
@@ -92,6 +100,8 @@ class MakingRoom:
         """Find the gangs that may ask, and have the next one's question answered."""
         if self.settings.preempt == "off" or not self.planner.is_ready:
             return
+        self.room_plans.review(now)
+        self._ask_again(now)
         self._find(now)
         if self._under_way is not None and now >= self._under_way.since + LOST_SECONDS:
             self._under_way = None
@@ -103,6 +113,15 @@ class MakingRoom:
             if gang is not None and self._may_ask(gang, now):
                 with confined(self.planner.on_fault, "room for gang {}", key):
                     self._ask(gang, now)
+
+    def _ask_again(self, now: float) -> None:
+        """Let gangs ask whose place was lost, a few times without a pause."""
+        for key in self.room_plans.taken_again():
+            asked = self._asked.get(key)
+            if asked is not None and asked.at_once < MOST_AT_ONCE:
+                asked.at_once += 1
+                asked.not_before = now
+                self._round_at = now
 
     def _find(self, now: float) -> None:
         """Look at the next few of the gangs that wait; at all of them in one round."""
@@ -123,6 +142,8 @@ class MakingRoom:
         asked = self._asked.get(gang.key)
         return (
             (asked is None or now >= asked.not_before)
+            and gang.key not in self.room_plans.of
+            and not self.room_plans.is_full
             and gang.phase is Phase.WAITING
             and gang.reporting.waits_for_room
             and now >= gang.complete_at + self.settings.preempt_after_seconds
@@ -135,13 +156,17 @@ class MakingRoom:
         asked.not_before = now + AGAIN_SECONDS
         alike = _alike(gang)
         known = self._answers.get(alike)
-        if known is not None and now < known[1]:
+        if known is not None and now < known[1] and not self._may_evict(known[0]):
             self._tell(gang, known[0], now)
             return
-        question = self.question(gang)
+        question = self.question(gang, now)
         if question is not None:
             self._under_way = _UnderWay(gang.key, _same(gang), alike, now, question)
             self.outbox.add(SeekRoom(gang.key))
+
+    def _may_evict(self, answer: RoomAnswer) -> bool:
+        """Whether an answer may lead to evictions: no two gangs have the same victims."""
+        return answer.is_found and self.settings.preempt == "on"
 
     # -- the question and its answer -----------------------------------------------------------
 
@@ -153,16 +178,27 @@ class MakingRoom:
         question, asked.question = asked.question, None
         return question
 
-    def question(self, gang: Gang) -> RoomRequest | None:
+    def question(self, gang: Gang, now: float) -> RoomRequest | None:
         """A question on a copy of the books as they are; None if there is nothing to search."""
         self.planner.refresh()
         searches = tuple(copied(each) for each in self.planner.requests(gang))
         if not searches:
             return None
         priority = gang.membership.lowest_priority
-        return RoomRequest(gang.key, priority, searches, self._standing())
+        most = self.room_plans.most_pods_for(gang)
+        return RoomRequest(gang.key, priority, searches, self._standing(gang, now), most)
 
-    def _standing(self) -> Standing:
+    def _newest_that_may_go(self, gang: Gang, now: float) -> float:
+        """When the newest pods were created that may go, in seconds since 1970.
+
+        What time it is follows from when the gang's last pod was created, and the gang complete.
+        """
+        if not self.settings.preempt_min_runtime_seconds:
+            return math.inf
+        created = max(seconds_of(member.pod.created) for member in gang.membership.unbound)
+        return created + now - gang.complete_at - self.settings.preempt_min_runtime_seconds
+
+    def _standing(self, gang: Gang, now: float) -> Standing:
         running = (gang for gang in self.gangs.by_key.values() if gang.running)
         return Standing(
             self.books.axis,
@@ -170,9 +206,11 @@ class MakingRoom:
             dict(self.occupants.by_uid),
             dict(self.occupants.names),
             tuple(_as_it_is(gang) for gang in running),
-            frozenset().union(*(grant.victims for grant in self.grants.of.values())),
+            self.room_plans.going.union(*(grant.victims for grant in self.grants.of.values())),
             self.budgets.view(),
             self.settings.bare_victims,
+            self.room_plans.spared(now, self._newest_that_may_go(gang, now)),
+            dict(self.books.held),
         )
 
     def answered(self, key: GangKey, answer: RoomAnswer | None, seconds: float, now: float) -> None:
@@ -193,9 +231,15 @@ class MakingRoom:
 
     def _tell(self, gang: Gang, answer: RoomAnswer, now: float) -> None:
         asked = self._asked.setdefault(gang.key, Asked(0, now))
+        is_all = answer.pods or answer.ending  # else it fits by now
+        why_none = self.room_plans.why_none(gang, answer, now)
+        is_made = answer.is_found and is_all and not why_none
+        if is_made and not self.room_plans.begin(gang, answer, now):
+            asked.not_before = now + BUSY_SECONDS
+            return
         asked.not_before = now + AGAIN_SECONDS * 2.0 ** min(asked.times, MOST_DOUBLED)
         asked.times += 1
-        self.reports.room(gang, answer)
+        self.reports.room(gang, answer, why_none)
 
 
 def _same(gang: Gang) -> _Same:
@@ -218,4 +262,5 @@ def _as_it_is(gang: Gang) -> RunningGang:
         tuple(gang.running),
         gang.ends_if_evicted,
         bool(gang.ending),
+        tuple(gang.plan.nodes),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangKey
 from app.state.cache.books import Booking
-from app.state.effects import RoomAnswer
+from app.state.effects import RoomAnswer, RoomVictim
 from app.state.plan.request import SearchRequest
 from app.state.preempt.standing import Standing, Unit
 from topology.fit.view import Visits
@@ -32,6 +32,9 @@ class RoomRequest:
     """Of its least important pod."""
     searches: tuple[SearchRequest, ...]
     standing: Standing
+    most_pods: int | None = None
+    """So many may be evicted: up to that the answer says who, and where the gang would be. None:
+    nobody is to be evicted."""
 
     def answer(self) -> RoomAnswer:
         """Where it would have room: on the topology on which the least is lost for it.
@@ -39,7 +42,9 @@ class RoomRequest:
         Raises: as `topology.victims.choose.victims`.
         """
         ending = list(self.standing.ending())
-        units = list(self.standing.units(self.priority, self.gang))
+        lower = list(self.standing.units(self.priority, self.gang))
+        units = [unit for unit in lower if not unit.is_left_alone]
+        left_alone = sum(len(unit.uids) for unit in lower if unit.is_left_alone)
         none: RoomAnswer | None = None
         best: tuple[tuple[int, Loss], RoomAnswer] | None = None
         for search in self.searches:
@@ -58,13 +63,40 @@ class RoomRequest:
                 gone = [units[int(key)] for key in found.keys]
                 cost = (found.priority if gone else LOWEST, found.loss)
                 if best is None or cost < best[0]:
-                    answer = _found(search, found, self.standing, gone)
-                    best = cost, replace(answer, ending=len(ending))
+                    answer = replace(self._found(search, found, gone), ending=len(ending))
+                    best = cost, answer
             none = none or (_none(found, units) if isinstance(found, NoVictims) else None)
         if best is not None:
             return best[1]
         assert none is not None  # there is at least one topology
-        return none
+        return replace(none, left_alone=left_alone)
+
+    def _found(self, search: SearchRequest, found: Victims, gone: Sequence[Unit]) -> RoomAnswer:
+        standing, name = self.standing, self.standing.name
+        first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), name(unit)))
+        pods = sum(len(unit.uids) for unit in gone)
+        answer = RoomAnswer(
+            True,
+            _domain(search, found.placement),
+            tuple((name(unit), unit.priority) for unit in first[:MOST_NAMED]),
+            len(gone),
+            sum(unit.gang is not None for unit in gone),
+            pods,
+            is_cut_short=not found.is_proven,
+        )
+        if self.most_pods is None or pods > self.most_pods:
+            return answer
+        victims = (
+            RoomVictim(
+                unit.priority,
+                tuple(unit.uids),
+                unit.gang,
+                is_protected=standing.is_protected(unit),
+                ends_for_good=unit.ends_for_good,
+            )
+            for unit in first
+        )
+        return replace(answer, victims=tuple(victims), places=_places(search, found.placement))
 
 
 def _once_ended(search: SearchRequest, standing: Standing, ending: Iterable[Booking]) -> Capacity:
@@ -80,25 +112,18 @@ def _once_ended(search: SearchRequest, standing: Standing, ending: Iterable[Book
     return as_if(capacity, taken, capacity.is_open)
 
 
-def _found(
-    search: SearchRequest, found: Victims, standing: Standing, gone: Sequence[Unit]
-) -> RoomAnswer:
-    name = standing.name
-    first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), name(unit)))
-    return RoomAnswer(
-        True,
-        _domain(search, found.placement),
-        tuple((name(unit), unit.priority) for unit in first[:MOST_NAMED]),
-        len(gone),
-        sum(unit.gang is not None for unit in gone),
-        sum(len(unit.uids) for unit in gone),
-        is_cut_short=not found.is_proven,
-    )
-
-
 def _none(why: NoVictims, units: Iterable[Unit]) -> RoomAnswer:
     pods = sum(len(unit.uids) for unit in units)
     return RoomAnswer(False, pods=pods, budgets=why.budgets, is_cut_short=why.is_cut_short)
+
+
+def _places(search: SearchRequest, placement: Placement) -> tuple[tuple[int, str, int], ...]:
+    nodes = search.tree.nodes
+    return tuple(
+        (int(placed.pod_set), nodes[slot], pods)
+        for placed in placement.pod_sets
+        for slot, pods in placed.slots
+    )
 
 
 def _domain(search: SearchRequest, placement: Placement) -> str:

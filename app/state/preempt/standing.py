@@ -12,6 +12,7 @@ settings let them go; the gang's own.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     gang: GangKey | None = None
     ends_for_good: bool = False
     """Its owner would give up if all of them were evicted."""
+    planned: Sequence[str] = ()
+    """Uids that places are held for, which end with these."""
+    is_left_alone: bool = False
+    """It could go, and does not for now."""
 
 
 class RunningGang(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +59,27 @@ class RunningGang(msgspec.Struct, frozen=True, gc=False):
     ends_for_good: bool
     is_ending: bool
     """Its pods are being evicted."""
+    planned: tuple[str, ...] = ()
+    """Uids that places are held for: pods that do not run yet, or do not exist."""
+
+
+class Spared(msgspec.Struct, frozen=True, gc=False):
+    """Those that are left alone for now, whatever their priority."""
+
+    gangs: frozenset[GangKey] = frozenset()
+    owners: frozenset[str] = frozenset()
+    """Uids of controllers: their pods outside gangs."""
+    pods: frozenset[str] = frozenset()
+    """Uids: alone, and with their gangs."""
+    stuck: frozenset[str] = frozenset()
+    """Uids of pods that end, and should have ended by now: what they take does not get free."""
+    nodes: frozenset[str] = frozenset()
+    """Nodes that no pod goes from: others took what was freed there."""
+    newest: float = math.inf
+    """When the newest pods were created that may go, in seconds since 1970; of a gang the first."""
+
+
+NONE_SPARED = Spared()
 
 
 @dataclass(slots=True)
@@ -71,12 +97,16 @@ class Standing:
     budgets: BudgetView
     bare_victims: bool
     """Pods without a controller may go."""
+    spared: Spared = NONE_SPARED
+    held: Mapping[str, Booking] = field(default_factory=dict)
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)
 
     def ending(self) -> Iterator[Booking]:
         """What is taken by pods that count as gone."""
         evicted = self.going.union(*(gang.uids for gang in self.gangs if gang.is_ending))
         for uid, booking in self.bound.items():
+            if uid in self.spared.stuck:
+                continue
             if uid in evicted or self._is_terminating(uid):
                 yield booking
 
@@ -88,7 +118,7 @@ class Standing:
         return vector
 
     def units(self, priority: int, own: GangKey) -> Iterator[Unit]:
-        """All that may go for a gang of this priority, with those of their pods that stay else."""
+        """All that may ever go for a gang of this priority, with those of their pods that stay."""
         limit, members = min(priority, SYSTEM_PRIORITY), set[str]()
         for gang in self.gangs:
             members.update(gang.uids)
@@ -101,13 +131,26 @@ class Standing:
             its = max(gang.priority, *(self.occupants[uid].priority for uid in pods))
             if its < limit:
                 pods.sort(key=self.names.__getitem__)
-                yield Unit(its, pods, gang.key, gang.ends_for_good)
+                alone = self._is_left_alone(pods, gang.key)
+                yield Unit(its, pods, gang.key, gang.ends_for_good, gang.planned, alone)
         # Of these there may be ten thousands.
         for uid, occupant in self.occupants.items():
             if occupant.priority >= limit or occupant.is_terminating or uid in members:
                 continue
             if uid not in self.going and self._may_go(occupant):
-                yield Unit(occupant.priority, (uid,))
+                alone = self._is_left_alone((uid,), occupant.owner)
+                yield Unit(occupant.priority, (uid,), is_left_alone=alone)
+
+    def _is_left_alone(self, uids: Sequence[str], whose: GangKey | str) -> bool:
+        """Whether these pods of a gang, or of a controller, do not go for now."""
+        spared = self.spared
+        if whose in spared.gangs or whose in spared.owners or not spared.pods.isdisjoint(uids):
+            return True
+        if spared.nodes and any(self.bound[uid].node in spared.nodes for uid in uids):
+            return True
+        if spared.newest == math.inf:
+            return False
+        return min(seconds_of(self.occupants[uid].created) for uid in uids) > spared.newest
 
     def name(self, unit: Unit) -> str:
         """A unit in words."""
@@ -120,7 +163,7 @@ class Standing:
         """The units on the nodes of these books; the key of each is its number."""
         slot_of, occupants = capacity.tree.slot_of, self.occupants
         counted = partial(self.counted, rows=len(capacity.allocatable))
-        began = {each: _seconds(each) for each in {one.created for one in occupants.values()}}
+        began = {each: seconds_of(each) for each in {one.created for one in occupants.values()}}
         newest = max(began.values(), default=0)
         steps = {each: (newest - at) // WORK_SECONDS for each, at in began.items()}
         found = []
@@ -131,6 +174,12 @@ class Standing:
                 slot = slot_of.get(booking.node)
                 if slot is not None:
                     pods.append((slot, counted(booking.request)))
+            bound = len(pods)
+            for uid in unit.planned:
+                held = self.held.get(uid)
+                slot = None if held is None else slot_of.get(held.node)
+                if held is not None and slot is not None:
+                    pods.append((slot, counted(held.request)))
             if pods:
                 victim = Victim(
                     str(number),
@@ -138,7 +187,8 @@ class Standing:
                     unit.priority,
                     is_gang=unit.gang is not None,
                     ends_for_good=unit.ends_for_good,
-                    elsewhere=len(unit.uids) - len(pods),
+                    elsewhere=len(unit.uids) - bound,
+                    held=len(pods) - bound,
                     lost_work=sum([steps[occupants[uid].created] for uid in unit.uids]),
                     protected=self._protected(unit.uids) if self.budgets.budgets else (),
                 )
@@ -153,8 +203,12 @@ class Standing:
         return uid in self.occupants and self.occupants[uid].is_terminating
 
     def _may_go(self, occupant: Occupant) -> bool:
-        is_made_again = occupant.has_controller or self.bare_victims
+        is_made_again = bool(occupant.owner) or self.bare_victims
         return occupant.may_go and is_made_again and not occupant.is_managed
+
+    def is_protected(self, unit: Unit) -> bool:
+        """Whether some budget counts pods of it."""
+        return bool(self.budgets.budgets) and bool(self._protected(unit.uids))
 
     def _protected(self, uids: Iterable[str]) -> tuple[tuple[str, int], ...]:
         """The budgets that count these pods, each with how many of them.
@@ -171,7 +225,7 @@ class Standing:
         return tuple(counted.items())
 
 
-def _seconds(created: str) -> int:
+def seconds_of(created: str) -> int:
     """A time as the API server writes it, in seconds since 1970; 0 for anything else."""
     try:
         return int(datetime.fromisoformat(created).timestamp())

@@ -81,8 +81,8 @@ def gives_way(member: str, members: int, to: str, node: str, kept: int, running:
     )
 
 
-def room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
-    """The gang would have room if some pods went."""
+def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
+    """The gang would have room if some pods went; "" as `why_none`: they are evicted."""
     where = f" in {answer.domain}" if answer.domain else ""
     whose = f"gang {key} (priority {priority})"
     if not answer.pods:
@@ -95,11 +95,55 @@ def room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
     names = ", ".join(f"{name} (priority {its})" for name, its in shown)
     others = answer.units - len(shown)
     more = f" and {others} more" if others else ""
+    if not why_none:
+        return f"{whose} makes room{where}: evicts {pods}{gangs}: {names}{more}"
     fewer = " or fewer" if answer.is_cut_short else ""
     return (
-        f"{whose} could start{where} if {pods}{gangs} went{fewer}, and none is evicted, as preempt"
-        f" is explain: {names}{more}"
+        f"{whose} could start{where} if {pods}{gangs} went{fewer}, and none is evicted, as"
+        f" {why_none}: {names}{more}"
     )
+
+
+def gives_way_whole(key: GangKey, its: int, pods: int, to: GangKey, priority: int) -> str:
+    """A gang goes for a waiting one."""
+    all_pods = "its pod is" if pods == 1 else f"its {pods} pods are"
+    return (
+        f"gang {key} (priority {its}) gives way to gang {to} (priority {priority}):"
+        f" {all_pods} evicted"
+    )
+
+
+def goes_for(namespace: str, name: str, its: int, to: GangKey, priority: int) -> str:
+    """A pod goes for a waiting gang."""
+    return (
+        f"pod {namespace}/{name} (priority {its}) gives way to gang {to} (priority {priority}):"
+        " it is evicted"
+    )
+
+
+def awaits_room(key: GangKey, where: str, ending: int, awaited: int, seconds: float) -> str:
+    """Pods still end for a waiting gang."""
+    domain = f" in {where}" if where else ""
+    return (
+        f"gang {key} waits for {ending} of {awaited} pods{domain} to end, {seconds:.0f} s more at"
+        " most"
+    )
+
+
+_NOT_MADE = {
+    "refused": "{who} may not be evicted",
+    "unanswered": "the API server does not say whether the pods may be evicted",
+    "changed": "those who would have had to go have changed",
+    "stuck": "{who} does not end in time",
+    "taken": "{who} took what was freed",
+    "lost": "what was freed is not enough any more",
+}
+
+
+def room_not_made(key: GangKey, result: str, who: str) -> str:
+    """A gang that made room does so no more, and has no place."""
+    why = _NOT_MADE[result].format(who=f"pod {who}" if who else "a pod")
+    return f"gang {key} makes no room any more: {why}"
 
 
 def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
@@ -113,7 +157,12 @@ def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:
             f" {', '.join(shown)}{more}"
         )
     pods = "the pod" if answer.pods == 1 else f"the {answer.pods} pods"
-    return f"{whose} has no room even without {pods} of lower priority that may go"
+    left = answer.left_alone
+    alone = f"{left} pod is" if left == 1 else f"{left} pods are"
+    others = f"; {alone} left alone for now" if left else ""
+    if not answer.pods:
+        return f"{whose} has no room: no pod of lower priority may go{others}"
+    return f"{whose} has no room even without {pods} of lower priority that may go{others}"
 
 
 def preemption_stopped(pod: str) -> str:

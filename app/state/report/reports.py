@@ -50,7 +50,11 @@ PLACED = "GangPlaced"
 PREEMPTED = "MemberPreempted"
 ROOM = "RoomByPreemption"
 NO_ROOM = "NoRoomByPreemption"
-ABOUT_ROOM = (ROOM, NO_ROOM)  # which is no warning, and stands for as long as the gang waits
+MAKES_ROOM = "Preempting"
+ROOM_NOT_MADE = "RoomNotMade"
+GIVES_WAY = "Preempted"
+# These are no warnings. Each stands until there is another, for as long as the gang waits.
+ABOUT_ROOM = (ROOM, NO_ROOM, MAKES_ROOM, ROOM_NOT_MADE)
 POD_NOT_IN_GANG = "PodNotInGang"
 
 
@@ -174,21 +178,43 @@ class Reports:
         event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
         self.outbox.add(event)
 
-    def room(self, gang: Gang, answer: RoomAnswer) -> None:
-        """Report who would have to go so that a gang that waits has room."""
-        if not (answer.pods or answer.ending):
+    def room(self, gang: Gang, answer: RoomAnswer, why_none: str) -> None:
+        """Report who has to go so that a gang that waits has room.
+
+        `why_none`: why none of them is evicted; "": they are.
+        """
+        if not (answer.pods or answer.ending or answer.left_alone):
             return  # no pod may go, or it fits already
         if answer.is_cut_short and not answer.is_found:
             return  # it is not known
-        says = messages.room if answer.is_found else messages.no_room
-        reason, other = (ROOM, NO_ROOM) if answer.is_found else (NO_ROOM, ROOM)
-        sentence = says(gang.key, gang.membership.lowest_priority, answer)
+        reason = NO_ROOM
+        if answer.is_found:
+            reason = ROOM if why_none else MAKES_ROOM
+        priority = gang.membership.lowest_priority
+        if answer.is_found:
+            sentence = messages.room(gang.key, priority, answer, why_none)
+        else:
+            sentence = messages.no_room(gang.key, priority, answer)
         if gang.has_claims:
             sentence = f"{sentence}; {CLAIMS_NOT_COUNTED}"
-        gang.reporting.once.pop(other, None)
-        if gang.reporting.once.get(reason) != sentence:
-            gang.reporting.once[reason] = sentence
-            self._emit(gang, reason, sentence, warn=False)
+        self._tell_of_room(gang, reason, sentence)
+
+    def awaits_room(self, gang: Gang, sentence: str) -> None:
+        """Report how many pods still end for a gang that waits."""
+        self._tell_of_room(gang, MAKES_ROOM, sentence)
+
+    def room_not_made(self, gang: Gang, sentence: str) -> None:
+        """Report that the pods of a gang's place do not go, or not for it."""
+        self._tell_of_room(gang, ROOM_NOT_MADE, sentence)
+
+    def _tell_of_room(self, gang: Gang, reason: str, sentence: str) -> None:
+        """Emit an event that stands until there is another about the same, unless it stands."""
+        if gang.reporting.once.get(reason) == sentence:
+            return
+        for other in ABOUT_ROOM:
+            gang.reporting.once.pop(other, None)
+        gang.reporting.once[reason] = sentence
+        self._emit(gang, reason, sentence, warn=False)
 
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
@@ -268,6 +294,17 @@ class Reports:
         """Evict the running pods of a gang of which one goes for a pod of higher priority."""
         gang.reporting.sentence, gang.reporting.sentence_at = gang.ending, None
         self._evict(gang, gang.ending, now)
+
+    def gives_way_whole(self, gang: Gang, sentence: str) -> None:
+        """Report that all pods of a gang are evicted for a gang of higher priority."""
+        gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
+        self._emit(gang, GIVES_WAY, sentence)
+
+    def goes_for(self, namespace: str, name: str, uid: str, sentence: str) -> None:
+        """Report that a pod is evicted for a gang of higher priority."""
+        about = ObjectRef("v1", "Pod", namespace, name, uid)
+        itself = GangKey(namespace, name, "pod", uid)
+        self.outbox.add(EmitEvent(itself, about, GIVES_WAY, sentence, is_warning=True))
 
     def not_evicted(self, gang: Gang) -> None:
         """Report that the rest of a gang keeps running, since its owner would not start again."""

@@ -15,6 +15,7 @@ from app.state.effects import (
     RejectBind,
     Requeue,
     SeekRoom,
+    TryEviction,
     Ungate,
     WriteStatus,
 )
@@ -33,6 +34,7 @@ EFFECTS = [
     Annotate("team", "e", "u7", (("corral.dev/succeeded", "w=1"),)),
     ReadAgain("Pod"),
     SeekRoom(GANG),
+    TryEviction("team", "f", "u8"),
 ]
 
 
@@ -48,6 +50,7 @@ def test_each_kind_goes_to_its_taker_in_order():
         "status": [],
         "read_again": [],
         "seek_room": [],
+        "try_eviction": [],
     }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
@@ -61,4 +64,5 @@ def test_each_kind_goes_to_its_taker_in_order():
         "status": [EFFECTS[8]],
         "read_again": [EFFECTS[10]],
         "seek_room": [EFFECTS[11]],
+        "try_eviction": [EFFECTS[12]],
     }

@@ -26,6 +26,7 @@ from app.state.effects import (
     ObjectRef,
     RejectBind,
     Requeue,
+    TryEviction,
     Ungate,
     Ungated,
     UngateFailed,
@@ -37,6 +38,8 @@ POD = ObjectRef("v1", "Pod", "team", "a", "u1")
 UNGATE = Ungate("team", "a", "u1", "corral.dev/gang", nodes=("n1",))
 BIND = Bind("team", "a", "u1", "n1")
 REFUSE = RejectBind("u1", "no")
+EVICT = Evict("team", "a", "u1", "it gives way")
+TRY = TryEviction("team", "a", "u1")
 FOR_THE_LEADER = [
     Requeue("team", "a", "u1"),
     Annotate("team", "c", "u3", (("corral.dev/succeeded", "w=1"),)),
@@ -77,6 +80,8 @@ class World:
             lambda again: self.told.append((again,)),
             lambda gang: None,
             lambda *told: self.told.append(told),
+            lambda *told: self.told.append(told),
+            lambda uid: True,
         )
         self.writers = Writers(
             client, Settings(), self.metrics, receivers, is_leading=lambda: is_leading
@@ -172,6 +177,21 @@ async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_s
     assert isinstance(outcome, UngateFailed)
     assert not outcome.is_gone
     assert not outcome.is_forbidden
+
+
+@pytest.mark.parametrize("effect", [EVICT, TRY], ids=["evicted", "tried"])
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(None, "done"), (NotFound(404, "NotFound"), "gone")]
+)
+async def test_what_becomes_of_an_eviction_comes_back_and_only_real_ones_are_counted(
+    effect, error, outcome
+):
+    async with running(Calls(evict_pod=error) if error else Calls()) as world:
+        world.writers.feed([effect])
+        await until(lambda: world.told)
+    assert world.told == [(effect, outcome)]
+    counted = world.sample("corral_removals_total", how="evict", outcome=outcome)
+    assert counted == (effect is EVICT)
 
 
 @pytest.mark.parametrize(

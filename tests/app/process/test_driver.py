@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from structlog.testing import capture_logs
 
 from app.kube.watch.events import Applied, Listed
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
-from app.state.effects import Effect
+from app.state.effects import Effect, Evict, TryEviction
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from tests.app.polling import until
@@ -86,6 +87,30 @@ def test_what_the_engine_kept_from_spreading_is_counted():
     fault_counter(metrics)("search for gang default/bad", RuntimeError("bug"))
     sample = metrics.registry.get_sample_value
     assert sample("corral_engine_errors_total", {"input": "part"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("effect", "heard"),
+    [
+        (Evict("team", "a", "u1", "it gives way"), ("eviction_finished", "u1", "failed")),
+        (TryEviction("team", "a", "u1"), ("eviction_tried", "u1", "failed")),
+    ],
+)
+def test_what_became_of_an_eviction_reaches_the_engine(effect, heard):
+    told = []
+
+    class Hearing(Engine):
+        def eviction_tried(self, uid, outcome, now):
+            told.append(("eviction_tried", uid, outcome))
+            return []
+
+        def eviction_finished(self, uid, outcome, now):
+            told.append(("eviction_finished", uid, outcome))
+            return []
+
+    driver, *_ = driven(Hearing(EngineSettings(levels=(RACK,))))
+    driver.eviction_finished(effect, "failed")
+    assert told == [heard]
 
 
 def test_a_write_that_was_lost_reaches_the_engine():

@@ -19,7 +19,7 @@ from app.errors import (
     TooManyRequests,
     Unreachable,
 )
-from app.state.effects import Delete, Evict
+from app.state.effects import Delete, Evict, TryEviction
 from tests.app.polling import until
 from tests.app.running import running
 
@@ -34,8 +34,8 @@ class Removals:
         self.scripts = {name: list(script) for name, script in scripts.items()}
         self.calls = []
 
-    async def evict_pod(self, namespace, name, uid):
-        self._answer("evict", namespace, name, uid)
+    async def evict_pod(self, namespace, name, uid, *, is_dry_run=False):
+        self._answer("try" if is_dry_run else "evict", namespace, name, uid)
 
     async def delete_pod(self, namespace, name, uid):
         self._answer("delete", namespace, name, uid)
@@ -105,6 +105,29 @@ async def test_what_becomes_of_an_eviction(script, outcome, calls):
     assert client.names == ["a"] * calls + ["b"]
 
 
+async def test_what_is_only_tried_is_a_dry_run():
+    client = Removals()
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(TryEviction("team", "a", "uid-a"))
+        await until(lambda: outcomes)
+    assert client.calls == [("try", "team", "a", "uid-a")]
+    assert outcomes == [("a", "done")]
+
+
+async def test_an_eviction_that_is_wanted_no_more_is_not_sent_not_even_at_its_next_try():
+    wanted = {"uid-a"}
+    client = Removals(a=[NO_BUDGET])
+    async with controller(client, is_wanted=wanted.__contains__) as (evicts, outcomes):
+        evicts.take(evict("b"))
+        await until(lambda: outcomes)
+        evicts.take(evict("a"))
+        await until(lambda: client.calls)
+        wanted.clear()
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == [("b", "dropped"), ("a", "dropped")]
+    assert client.names == ["a"]
+
+
 async def test_a_pod_whose_budget_says_no_does_not_hold_up_the_others():
     client = Removals(a=[NO_BUDGET] * 3)
     async with controller(client, retry_seconds=60.0) as (evicts, outcomes):
@@ -121,8 +144,8 @@ async def test_a_pod_that_is_being_removed_is_not_removed_again():
     may_answer = asyncio.Event()
 
     class Slow(Removals):
-        async def evict_pod(self, namespace, name, uid):
-            await super().evict_pod(namespace, name, uid)
+        async def evict_pod(self, *pod, is_dry_run=False):
+            await super().evict_pod(*pod, is_dry_run=is_dry_run)
             await may_answer.wait()
 
     client = Slow()
@@ -139,8 +162,8 @@ async def test_a_pod_that_is_being_removed_is_not_removed_again():
 
 async def test_an_eviction_that_is_not_answered_in_time_is_tried_again():
     class Silent(Removals):
-        async def evict_pod(self, namespace, name, uid):
-            await super().evict_pod(namespace, name, uid)
+        async def evict_pod(self, *pod, is_dry_run=False):
+            await super().evict_pod(*pod, is_dry_run=is_dry_run)
             await asyncio.Event().wait()
 
     client = Silent()

@@ -107,6 +107,8 @@ def one_of_each():
     engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)
     engine.room_found(world.gang("g").key, RoomAnswer(False, pods=3, budgets=("b",)), 0.5, now)
     engine.room_found(world.gang("g").key, None, 0.5, now)
+    engine.eviction_tried("uid-x", "done", now)
+    engine.eviction_finished("uid-x", "refused", now)
     engine.tick(now + 100.0)
     engine.heal(now + 101.0)
     engine.drain(now + 102.0)

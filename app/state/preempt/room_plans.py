@@ -1,0 +1,452 @@
+"""Gangs that others are evicted for, from the answer until the gang has its place.
+
+    CHECKING   the API server is asked of each pod whether it would evict it; none goes
+    EVICTING   those that budgets count go first, one victim after the other; then all the rest
+    DRAINING   until the last of them is gone; the gang is placed by the ordinary search
+
+Its place is kept from the first moment on: no pod of the same or of a lower priority gets what is
+freed there, and one of a higher priority may. Once the gang needs it no more (it is gone, has
+changed, or fits elsewhere), no further pod goes: evictions that have not been sent are not sent.
+
+None of this is durable. After a restart the pods that end count as gone, so that the same place is
+found without any other victim.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from app.dialects.spec import GangKey
+from app.state.cache.books import Books
+from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.gangs import Gangs
+from app.state.lifecycle.disruption import Disruptions
+from app.state.plan.planner import Planner
+from app.state.pods.nominations import Nomination, Nominations
+from app.state.pods.occupants import EVERYWHERE, Occupants
+from app.state.preempt.standing import Spared
+from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.reserve.reservations import Reservations
+from app.state.settings import EngineSettings
+
+CHECK_SECONDS = 30.0  # until the API server has answered for every pod
+SEND_SECONDS = 300.0  # until the outcome of an eviction is known, with its turn and its tries
+DRAIN_SECONDS = 30.0  # beyond the grace period of a pod
+SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its place
+NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
+VICTIM_SECONDS = 3600.0  # `preempted_at_most`
+SPARED_SECONDS = 60.0  # a pod that was not evicted is not asked for again so soon
+THEFT_SECONDS = 600.0  # so long a domain is left alone …
+MOST_THEFTS = 2  # … in which others took so often what was freed
+PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
+MOST_COUNTED = 4_096  # owners and pods that are remembered
+DRY_RESULTS = ("withdrawn", "needless")
+AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed")
+
+
+class Stage(Enum):
+    """How far it has come."""
+
+    CHECKING = "checking"
+    EVICTING = "evicting"
+    DRAINING = "draining"
+
+
+@dataclass(slots=True)
+class RoomPlan:
+    """One gang's place, and who goes for it."""
+
+    number: int  # of the gang
+    priority: int
+    where: str
+    places: dict[str, Nomination]  # of the gang's pods, by uid
+    victims: tuple[RoomVictim, ...]  # in the order they go in
+    awaited: set[str]  # uids of pods that have to be gone
+    since: float
+    there: frozenset[str]  # uids of all pods on its nodes when it began
+    stage: Stage = Stage.CHECKING
+    unchecked: set[str] = field(default_factory=set)
+    begun: int = 0  # so many of the victims
+    sent_at: float = 0.0  # the last evictions
+    freed_at: float | None = None  # when the last pod was seen to be gone
+    is_told: bool = False  # what it waits for
+
+    @property
+    def nodes(self) -> dict[str, None]:
+        """Where the gang will be."""
+        return dict.fromkeys(each.node for each in self.places.values())
+
+    @property
+    def pods(self) -> Iterator[str]:
+        """The uids of all that go."""
+        for victim in self.victims:
+            yield from victim.uids
+
+
+@dataclass(slots=True)
+class _Times:
+    """When things happened, by what they happened to."""
+
+    seconds: float  # for so long they count
+    _at: dict[Hashable, deque[float]] = field(default_factory=dict)
+
+    def note(self, what: Hashable, now: float) -> None:
+        if what not in self._at and len(self._at) >= MOST_COUNTED:
+            self._at = {each: at for each, at in self._at.items() if self._count(at, now)}
+        if what in self._at or len(self._at) < MOST_COUNTED:
+            self._at.setdefault(what, deque()).append(now)
+
+    def often(self, most: int, now: float) -> Iterator[Hashable]:
+        """What it happened to so often, or more."""
+        return (what for what, at in self._at.items() if self._count(at, now) >= most)
+
+    def count(self, what: Hashable, now: float) -> int:
+        return self._count(self._at.get(what, deque()), now)
+
+    def _count(self, at: deque[float], now: float) -> int:
+        while at and at[0] <= now - self.seconds:
+            at.popleft()
+        return len(at)
+
+
+@dataclass(slots=True)
+class RoomPlans:
+    """Has pods evicted for gangs that wait."""
+
+    settings: EngineSettings
+    books: Books
+    occupants: Occupants
+    nominations: Nominations
+    gangs: Gangs
+    planner: Planner
+    reservations: Reservations
+    disruptions: Disruptions
+    outbox: Outbox
+    reports: Reports
+    of: dict[GangKey, RoomPlan] = field(default_factory=dict)
+    results: Counter[str] = field(default_factory=Counter)
+    """How many plans came to which end."""
+    evictions: Counter[str] = field(default_factory=Counter)
+    """How many gangs and pods outside gangs went: "gang", "pod"."""
+    _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
+    _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
+    _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
+    _made: _Times = field(default_factory=lambda: _Times(NAMESPACE_SECONDS))  # by namespace
+    _gone: _Times = field(default_factory=lambda: _Times(VICTIM_SECONDS))  # by gang, owner's uid
+    _kept: _Times = field(default_factory=lambda: _Times(SPARED_SECONDS))  # by uid, not evicted
+    _thefts: dict[str, list[tuple[float, frozenset[str]]]] = field(default_factory=dict)
+    """By domain: when others took what was freed, and on which nodes."""
+    _stuck: set[str] = field(default_factory=set)  # uids of pods that end, and have not in time
+
+    # -- whether -------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many gangs as may be make room."""
+        return len(self.of) >= self.settings.preempt_plans
+
+    def most_pods_for(self, gang: Gang) -> int | None:
+        """How many pods may go for a gang; None: none is evicted for it."""
+        if self.settings.preempt != "on" or not self._is_in(gang.key.namespace):
+            return None
+        return max(0, self.settings.preempt_pods_at_once - len(self._going))
+
+    def _is_in(self, namespace: str) -> bool:
+        return any(name in self.settings.preempt_in for name in (namespace, EVERYWHERE))
+
+    def taken_again(self) -> set[GangKey]:
+        """Remove and return the gangs whose place was lost, and which may ask again."""
+        again, self._again = self._again, set()
+        return again
+
+    @property
+    def going(self) -> frozenset[str]:
+        """The uids of pods that count as gone, whether or not they end already."""
+        return frozenset(self._going)
+
+    def spared(self, now: float, newest: float) -> Spared:
+        """Those that are left alone for now, and all that were created after `newest`."""
+        often = list(self._gone.often(self.settings.preempted_at_most, now))
+        return Spared(
+            frozenset(each for each in often if isinstance(each, GangKey)),
+            frozenset(each for each in often if isinstance(each, str)),
+            frozenset(str(uid) for uid in self._kept.often(1, now)),
+            frozenset(self._stuck),
+            self._left_alone(now),
+            newest,
+        )
+
+    def _left_alone(self, now: float) -> frozenset[str]:
+        """The nodes of domains where others have taken what was freed."""
+        found = set[str]()
+        for domain, thefts in list(self._thefts.items()):
+            thefts[:] = [each for each in thefts if now < each[0] + THEFT_SECONDS]
+            if not thefts:
+                del self._thefts[domain]
+            elif len(thefts) >= MOST_THEFTS:
+                found.update(*(nodes for _, nodes in thefts))
+        return frozenset(found)
+
+    def why_none(self, gang: Gang, answer: RoomAnswer, now: float) -> str:
+        """Why no pod is evicted for a gang that this was answered to; "": they may be."""
+        settings, namespace = self.settings, gang.key.namespace
+        if settings.preempt != "on":
+            return f"preempt is {settings.preempt}"
+        if not self._is_in(namespace):
+            return f"preempt_in does not have namespace {namespace}"
+        if answer.pods > settings.preempt_pods_at_once:
+            return f"preempt_pods_at_once is {settings.preempt_pods_at_once}"
+        if answer.pods and (self._made.count(namespace, now) >= settings.preempt_per_namespace):
+            return f"preempt_per_namespace is {settings.preempt_per_namespace} in ten minutes"
+        return ""
+
+    # -- making room ---------------------------------------------------------------------------
+
+    def begin(self, gang: Gang, answer: RoomAnswer, now: float) -> bool:
+        """Keep the place that was found, and have its victims go; False if all has changed."""
+        if self.is_full or len(self._going) + answer.pods > self.settings.preempt_pods_at_once:
+            return False
+        if not all(self._stands(victim, gang) for victim in answer.victims):
+            return False
+        priority = gang.membership.lowest_priority
+        places = {
+            member.pod.uid: Nomination(node, member.pod.request, priority)
+            for member, node in self.planner.seats(gang, answer.places)
+        }
+        if not all(self.books.takes_pods(each.node) for each in places.values()):
+            return False
+        victims = tuple(sorted(answer.victims, key=lambda victim: not victim.is_protected))
+        nodes = {each.node for each in places.values()}
+        there = frozenset(uid for node in nodes for uid in self.books.bound_on.get(node, ()))
+        plan = RoomPlan(gang.number, priority, answer.domain, places, victims, set(), now, there)
+        plan.awaited = {*plan.pods, *self._ending_on(plan.nodes)}
+        plan.unchecked = set(plan.pods)
+        self.of[gang.key] = plan
+        self._going.update(dict.fromkeys(plan.pods, gang.key))
+        self.nominations.keep(places)
+        for uid in plan.pods:
+            self.outbox.add(TryEviction(*self._named(uid), uid))
+        if victims:
+            self._made.note(gang.key.namespace, now)
+        return True
+
+    def _stands(self, victim: RoomVictim, gang: Gang) -> bool:
+        """Whether a victim is as it was, and may still go."""
+        if victim.gang is not None:
+            its = self.gangs.by_key.get(victim.gang)
+            if its is None or its.ending or its.key == gang.key:
+                return False
+            here = {uid for uid in its.running if self._is_here(uid)}
+            if here != set(victim.uids):
+                return False
+        known = self.occupants.by_uid
+        return all(
+            self._is_here(uid)
+            and uid not in self._going
+            and known[uid].priority < gang.membership.lowest_priority
+            for uid in victim.uids
+        )
+
+    def _is_here(self, uid: str) -> bool:
+        """Whether a pod runs, and does not end."""
+        occupant = self.occupants.by_uid.get(uid)
+        return uid in self.books.bound and occupant is not None and not occupant.is_terminating
+
+    def _ending_on(self, nodes: Iterable[str]) -> Iterator[str]:
+        for node in nodes:
+            for uid in self.books.bound_on.get(node, ()):
+                if self.occupants.any_terminating((uid,)):
+                    yield uid
+
+    def _named(self, uid: str) -> tuple[str, str]:
+        return self.occupants.by_uid[uid].namespace, self.occupants.names[uid]
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def tried(self, uid: str, outcome: EvictOutcome, now: float) -> None:
+        """Take the API server's word on whether it would evict a pod."""
+        key = self._going.get(uid)
+        plan = None if key is None else self.of.get(key)
+        if key is None or plan is None or uid not in plan.unchecked:
+            return
+        if outcome in ("done", "gone"):
+            plan.unchecked.discard(uid)
+        else:
+            self._kept.note(uid, now)
+            self._end(key, "refused", now, who=uid)
+
+    def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
+        """Take what became of an eviction."""
+        self._withdrawn.discard(uid)
+        key = self._going.get(uid)
+        if key is not None and outcome not in ("done", "gone"):
+            self._kept.note(uid, now)
+            self._end(key, "refused", now, who=uid)
+
+    def is_wanted(self, uid: str) -> bool:
+        """Whether an eviction that has not been sent is still to be."""
+        return uid not in self._withdrawn
+
+    def note_gone(self, uid: str) -> None:
+        """Learn that a pod is gone."""
+        self._stuck.discard(uid)
+        self._withdrawn.discard(uid)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def review(self, now: float) -> None:
+        """Go on with what is under way, and end what is over."""
+        for key, plan in list(self.of.items()):
+            gang = self.gangs.by_key.get(key)
+            if over := self._over(gang, plan):
+                self._end(key, over, now)
+            elif gang is not None:
+                self._go_on(gang, plan, now)
+
+    def _over(self, gang: Gang | None, plan: RoomPlan) -> str:
+        """Why the gang needs the room no more; "" if it does."""
+        if gang is None or gang.number != plan.number:
+            return "withdrawn"
+        if gang.plan.nodes or gang.has_started:
+            return "placed" if plan.begun == len(plan.victims) else "needless"
+        waiting = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
+        is_same = (
+            gang.phase is Phase.WAITING
+            and gang.membership.lowest_priority >= plan.priority
+            and plan.places.keys() <= waiting
+        )
+        return "" if is_same else "withdrawn"
+
+    def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
+        if plan.unchecked:
+            if now >= plan.since + CHECK_SECONDS:
+                self._end(gang.key, "unanswered", now)
+            return
+        if plan.begun < len(plan.victims):
+            plan.stage = Stage.EVICTING
+            if not self._evict_next(gang, plan, now):
+                self._end(gang.key, "changed", now)
+                return
+        if plan.begun == len(plan.victims):
+            plan.stage = Stage.DRAINING
+            self._drain(gang, plan, now)
+
+    def _evict_next(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
+        """Have the next victims evicted; False if one of them is not what it was."""
+        for victim in plan.victims[plan.begun :]:
+            before = plan.victims[: plan.begun]
+            if any(each.is_protected and self._remaining(each) for each in before):
+                return True  # a budget may keep it yet, and then no other goes
+            for uid in victim.uids:
+                del self._going[uid]
+            try:
+                if not self._stands(victim, gang):
+                    return False
+            finally:
+                self._going.update(dict.fromkeys(victim.uids, gang.key))
+            self._evict(gang, victim, now)
+            plan.begun += 1
+            plan.sent_at = now
+        return True
+
+    def _remaining(self, victim: RoomVictim) -> list[str]:
+        """Its pods that run on."""
+        return [uid for uid in victim.uids if self._is_here(uid)]
+
+    def _evict(self, gang: Gang, victim: RoomVictim, now: float) -> None:
+        whose = gang.key, gang.membership.lowest_priority
+        its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
+        self.evictions["pod" if its is None else "gang"] += 1
+        if its is not None:
+            sentence = messages.gives_way_whole(its.key, victim.priority, len(victim.uids), *whose)
+            self.disruptions.end_for(its, sentence, now)
+            self._gone.note(its.key, now)
+        for uid in victim.uids:
+            namespace, name = self._named(uid)
+            if its is None:
+                sentence = messages.goes_for(namespace, name, victim.priority, *whose)
+                self.reports.goes_for(namespace, name, uid, sentence)
+                if owner := self.occupants.by_uid[uid].owner:
+                    self._gone.note(owner, now)
+            self.outbox.add(Evict(namespace, name, uid, sentence))
+
+    def _drain(self, gang: Gang, plan: RoomPlan, now: float) -> None:
+        left = [uid for uid in plan.awaited if uid in self.books.bound]
+        if not left:
+            plan.freed_at = now if plan.freed_at is None else plan.freed_at
+            if now >= plan.freed_at + SETTLE_SECONDS:
+                self._lose(gang, plan, now)
+            return
+        known = self.occupants.by_uid
+        ending = [uid for uid in left if known[uid].is_terminating]
+        if len(ending) < len(left):
+            if now >= plan.sent_at + SEND_SECONDS:
+                self._end(gang.key, "unanswered", now)
+            return
+        since = max(plan.since, plan.sent_at)
+        late = [uid for uid in ending if now >= since + known[uid].grace_seconds + DRAIN_SECONDS]
+        if len(late) == len(ending):
+            self._stuck.update(late)
+            self._end(gang.key, "stuck", now, who=late[0])
+        elif now >= since + PATIENCE_SECONDS and not plan.is_told:
+            plan.is_told = True
+            longest = max(known[uid].grace_seconds for uid in ending) + DRAIN_SECONDS
+            rest = since + longest - now
+            pods = len(ending), len(plan.awaited)
+            self.reports.awaits_room(gang, messages.awaits_room(gang.key, plan.where, *pods, rest))
+
+    def _lose(self, gang: Gang, plan: RoomPlan, now: float) -> None:
+        """All are gone, and the gang has no place: say who has taken it, if some pod has."""
+        takers = [
+            uid
+            for node in plan.nodes
+            for uid in self.books.bound_on.get(node, ())
+            if uid not in plan.there and uid in self.occupants.by_uid
+        ]
+        thieves = [u for u in takers if self.occupants.by_uid[u].priority <= plan.priority]
+        if thieves and len(self._thefts) < MOST_COUNTED:
+            theft = now, frozenset(plan.nodes)
+            self._thefts.setdefault(plan.where, []).append(theft)
+        who = (thieves or takers or [""])[0]
+        self._end(gang.key, "taken" if takers else "lost", now, who)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _end(self, key: GangKey, result: str, now: float, who: str = "") -> None:
+        """Keep nothing for the gang any more, and evict nobody else for it."""
+        plan = self.of.pop(key)
+        self.results[result] += 1
+        self.nominations.end_kept(plan.places)
+        for uid in plan.pods:
+            self._going.pop(uid, None)
+        for victim in plan.victims[: plan.begun]:
+            self._stop(victim, now)
+        self.reservations.capacity_grew(plan.nodes)
+        gang = self.gangs.by_key.get(key)
+        if gang is None or gang.number != plan.number:
+            return
+        if result in AGAIN_RESULTS:
+            self._again.add(key)
+        if result not in ("placed", *DRY_RESULTS):
+            named = "/".join(self._named(who)) if who in self.occupants.by_uid else ""
+            self.reports.room_not_made(gang, messages.room_not_made(key, result, named))
+
+    def _stop(self, victim: RoomVictim, now: float) -> None:
+        """Keep what remains of a victim whose eviction had begun, unless its gang ends whole."""
+        remaining = self._remaining(victim)
+        if not remaining:
+            return
+        its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
+        if its is None:
+            self._withdrawn.update(remaining)
+        elif len(remaining) == len(victim.uids) or not self.disruptions.ends_whole(its):
+            self._withdrawn.update(remaining)
+            self.disruptions.keep(its)
+        else:
+            self.reports.ends_whole(its, now)

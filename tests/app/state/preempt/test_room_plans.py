@@ -1,0 +1,513 @@
+"""What is done so that a gang that waits has room, from the answer to its place.
+
+Nodes of 8 GPUs, pods of 8; `T` is a gang of priority 1000 that requires a rack, all others have
+priority 0, a controller, and run. The API server is played here: it says whether it would evict a
+pod, evicted pods end, and are gone when a test lets them go.
+"""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from app.dialects.kueue.pod_groups import SPARES
+from app.metrics import Metrics
+from app.state.effects import EmitEvent, Evict, TryEviction
+from app.state.filter_result import Passed
+from app.state.preempt.room_plans import DRAIN_SECONDS, SETTLE_SECONDS
+from tests.app.state.preempt.test_making_room import (
+    N1,
+    N2,
+    Operated,
+    budget,
+    gang,
+    names,
+    single,
+    train,
+    two_racks,
+)
+from tests.app.state.preemptor import rack
+from tests.app.state.world import members
+from tests.records import RACK, group, job_owner, pod
+
+
+class Evicting(Operated):
+    """A world whose API server evicts what it is asked to, if it would."""
+
+    def __init__(self, nodes, pods, **settings):
+        self.kept = set(settings.pop("kept", ()))  # names of pods that it would not evict
+        self.kept_later = set()  # it says that it would, and does not
+        self.silent = settings.pop("silent", False)  # it does not answer
+        self.is_slow = settings.pop("is_slow", False)  # what is evicted is not carried out yet
+        self._heard = 0
+        super().__init__(nodes, pods, **{"preempt": "on", **settings})
+        self.run(1.0)
+
+    def run(self, seconds, step=1.0):
+        """Let time pass while the API server answers."""
+        self._serve()
+        for _ in range(round(seconds / step)):
+            self.tick(step)
+            self.answer()
+            self._serve()
+
+    def _serve(self):
+        while self._heard < len(self.effects) and not self.silent:
+            effect = self.effects[self._heard]
+            self._heard += 1
+            if isinstance(effect, TryEviction):
+                outcome = "failed" if effect.name in self.kept else "done"
+                self._take(self.inputs.eviction_tried(effect.uid, outcome, self.now))
+            elif isinstance(effect, Evict) and not self.is_slow:
+                self._evict(effect)
+
+    def _evict(self, effect):
+        if not self.engine.room_plans.is_wanted(effect.uid):
+            self._take(self.inputs.eviction_finished(effect.uid, "dropped", self.now))
+        elif effect.name in self.kept_later:
+            self._take(self.inputs.eviction_finished(effect.uid, "failed", self.now))
+        else:
+            ending = replace(self.pods[effect.uid], is_terminating=True)
+            self.put(ending)
+            self._take(self.inputs.eviction_finished(effect.uid, "done", self.now))
+
+    def let_go(self, *only):
+        """Pods that end are gone; all of them, or those of these names."""
+        ending = [each for each in self.pods.values() if each.is_terminating]
+        self.delete(*[each for each in ending if not only or each.name in only])
+
+    @property
+    def evicted(self):
+        """The names of the pods that were evicted, in order."""
+        return [each.name for each in self.told(Evict)]
+
+    @property
+    def ending(self):
+        return sorted(each.name for each in self.pods.values() if each.is_terminating)
+
+    @property
+    def plan(self):
+        """What is under way for T."""
+        return self.engine.room_plans.of.get(self.gang("T").key)
+
+    @property
+    def results(self):
+        return dict(self.engine.room_plans.results)
+
+    @property
+    def room(self):
+        """Reasons of the events about room, in order."""
+        reasons = ("Preempting", "Preempted", "RoomNotMade", "RoomByPreemption")
+        return [each.reason for each in self.told(EmitEvent) if each.reason in reasons]
+
+
+def placed(world, name="T"):
+    return world.gang(name).plan.nodes
+
+
+# -- the whole way ---------------------------------------------------------------------------------
+
+
+def test_a_gang_goes_for_one_of_higher_priority_and_that_starts_in_its_place():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)])
+    assert world.evicted == ["a0", "a1"]
+    assert placed(world) == {}
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world).values()) == set(N1)
+    assert world.results == {"placed": 1}
+    assert world.room == ["Preempting", "Preempted"]
+    assert world.schedule(*train()) == dict(zip(["T0", "T1", "T2", "T3"], N1, strict=True))
+
+
+def test_both_sides_are_told_who_goes_for_whom():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)])
+    said = {each.reason: each for each in world.told(EmitEvent)}
+    assert said["Preempting"].sentence == (
+        "gang default/T (priority 1000) makes room in cloud.provider.com/topology-rack=b0/r1:"
+        " evicts 2 pods of 1 gang: gang default/a (priority 0)"
+    )
+    assert said["Preempted"].sentence == (
+        "gang default/a (priority 0) gives way to gang default/T (priority 1000): its 2 pods are"
+        " evicted"
+    )
+    assert said["Preempted"].gang.name == "a"
+    assert said["Preempted"].is_warning
+    assert {each.sentence for each in world.told(Evict)} == {said["Preempted"].sentence}
+
+
+def test_a_pod_without_a_gang_hears_it_itself():
+    world = Evicting(rack(1, 4), [single(f"s{at}", on) for at, on in enumerate(N1)])
+    assert sorted(world.evicted) == ["s0", "s1", "s2", "s3"]
+    about = [each.about.name for each in world.told(EmitEvent) if each.reason == "Preempted"]
+    assert sorted(about) == ["s0", "s1", "s2", "s3"]
+
+
+@pytest.mark.parametrize("setting", ["explain", "off"])
+def test_no_pod_is_evicted_or_tried_unless_it_is_on(setting):
+    """P8."""
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], preempt=setting)
+    world.run(600.0)
+    assert (world.told(Evict), world.told(TryEviction)) == ([], [])
+
+
+def test_explain_says_exactly_whom_on_evicts():
+    running = [*gang("a", *N1[:2]), *gang("b", *N2), single("s", "n12", gpus=1)]
+    said = Evicting(two_racks(), running, preempt="explain")
+    done = Evicting(two_racks(), running)
+    assert names(said.answers[0]) == ["gang default/a", "pod default/s"]
+    assert sorted(done.evicted) == ["a0", "a1", "s"]
+
+
+def test_the_setting_may_be_for_some_namespaces():
+    running = [*gang("a", *N1), *gang("b", *N2)]
+    world = Evicting(two_racks(), running, preempt_in=("team",))
+    assert world.evicted == []
+    assert (
+        world.said[0][1]
+        .split(": ")[0]
+        .endswith("none is evicted, as preempt_in does not have namespace default")
+    )
+    assert Evicting(two_racks(), running, preempt_in=("default",)).evicted != []
+
+
+# -- the room that is made -------------------------------------------------------------------------
+
+
+def test_pods_of_no_higher_priority_are_kept_off_the_room_while_it_is_made():
+    """P7, and a victim's replacement among them."""
+    world = Evicting(rack(1, 4), gang("a", *N1))
+    world.let_go("a0", "a1")
+    late = [pod("low"), pod("equal", priority=1000), *members("a-again", 2)]
+    world.put(*late)
+    world.run(2.0)
+    for each in late[:2]:
+        assert world.filter(each) == Passed(frozenset(N1))
+    assert placed(world, "a-again") == {}
+    world.let_go()
+    world.run(2.0)
+    assert len(placed(world)) == 4
+
+
+def test_a_pod_of_higher_priority_takes_freed_room_and_one_more_unit_goes_at_most():
+    """16."""
+    nodes = [*rack(1, 5)]
+    world = Evicting(nodes, [*gang("a", *N1[:2]), single("s", "n14")])
+    assert world.evicted == ["a0", "a1"]
+    world.let_go("a0")
+    urgent = pod("urgent", priority=2000)
+    world.put(urgent)
+    assert world.filter(urgent) == Passed(frozenset())
+    world.confirm(world.bind(urgent, "n10"))
+    world.let_go()
+    world.run(30.0)
+    assert world.evicted == ["a0", "a1", "s"]
+    world.let_go()
+    world.run(5.0)
+    assert set(placed(world).values()) == {*N1[1:], "n14"}
+
+
+def test_pods_that_end_already_are_waited_for_and_their_room_is_kept():
+    """12."""
+    ending = [replace(each, is_terminating=True, grace_seconds=300) for each in gang("a", *N1)]
+    world = Evicting(two_racks(), [*ending, *gang("b", *N2)])
+    world.run(250.0)
+    world.let_go("a0")
+    assert "n10" in world.filter(pod("low")).without
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world).values()) == set(N1)
+    assert world.evicted == []
+
+
+def test_two_gangs_never_evict_the_same_pods():
+    """22."""
+    halves = [*gang("a", *N1[:2]), *gang("b", *N1[2:])]
+    waiting = [replace(each, priority=1000) for name in ("T", "U") for each in members(name, 2)]
+    world = Evicting(rack(1, 4), halves, waiting=waiting)
+    world.run(30.0)
+    assert sorted(world.evicted) == ["a0", "a1", "b0", "b1"]
+    world.let_go()
+    world.run(5.0)
+    nodes = [*placed(world).values(), *placed(world, "U").values()]
+    assert sorted(nodes) == list(N1)
+
+
+def test_a_gang_that_was_evicted_comes_back_after_the_other_one_and_takes_no_revenge():
+    """17."""
+    world = Evicting(rack(1, 4), gang("a", *N1))
+    again = [replace(each, uid=f"{each.uid}-2") for each in members("a", 4)]
+    world.let_go()
+    world.put(*again)
+    world.run(5.0)
+    assert len(world.schedule(*train())) == 4
+    world.run(3600.0, step=10.0)
+    world.delete(*[world.pods[each.uid] for each in train()])
+    world.run(5.0)
+    assert len(placed(world, "a")) == 4
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+
+
+# -- what keeps pods from going --------------------------------------------------------------------
+
+
+def test_a_pod_that_may_not_be_evicted_saves_its_gang_and_another_one_goes():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)], kept=["a1"])
+    world.run(3.0)
+    assert sorted(world.evicted) == ["b0", "b1", "b2", "b3"]
+    assert world.results == {"refused": 1}
+
+
+def test_no_pod_goes_before_the_api_server_has_answered_for_all():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)], silent=True)
+    assert len(world.told(TryEviction)) == 2
+    world.run(20.0)
+    assert world.evicted == []
+    world.run(20.0)
+    assert world.results == {"unanswered": 1}
+    assert world.room[-1] == "RoomNotMade"
+
+
+def test_those_that_a_budget_counts_go_first_and_what_it_keeps_then_keeps_the_rest():
+    protected = [replace(each, labels={"app": "a"}) for each in gang("a", *N1[:2])]
+    running = [*protected, *gang("b", *N1[2:])]
+    world = Evicting(rack(1, 4), running, budgets=[budget("keep", "a", 2)], is_slow=True)
+    assert world.evicted == ["a0", "a1"]
+    world.run(5.0)
+    assert world.evicted == ["a0", "a1"]
+    for effect in world.told(Evict):
+        world._take(world.inputs.eviction_finished(effect.uid, "failed", world.now))
+    world.run(5.0)
+    assert world.evicted == ["a0", "a1"]
+    assert world.gang("a").ending == ""
+    assert world.results == {"refused": 1}
+
+
+def test_when_half_a_gang_is_gone_and_a_budget_keeps_the_rest_no_further_unit_is_begun():
+    protected = [replace(each, labels={"app": "a"}) for each in gang("a", *N1[:2])]
+    running = [*protected, *gang("b", *N1[2:])]
+    world = Evicting(rack(1, 4), running, budgets=[budget("keep", "a", 2)], is_slow=True)
+    first, second = world.told(Evict)
+    world._evict(first)
+    world._take(world.inputs.eviction_finished(second.uid, "failed", world.now))
+    world.let_go()
+    world.run(2.0)
+    assert world.evicted == ["a0", "a1"]
+    assert {each.name for each in world.pods.values()} >= {"a1", "b0", "b1"}
+
+
+def test_a_pod_that_does_not_end_in_time_is_gone_around_once():
+    stuck = replace(single("s", "n10"), grace_seconds=30)
+    world = Evicting(
+        [*rack(1, 1), *rack(2, 1)],
+        [stuck, single("t", "n20", priority=5)],
+        waiting=[replace(each, priority=1000) for each in members("T", 1)],
+    )
+    assert world.evicted == ["s"]
+    world.run(30.0 + DRAIN_SECONDS + 5.0)
+    assert world.evicted == ["s", "t"]
+    world.let_go("t")
+    world.run(2.0)
+    assert set(placed(world).values()) == {"n20"}
+
+
+# -- undone ----------------------------------------------------------------------------------------
+
+
+def deleted(world):
+    world.delete(*train())
+
+
+def suspended(world):
+    world.put(*[replace(each, gates=("example.com/wait",)) for each in train()])
+
+
+def needless(world):
+    world.put(*rack(3, 4))
+
+
+def less_important(world):
+    world.put(*[replace(each, priority=0) for each in train()])
+
+
+@pytest.mark.parametrize("undo", [deleted, suspended, needless, less_important])
+def test_evictions_that_are_not_sent_yet_are_not_sent_any_more(undo):
+    """15, P8."""
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+    undo(world)
+    world.run(2.0)
+    assert world.engine.room_plans.of == {}
+    assert not any(world.engine.room_plans.is_wanted(each.uid) for each in world.told(Evict))
+    assert world.engine.nominations.kept(0) == {}
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    assert world.ending == []
+    assert world.gang("a").ending == ""
+
+
+def test_of_a_gang_that_is_half_gone_the_rest_stays_unless_it_ends_as_a_whole():
+    for disruption, rest in (("single", 2), ("all", 0)):
+        world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True, disruption=disruption)
+        for effect in world.told(Evict)[:2]:
+            world._evict(effect)
+        deleted(world)
+        world.run(2.0)
+        world.is_slow, world._heard = False, 0
+        world.run(120.0)
+        assert 4 - len(world.ending) == rest
+
+
+# -- theft -----------------------------------------------------------------------------------------
+
+
+def thieves(world, *nodes):
+    """Pods of a scheduler that does not ask are bound to these nodes."""
+    for on in nodes:
+        stolen = single(f"thief-{on}-{world.now:.0f}", on)
+        world.put(replace(stolen, scheduler="other"))
+
+
+def test_after_two_thefts_the_domain_is_left_alone_for_ten_minutes():
+    """26."""
+    world = Evicting(rack(1, 4), gang("a", *N1))
+    for thefts in (1, 2):
+        world.let_go()
+        thieves(world, *N1[:2])
+        world.run(SETTLE_SECONDS + 5.0)
+        assert world.results == {"taken": thefts}
+    assert [each for each in world.evicted if each.startswith("thief")] == world.evicted[4:]
+    assert len(world.evicted) == 6
+    told = [each for each in world.reports if "took what was freed" in each]
+    assert len(told) == 2
+    assert told[0].startswith("gang default/T makes no room any more: pod default/thief-n10-")
+    world.run(560.0, step=5.0)
+    assert len(world.evicted) == 6
+    world.run(1000.0, step=5.0)
+    assert len(world.evicted) == 8
+
+
+def test_what_a_pod_of_higher_priority_takes_is_no_theft():
+    world = Evicting(rack(1, 4), gang("a", *N1))
+    world.let_go()
+    world.put(pod("urgent", on="n10", priority=2000, phase="Running"))
+    world.run(SETTLE_SECONDS + 2.0)
+    assert world.results == {"taken": 1}
+    assert world.engine.room_plans._left_alone(world.now) == frozenset()
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_who_was_evicted_often_in_an_hour_is_left_alone():
+    world = Evicting(rack(1, 4), gang("a", *N1), preempted_at_most=2)
+    for _ in range(4):
+        world.let_go()
+        world.run(3.0)
+        world.schedule(*train())
+        world.run(60.0)
+        world.delete(*[world.pods[each.uid] for each in train()])
+        world.put(*gang("a", *N1))
+        world.put(*train())
+        world.run(120.0)
+    assert world.engine.room_plans.evictions == {"gang": 2}
+    assert world.reports[-1] == (
+        "gang default/T (priority 1000) has no room: no pod of lower priority may go; 4 pods are"
+        " left alone for now"
+    )
+    world.run(3600.0, step=20.0)
+    assert world.engine.room_plans.evictions["gang"] == 3
+
+
+def test_no_more_pods_go_at_one_time_than_the_setting_says():
+    """P10."""
+    world = Evicting(rack(1, 4), gang("a", *N1), preempt_pods_at_once=3)
+    assert world.evicted == []
+    assert "as preempt_pods_at_once is 3:" in world.said[0][1]
+
+
+def test_no_more_gangs_of_a_namespace_have_others_evicted_than_the_setting_says():
+    racks = [each for number in range(1, 5) for each in rack(number, 1)]
+    running = [
+        replace(single(f"s{number}", f"n{number}0"), owner=job_owner(f"owner{number}"))
+        for number in range(1, 5)
+    ]
+    waiting = [
+        replace(each, priority=1000) for number in range(4) for each in members(f"T{number}", 1)
+    ]
+    world = Evicting(racks, running, waiting=waiting, preempt_per_namespace=3)
+    for _ in range(60):
+        world.run(2.0)
+        world.let_go()
+        world.schedule(*waiting)
+    assert len(world.evicted) == 3
+    world.run(1500.0, step=5.0)
+    assert len(world.evicted) == 4
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_so_many_gangs_have_others_go_at_one_time_as_the_setting_says(at_once):
+    racks = [each for number in range(1, 5) for each in rack(number, 1)]
+    running = [
+        replace(single(f"s{number}", f"n{number}0"), owner=job_owner(f"owner{number}"))
+        for number in range(1, 5)
+    ]
+    waiting = [
+        replace(each, priority=1000) for number in range(4) for each in members(f"T{number}", 1)
+    ]
+    world = Evicting(racks, running, waiting=waiting, preempt_plans=at_once)
+    world.run(20.0)
+    assert len(world.evicted) == at_once
+    world.let_go()
+    world.run(2.0)
+    world.schedule(*waiting)
+    world.run(20.0)
+    assert len(world.evicted) == 2 * at_once
+
+
+def test_pods_and_gangs_that_began_a_moment_ago_are_left_alone():
+    old, young = "2026-01-01T00:00:00Z", "2026-01-01T00:59:30Z"
+    running = [
+        *[replace(each, created=young) for each in gang("a", *N1[:2])],
+        *[replace(each, created=old) for each in gang("b", *N2)],
+        *[replace(each, created=young) for each in [single("s", "n12")]],
+    ]
+    waiting = [replace(each, created="2026-01-01T01:00:00Z") for each in train()]
+    world = Evicting(two_racks(), running, waiting=waiting, preempt_min_runtime_seconds=60.0)
+    assert sorted(world.evicted) == ["b0", "b1", "b2", "b3"]
+    assert "a0" in Evicting(two_racks(), running, waiting=waiting).evicted
+
+
+def test_a_gang_that_goes_frees_what_is_held_for_it_too():
+    """Its spare takes the fourth node of the rack."""
+    annotations = {**group("a", 3, RACK), SPARES: "1"}
+    running = [replace(each, annotations=annotations) for each in gang("a", *N1[:3])]
+    world = Evicting(rack(1, 4), running, waiting=())
+    assert list(world.held.values()) == ["n13"]
+    world.put(*train())
+    world.run(12.0)
+    assert sorted(world.evicted) == ["a0", "a1", "a2"]
+    world.let_go()
+    world.run(3.0)
+    assert set(placed(world).values()) == set(N1)
+    assert world.answers[0].pods == 3
+
+
+def test_what_a_gang_waits_for_is_said_once_it_takes_long():
+    ending = [replace(each, grace_seconds=60) for each in gang("a", *N1)]
+    world = Evicting(rack(1, 4), ending)
+    world.let_go("a0")
+    world.run(20.0)
+    (sentence,) = {each for each in world.reports if "waits for" in each}
+    assert sentence.startswith(
+        "gang default/T waits for 3 of 4 pods in cloud.provider.com/topology-rack=b0/r1 to end, "
+    )
+
+
+def test_counters_show_what_became_of_places_and_who_went():
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.show_room({"placed": 2}, {"gang": 3})
+    sample = metrics.registry.get_sample_value
+    assert sample("corral_room_plans_total", {"result": "placed"}) == 2.0
+    assert sample("corral_room_victims_total", {"kind": "gang"}) == 3.0
