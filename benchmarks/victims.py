@@ -162,12 +162,12 @@ def questions(nodes: int) -> Iterator[Row]:
         engine = running(nodes, runs)
         key = next(key for key in engine.gangs.by_key if key.name == "waiting")
         gang = engine.gangs.by_key[key]
-        question = engine.making_room.question(gang)
+        question = engine.making_room.question(gang, 30.0)
         assert question is not None
         assert question.answer().is_found
         of = " of gangs" if runs == "gangs" else ""
         case = f"8 nodes of a rack, full of {4 * nodes} pods{of}"
-        took = _least_ms(lambda e=engine, g=gang: e.making_room.question(g))  # type: ignore[misc]
+        took = _least_ms(lambda e=engine, g=gang: e.making_room.question(g, 30.0))  # type: ignore[misc]
         yield Row("question", f"{case}, in the loop", nodes, took, "ms", target="<= 5 ms")
         yield Row("question", f"{case}, in a thread", nodes, _least_ms(question.answer), "ms")
 

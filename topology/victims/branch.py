@@ -77,7 +77,7 @@ class Branch:
         self._rest = Books(domain)  # as if all about whom nothing is decided were gone
         self._places = dict.fromkeys(ones, math.inf)  # more pods of the gang with each, at most
         self._lacks = 1.0  # so many places, and so many more of `_places` have to go
-        self._least: list[_Least] = []  # of what goes with some of those from here on
+        self._least: dict[int, _Least] = {}  # of what goes with some of those from here on
         self.best: list[int] | None = None
         self.best_loss = best_loss
         self.is_enough = True
@@ -100,19 +100,21 @@ class Branch:
             self._ones = [one for one in self._ones if one in useful]
         self._begin_greedily()
         if self.is_enough:
-            self._least = [self._least_from(at) for at in range(len(self._ones))]
             self._walk(0, NOTHING, self._lacks)
         return self.best
 
     def _least_from(self, at: int) -> _Least:
-        rest = self._ones[at:]
-        losses = [self._losses[one] for one in rest]
-        return _Least(
-            list(accumulate(sorted((self._places[one] for one in rest), reverse=True))),
-            sum(not loss.gangs for loss in losses),
-            list(accumulate(sorted(loss.pods for loss in losses), initial=0)),
-            list(accumulate(sorted(loss.lost_work for loss in losses), initial=0)),
-        )
+        known = self._least.get(at)
+        if known is None:
+            rest = self._ones[at:]
+            losses = [self._losses[one] for one in rest]
+            known = self._least[at] = _Least(
+                list(accumulate(sorted([self._places[one] for one in rest], reverse=True))),
+                sum([not loss.gangs for loss in losses]),
+                list(accumulate(sorted([loss.pods for loss in losses]), initial=0)),
+                list(accumulate(sorted([loss.lost_work for loss in losses]), initial=0)),
+            )
+        return known
 
     def _begin_greedily(self) -> None:
         gone: list[int] = []
@@ -147,7 +149,7 @@ class Branch:
         """Decide about those from `at` on; the ones chosen before are gone, and not enough."""
         if at == len(self._ones) or self._is_over():
             return
-        least = self._least[at].loss(lacks)
+        least = self._least_from(at).loss(lacks)
         if least is None or not self._is_less(loss, least):
             return
         one = self._ones[at]
