@@ -18,7 +18,6 @@ from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_preemption import (
-    IN_RACK,
     QUIET_SECONDS,
     SECONDS,
     URGENT,
@@ -31,7 +30,7 @@ from tests.controlplane.test_preemption import (
 from tests.controlplane.test_preemption_scenarios import begin, protect
 from tests.controlplane.test_room import TOLD_SECONDS, labelled, told, train
 from tests.corral_process import CorralProcess
-from tests.workloads import asking, members
+from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classes", "corral")]
 
@@ -157,25 +156,21 @@ def test_the_room_of_pods_that_end_already_is_kept_and_no_other_pod_goes(cluster
 def test_a_job_that_makes_its_pods_anew_loses_them_once_and_comes_back_after(
     cluster: Cluster,
 ) -> None:
-    """17, with the real Job controller; the other rack is of the gang's own priority."""
-    cluster.create_all(members("top", 4, annotations=IN_RACK, priorityClassName=URGENT))
-    cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang that may not go")
-    cluster.create(a_job("a", 4))
+    """17, with the real Job controller; all other nodes are of the gang's own priority."""
+    singles(cluster, *FIRST[:2], *SECOND, priorityClassName=URGENT)
+    cluster.create(a_job("a", 2))
     cluster.wait(lambda: len(cluster.bound()) == 8, START_SECONDS, "the Job's start")
     before = live(cluster, "a-")
-    waiting = train(cluster)
-    cluster.wait(partial(started, cluster, waiting), MADE_SECONDS, "the gang in the Job's rack")
-    # After four failed pods the Job controller waits for 80 s; it is asked to go on at once.
-    cluster.wait(lambda: live(cluster, "a-") - before, 120, "the Job's next pods")
+    waiting = train(cluster, pods=2)
+    cluster.wait(partial(started, cluster, waiting), MADE_SECONDS, "the gang in the Job's place")
+    # After two failed pods the Job controller waits for 20 s.
+    cluster.wait(lambda: live(cluster, "a-") - before, 60, "the Job's next pods")
     time.sleep(QUIET_SECONDS)
     assert started(cluster, waiting), "no pod of the Job takes it back"
     for name in waiting:
         cluster.delete("Pod", name)
-    cluster.wait(
-        lambda: len([name for name in cluster.bound() if name.startswith("a-")]) == 4,
-        180,
-        "the Job, with room again",
-    )
+    again = partial(live, cluster, "a-")
+    cluster.wait(lambda: again() <= cluster.bound().keys(), 90, "the Job, with room again")
 
 
 def a_job(name: str, pods: int, backoff_limit: int = 20) -> Object:

@@ -44,10 +44,10 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     cluster.delete_all("PodDisruptionBudget")
 
 
-def train(cluster: Cluster) -> set[str]:
+def train(cluster: Cluster, pods: int = 4) -> set[str]:
     """The gang that waits."""
     spec = {"annotations": IN_RACK, "priorityClassName": URGENT}
-    return {each["metadata"]["name"] for each in cluster.create_all(members("t", 4, **spec))}
+    return {each["metadata"]["name"] for each in cluster.create_all(members("t", pods, **spec))}
 
 
 def labelled(one: Object) -> Object:
