@@ -314,7 +314,7 @@ def _sentence(
 ) -> str:
     """The first thing that is wrong, as its writer knows it."""
     first = error.errors()[0]
-    name = str(first["loc"][0]) if first["loc"] else "settings"
+    name = str(first["loc"][0])
     variable = ENV_PREFIX + name.upper()
     if name in given:
         source, value = f"flag --{name.replace('_', '-')}", given[name]
