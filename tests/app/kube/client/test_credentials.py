@@ -92,6 +92,34 @@ async def test_a_token_file_is_read_again_every_minute(tmp_path):
     assert await credentials.headers() == {"Authorization": "Bearer second"}
 
 
+async def test_a_refused_identity_is_never_renewed_later(tmp_path):
+    clock = Clock()
+    token = tmp_path / "token"
+    token.write_text("first")
+    path = kubeconfig(tmp_path, {"tokenFile": str(token)})
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    token.write_text("second")
+    clock.now += RENEW_SECONDS - 1
+    for _ in range(9):
+        credentials.expire()
+    clock.now += 1
+    assert await credentials.headers() == {"Authorization": "Bearer second"}
+
+
+async def test_a_server_is_verified_by_its_name_and_authority_unless_told_not_to(tmp_path):
+    verified, unverified = [
+        await Credentials.from_kubeconfig(kubeconfig(tmp_path, {}, f"https://{HOST}:1", **cluster))
+        for cluster in ({}, {"insecure-skip-tls-verify": True})
+    ]
+    assert (verified.tls.verify_mode, verified.tls.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert (unverified.tls.verify_mode, unverified.tls.check_hostname) == (ssl.CERT_NONE, False)
+
+
+async def test_a_server_without_tls_needs_no_context(tmp_path):
+    credentials = await Credentials.from_kubeconfig(kubeconfig(tmp_path, {}))
+    assert credentials.tls is None
+
+
 async def test_a_refused_identity_is_renewed_earlier(tmp_path):
     clock = Clock()
     token = tmp_path / "token"

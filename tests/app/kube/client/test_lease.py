@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.kube.client.lease import NeighbourLease
+from app.kube.client.lease import LEASE_SECONDS, NeighbourLease
 from tests.app.kube.apiserver import refusal, reply
 
 DURATION = 15
@@ -79,6 +79,28 @@ async def test_it_is_ours_for_as_long_as_a_holder_leads_without_renewing_it(serv
     clock.now = first + 2 / 3 * DURATION + 0.1
     assert not lease.is_ours
     assert lease.names_us
+
+
+@pytest.mark.parametrize(
+    ("duration", "seconds"),
+    [
+        pytest.param(60, 60, id="its_own"),
+        pytest.param(1, 1, id="of_one_second"),
+        pytest.param(None, LEASE_SECONDS, id="none"),
+        pytest.param(0, LEASE_SECONDS, id="zero"),
+        pytest.param(-5, LEASE_SECONDS, id="negative"),
+    ],
+)
+async def test_how_long_it_is_ours_follows_the_leases_own_duration(
+    server, lease, clock, duration, seconds
+):
+    server.script.append(held_by("corral-abc_1", duration=duration))
+    await lease.read()
+    began = clock.now
+    clock.now = began + seconds / 3 - 0.01
+    assert lease.is_ours
+    clock.now = began + seconds / 3 + 0.01
+    assert not lease.is_ours
 
 
 async def test_one_that_is_not_renewed_is_not_ours_for_longer_however_often_it_is_read(

@@ -82,6 +82,12 @@ async def test_each_status_has_its_error(server, transport, status, expected):
     assert refused.value.message == "because Because"
 
 
+@pytest.mark.parametrize("status", [200, 201, 202, 299])
+async def test_every_status_of_success_is_an_answer(server, transport, status):
+    server.script = [reply(status, {"ok": 1})]
+    assert await transport.request("GET", "/x") == b'{"ok": 1}'
+
+
 async def test_a_redirect_is_not_followed_with_our_token(server, transport):
     server.script = [refusal(302, "Found", Location="/elsewhere"), reply(200, {})]
     with pytest.raises(ApiError):
@@ -110,6 +116,7 @@ async def test_a_refusal_that_is_no_status_object_is_quoted(server, transport):
         ("-1", None),
         ("soon", None),
         ("\u00b2", None),
+        pytest.param("\u0667", None, id="a_seven_in_arabic"),
     ],
 )
 async def test_retry_after_is_read_in_seconds(server, transport, header, seconds):

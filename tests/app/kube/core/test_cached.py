@@ -8,6 +8,7 @@ import json
 import pkgutil
 import re
 import tracemalloc
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,14 @@ NOT_USERS_OR_SHORT = {
     "app/kube/core/quantity.py",  # 4,096 texts of at most 64 characters
     "app/kube/client/writes.py",  # 64 encoded affinities of our own plans
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A value of the kind that most results are."""
+
+    text: str
+    more: tuple[str, ...]
 
 
 def test_equal_texts_share_one_light_result_and_heavy_ones_are_read_anew():
@@ -59,6 +68,9 @@ def test_what_a_function_raises_is_raised_and_not_kept():
         pytest.param(
             lambda: tuple(Term((Requirement(f"k{i}", "In", (f"v{i}",)),)) for i in range(500)),
             id="affinity_terms",
+        ),
+        pytest.param(
+            lambda: [Sentence(f"text {i}", (f"more {i}",)) for i in range(500)], id="dataclasses"
         ),
         pytest.param(
             lambda: msgspec.json.decode(b"[" + b",".join([b'"abcdef"'] * 500) + b"]"), id="decoded"

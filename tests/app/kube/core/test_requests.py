@@ -15,7 +15,7 @@ from app.kube.core.requests import MOST_RESOURCES
 from tests.work import lines_run
 
 
-def container(always: bool = False, **requests: str) -> dict:
+def container(always: bool = False, **requests: str | None) -> dict:
     """One container asking for these; `always` makes an init container a sidecar."""
     policy = {"restartPolicy": "Always"} if always else {}
     return {"name": "c", "resources": {"requests": requests}, **policy}
@@ -91,6 +91,36 @@ def request_of(**spec: object) -> dict[str, int]:
             },
             {"cpu": 1250, "memory": 4096, "nvidia.com/gpu": 2},
             id="pod_level_resources_replace_and_overhead_adds",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "overhead": {"cpu": "250m", "memory": "1Ki"}},
+            {"cpu": 4250, "memory": 1024},
+            id="overhead_adds_to_a_single_container",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "resources": {"requests": {"cpu": "6"}}},
+            {"cpu": 6000},
+            id="pod_level_resources_replace_those_of_a_single_container",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "initContainers": [container(cpu="6")]},
+            {"cpu": 6000},
+            id="an_init_container_counts_beside_a_single_container",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "resources": {"limits": {"cpu": "6"}}},
+            {"cpu": 4000},
+            id="pod_level_limits_are_not_requests",
+        ),
+        pytest.param(
+            {"containers": [container(cpu=None, memory="1Ki")] * 2},
+            {"memory": 2048},
+            id="null_is_nothing",
+        ),
+        pytest.param(
+            {"containers": [container(cpu=None, memory="1Ki")] * 20},
+            {"memory": 20 * 1024},
+            id="null_is_nothing_in_many_containers",
         ),
         pytest.param(
             {
@@ -230,6 +260,55 @@ def test_more_resources_than_any_node_has_are_cut_to_the_first_by_name(spread, k
     assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize("containers", [1, 2, 20])
+def test_as_many_resources_as_are_counted_all_count(kind, containers):
+    asked = {f"example.com/r{at:04}": "1" for at in range(MOST_RESOURCES)}
+    names = sorted(asked)
+    made = [
+        container(**{name: asked[name] for name in names[at::containers]})
+        for at in range(containers)
+    ]
+    assert request_of(**{kind: made}) == {**dict.fromkeys(names, 1), "pods": 1}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"containers": [container(a="x", b="y")]}, id="in_one_container"),
+        pytest.param({"containers": [container(a="x"), container(b="y")]}, id="in_two"),
+        pytest.param(
+            {"containers": [*[container(cpu="1")] * 8, container(a="x"), container(b="y")]},
+            id="in_many",
+        ),
+        pytest.param(
+            {"containers": [container(a="x")], "overhead": {"b": "y"}}, id="in_the_overhead_too"
+        ),
+        pytest.param({"initContainers": [container(a="x"), container(b="y")]}, id="before_them"),
+        pytest.param({"resources": {"requests": {"a": "x", "cpu": "y"}}}, id="of_the_pod"),
+    ],
+)
+def test_of_several_unreadable_amounts_the_first_is_reported(spec):
+    record = record_of(**spec)
+    assert ": a: 'x' is not a quantity" in record.problem
+    assert "'y'" not in record.problem
+
+
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ({"overhead": {"cpu": "x"}}, "spec.overhead"),
+        ({"resources": {"requests": {"cpu": "x"}}}, "spec.resources.requests"),
+        (
+            {"initContainers": [container(cpu="1"), container(cpu="1"), container(cpu="x")]},
+            "spec.initContainers[2].resources.requests",
+        ),
+    ],
+)
+def test_an_unreadable_amount_is_reported_with_its_field(spec, where):
+    assert record_of(**spec).problem.startswith(f"Pod team/p: {where}: cpu: 'x'")
+
+
 def test_zeros_cannot_hide_what_is_asked_for():
     nothing = {f"a.com/r{at}": "0" for at in range(5_000)}
     assert request_of(containers=[container(**nothing, **{"nvidia.com/gpu": "8"})]) == {
@@ -249,6 +328,14 @@ def test_a_node_with_an_unreadable_amount_says_so():
     record = decode_node(json.dumps(node).encode())
     assert record.allocatable == (("cpu", 1000), ("memory", 0))
     assert record.problem.startswith("Node n1: status.allocatable: memory: '1e99'")
+
+
+def test_of_a_node_null_is_nothing_and_the_first_unreadable_amount_is_reported():
+    amounts = {"cpu": None, "memory": "x", "pods": "y"}
+    record = decode_node(json.dumps({"status": {"allocatable": amounts}}).encode())
+    assert record.allocatable == (("cpu", 0), ("memory", 0), ("pods", 0))
+    assert "memory: 'x'" in record.problem
+    assert "'y'" not in record.problem
 
 
 def test_equal_requests_of_one_container_in_other_words_are_read_each_by_itself():

@@ -19,10 +19,12 @@ from app.kube.core.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.reflector import (
     BYTES_PER_TURN,
+    EVENTS_PER_TURN,
     MOST_PAGE_BYTES,
     PAGE_BYTES,
     Pace,
     Reflector,
+    _Turn,
 )
 from app.kube.watch.resource import Resource, nodes, pods
 from tests.app.kube.apiserver import Server, page, refusal, reply
@@ -38,7 +40,7 @@ def line(kind: str, name: str, version: int) -> dict:
     return {"type": kind, "object": node(name, version)}
 
 
-def bookmark(version: int) -> dict:
+def bookmark(version: int | str) -> dict:
     """A line that says only how far the server is."""
     return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
 
@@ -238,6 +240,28 @@ async def test_a_watch_that_cannot_go_on_is_listed_anew(server, transport, failu
     assert queries(server, "resourceVersion") == [None, "10", None, "30"]
     assert len(heard.problems) == 1
     assert 0.5 <= heard.pauses[0] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        pytest.param("10", "a-9", id="no_number"),
+        pytest.param("z-10", "9", id="no_number_before"),
+        pytest.param("10", "\u0669", id="digits_of_another_script"),
+        pytest.param("9" * 20, "9", id="more_digits_than_a_version_has"),
+    ],
+)
+async def test_versions_that_are_no_numbers_are_not_compared(server, transport, seen, said):
+    heard = Heard()
+    server.script = [
+        page([], seen),
+        server.watch([bookmark(said)], then="end"),
+        server.watch([line("ADDED", "a", 11)], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert queries(server, "resourceVersion") == [None, seen, said]
+    assert heard.problems == []
 
 
 async def test_a_forgotten_version_is_listed_anew(server, transport):
@@ -843,6 +867,15 @@ async def test_each_large_object_of_a_page_leaves_a_turn_to_others():
     source = Pages([BYTES_PER_TURN] * 30)
     await source.listed()
     assert source.turns >= 30
+
+
+def test_a_turn_ends_with_so_many_objects_or_so_many_bytes_and_another_begins():
+    turn = _Turn()
+    for _ in range(2):
+        assert [turn.is_over(1) for _ in range(EVENTS_PER_TURN)].index(True) == EVENTS_PER_TURN - 1
+        assert not turn.is_over(BYTES_PER_TURN - 1)
+        assert turn.is_over(1)
+        assert turn.is_over(BYTES_PER_TURN)
 
 
 async def test_each_large_line_leaves_a_turn_to_others():
