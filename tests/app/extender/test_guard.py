@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from app.extender.guard import HEADER_BYTES
 from tests.app.extender.port import ScriptedEngine, answer_of, args, dumped, http, running_port
 from tests.app.polling import until
 
@@ -65,6 +66,35 @@ async def test_a_byte_now_and_then_does_not_move_the_deadline():
                 if writer.transport.is_closing() or broken(port, "late"):
                     break
         assert 0.3 <= time.monotonic() - began < 3
+        assert broken(port, "late") == 1
+        writer.close()
+
+
+async def test_a_request_in_pieces_ends_nothing_later():
+    async with running_port(receive_seconds=0.05) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        request = http("/filter", args(["n1"]))
+        for piece in (request[:9], request[9:60], request[60:70], request[70:]):
+            writer.write(piece)
+            await asyncio.sleep(0.002)
+        assert (await answer_of(reader))[0] == 200
+        with pytest.raises(TimeoutError):
+            await closed(reader, seconds=0.1)
+        assert broken(port, "late") == 0
+        writer.close()
+
+
+async def test_each_request_of_a_connection_has_the_deadline():
+    async with running_port(receive_seconds=0.05) as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        request = http("/filter", args(["n1"]))
+        for _ in range(2):
+            writer.write(request[:30])
+            await asyncio.sleep(0.002)
+            writer.write(request[30:])
+            assert (await answer_of(reader))[0] == 200
+        writer.write(request[:30])
+        assert await closed(reader) == b""
         assert broken(port, "late") == 1
         writer.close()
 
@@ -150,6 +180,24 @@ async def test_a_large_header_that_comes_in_one_piece_is_refused(lines):
         answer = await closed(reader)
         assert answer == b"" or answer.split(b" ")[1] in (b"431", b"400")
         assert port.requests() == 0
+        writer.close()
+
+
+@pytest.mark.parametrize("earlier", [b"", http("/filter", args(["n1"]))], ids=["first", "second"])
+async def test_a_header_that_has_not_ended_may_have_64_kib_and_no_byte_more(earlier):
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        if earlier:
+            writer.write(earlier)
+            assert (await answer_of(reader))[0] == 200
+        begun = b"POST /filter HTTP/1.1\r\nX: "
+        writer.write(begun.ljust(HEADER_BYTES, b"a"))
+        with pytest.raises(TimeoutError):
+            await closed(reader, seconds=0.05)
+        assert broken(port, "header") == 0
+        writer.write(b"a")
+        assert (await closed(reader)).startswith(b"HTTP/1.1 431 ")
+        assert broken(port, "header") == 1
         writer.close()
 
 
