@@ -399,6 +399,17 @@ def test_what_yaml_has_beyond_json_is_plain_text(word):
     assert leaf.like.pod.name == word
 
 
+def nested(levels):
+    """YAML with so many collections in each other, the list of sets and its set among them."""
+    inner = levels - 3
+    return f"- {{name: w, count: 1, template: {{more: {'[' * inner}{']' * inner}}}}}"
+
+
+def test_yaml_may_nest_a_hundred_deep_and_no_deeper():
+    assert [leaf.name for leaf in leaves_of(driver(nested(100)))][1:] == ["w"]
+    assert "nested deeper than 100" in flaw_of(driver(nested(101)))
+
+
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_pod_group_sets_are_a_mistake_and_no_crash(text):

@@ -7,7 +7,7 @@ import pytest
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.kueue.annotations import MOST_LAYERS_TEXT
 from app.dialects.kueue.rules import together
-from app.dialects.spec import Flaw
+from app.dialects.spec import MOST_PODS, Flaw
 from tests.app.dialects.kueue.cases import Case, flaws, one
 from tests.records import (
     BLOCK,
@@ -61,6 +61,8 @@ NO_COUNTS = {
     "thousands_of_digits": ("9" * 5000, NUMBER),
     "zero": ("0", AT_LEAST_1),
     "negative": ("-3", AT_LEAST_1),
+    "past_int32_below_zero": ("-2147483648", NUMBER),
+    "int32": ("2147483647", "must be less than or equal to 100000"),
     "more_than_a_gang": ("100001", "must be less than or equal to 100000"),
 }
 NO_LAYERS = {
@@ -117,7 +119,7 @@ BROKEN = {
         f"1_2_offset_{value!r}": invalid(
             {REQUIRED: RACK, OFFSET: value}, OFFSET, "must be a non-negative integer"
         )
-        for value in ("", "-1", "one", "2147483648")
+        for value in ("", "-1", "one", "2147483648", "1000000000")
     },
     **{
         f"1_2_pod_set_group_of_{len(name)}_characters": invalid(
@@ -145,6 +147,26 @@ BROKEN = {
     "1_3_layer_space": in_layers('{"topology":"a b","size":2}', "[0].topology", LABEL_KEY),
     "1_3_layer_no_level": in_layers('{"size":2}', "[0].topology", LABEL_KEY),
     "1_3_layer_size_0": in_layers('{"topology":"a/b","size":0}', "[0].size", "equal to 1"),
+    "1_3_layer_size_below_0": in_layers('{"topology":"a/b","size":-2}', "[0].size", "equal to 1"),
+    "1_3_layer_size_of_more_than_a_gang": in_layers(
+        '{"topology":"a/b","size":100001}', "[0].size", "less than or equal to 100000"
+    ),
+    "1_3_inner_layer_size_0": in_layers(
+        '{"topology":"a/b","size":4},{"topology":"a/c","size":0}', "[1].size", "equal to 1"
+    ),
+    "1_3_inner_layer_size_below_0": in_layers(
+        '{"topology":"a/b","size":4},{"topology":"a/c","size":-3}', "[1].size", "equal to 1"
+    ),
+    "1_3_inner_layer_larger_than_the_outer": in_layers(
+        '{"topology":"a/b","size":4},{"topology":"a/c","size":8}',
+        "[1].size",
+        "must evenly divide the parent layer size 4",
+    ),
+    "1_3_third_layer_not_dividing": in_layers(
+        '{"topology":"a/b","size":12},{"topology":"a/c","size":4},{"topology":"a/d","size":3}',
+        "[2].size",
+        "must evenly divide the parent layer size 4",
+    ),
     "1_3_layer_no_size": in_layers('{"topology":"a/b"}', "[0].size", "equal to 1"),
     "1_3_layer_not_dividing": in_layers(
         '{"topology":"a/b","size":6},{"topology":"a/c","size":4}',
@@ -178,12 +200,31 @@ BROKEN = {
             {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":8,"why":"?"}}]'}, id="unknown_fields"
         ),
         pytest.param({REQUIRED: RACK, POD_SET_GROUP: "leader-and-workers"}, id="pod_set_group"),
+        pytest.param({REQUIRED: RACK, POD_SET_GROUP: "g"}, id="pod_set_group_of_one_letter"),
+        pytest.param({PREFERRED: RACK, POD_SET_GROUP: "x" * 256}, id="the_longest_group_name"),
+        pytest.param({REQUIRED: RACK, POD_SET_GROUP: "17th"}, id="group_name_with_digits"),
         pytest.param({REQUIRED: RACK, OFFSET: "0"}, id="offset"),
+        pytest.param({REQUIRED: RACK, OFFSET: "999999999"}, id="the_largest_offset"),
+        pytest.param({SLICE_LEVEL: RACK, SLICE_SIZE: "1"}, id="slices_of_one"),
+        pytest.param(
+            {SLICE_LAYERS: f"[{of_layers(3)}]".replace("16", "8")},
+            id="as_many_layers_as_there_may_be",
+        ),
+        pytest.param(
+            {SLICE_LAYERS: f"[{of_layers(1)}]".replace("16", "8").ljust(MOST_LAYERS_TEXT)},
+            id="layers_as_long_as_they_may_be",
+        ),
         pytest.param({"example.com/required-topology": "??"}, id="foreign"),
     ],
 )
 def test_1_3_what_can_be_meant_is_let_in(annotations):
     assert flaws({}, annotations, pods=8) == []
+
+
+def test_1_3_a_slice_may_have_as_many_pods_as_a_gang():
+    most = str(MOST_PODS)
+    assert flaws({}, {SLICE_LEVEL: RACK, SLICE_SIZE: most}) == []
+    assert flaws({}, {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":{most}}}]'}) == []
 
 
 @pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
