@@ -6,6 +6,7 @@ The tests play kube-scheduler by hand, so that each step is visible.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import socket
@@ -21,6 +22,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.main import build, engine_settings, started
+from app.process.collector import PACE
 from app.process.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
@@ -400,6 +402,36 @@ async def test_a_part_that_ends_by_itself_ends_the_others_and_is_named(tmp_path)
             with pytest.raises(httpx.ConnectError):
                 await port.get("/healthz")
     assert parts.unready() == SHUTTING_DOWN
+
+
+@pytest.mark.slow
+async def test_every_part_has_ended_when_all_has_stopped(tmp_path):
+    class Lingering:
+        has_ended = False
+
+        async def run(self) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.1)  # such as an answer of the API server
+                self.has_ended = True
+
+    lingering, stop = Lingering(), asyncio.Event()
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        parts = await build(settings_for(tmp_path / "kubeconfig"))
+        stop.set()
+        await run(replace(parts, audits=lingering), stop)
+    assert lingering.has_ended
+
+
+@pytest.mark.slow
+async def test_the_garbage_collector_of_the_process_is_as_before_when_all_has_stopped(tmp_path):
+    before = gc.get_threshold()
+    async with running(tmp_path):
+        await until(lambda: gc.get_threshold() == PACE)
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
 
 
 def test_a_preset_becomes_its_labels():

@@ -116,6 +116,20 @@ def test_976_the_order_of_labels_does_not_matter():
     assert hashed("kep", labels=one) == hashed("kep", labels=other)
 
 
+@pytest.mark.parametrize("rules", ["kueue", "kep"])
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param({"metadata": {"name": "p"}}, id="no_spec"),
+        pytest.param({"metadata": {"name": "p"}, "spec": None}, id="spec_null"),
+        pytest.param({"spec": {}}, id="no_metadata"),
+        pytest.param({"metadata": {"labels": None}, "spec": {"containers": []}}, id="nulls"),
+    ],
+)
+def test_5_4_a_pod_that_says_nothing_has_the_role_of_an_empty_one(rules, pod):
+    assert role_hash(json.dumps(pod).encode(), rules) == role_hash(b"{}", rules)
+
+
 def test_976_the_keps_hash_has_as_many_digits_as_kueues():
     assert len(hashed("kep")) == len(hashed("kueue")) == 8
     assert hashed("kep") != hashed("kueue")

@@ -7,12 +7,13 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
-from app.cli.demo import PLACE_SECONDS, Stage, _domains, _place
+from app.cli.demo import PLACE_SECONDS, Stage, _domains, _place, _seen
 from app.cli.showcase import BLOCK, RACK, SHOWPIECES, with_levels
 from app.sandbox import Sandbox
 
@@ -69,6 +70,52 @@ def test_a_dozen_gangs_are_placed_and_the_one_that_cannot_be_is_told_why():
 )
 def test_where_a_gang_is_is_said_by_the_narrowest_domain_that_holds_it(racks, said):
     assert _domains(racks) == said
+
+
+def condition(kind: str, message: str) -> dict[str, str]:
+    return {"type": kind, "status": "False", "message": message}
+
+
+VERDICT = condition("PodScheduled", "gang default/a cannot be placed: 1 of 2 pods fit")
+
+
+@pytest.mark.parametrize(
+    ("pods", "why"),
+    [
+        pytest.param([{}, {}], None, id="pods_without_a_status"),
+        pytest.param([{"conditions": []}, {}], None, id="no_condition"),
+        pytest.param(
+            [{"conditions": [condition("PodScheduled", "0/9 nodes")]}, {}], None, id="other"
+        ),
+        pytest.param(
+            [{"conditions": [{**VERDICT, "type": "Ready"}]}, {}], None, id="other_condition"
+        ),
+        pytest.param(
+            [{"conditions": [condition("PodScheduled", "0/9 nodes")]}, {"conditions": [VERDICT]}],
+            VERDICT["message"],
+            id="the_second_pod_has_it",
+        ),
+    ],
+)
+def test_a_gang_waits_once_one_of_its_pods_says_why(pods, why):
+    piece = replace(SHOWPIECES[0], pods=2)
+    shown = _seen(piece, [{"spec": {}, "status": status} for status in pods], {}, 0.5)
+    assert (shown and (shown.why, shown.nodes, shown.seconds)) == (why and (why, 0, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seen"),
+    [
+        pytest.param(["n1", None], None, id="one_is_not_bound"),
+        pytest.param(["n1", "n1"], ("r1", 1), id="on_one_node"),
+        pytest.param(["n1", "n2"], ("b1, 2 racks", 2), id="on_two"),
+    ],
+)
+def test_a_gang_is_placed_once_each_of_its_pods_is_bound(nodes, seen):
+    piece = replace(SHOWPIECES[0], pods=2)
+    pods = [{"spec": {"nodeName": node} if node else {}} for node in nodes]
+    shown = _seen(piece, pods, {"n1": ("b1", "r1"), "n2": ("b1", "r2")}, 0.5)
+    assert (shown and (shown.domains, shown.nodes)) == seen
 
 
 async def test_the_demo_waits_for_no_gang_that_has_been_shown():
