@@ -42,6 +42,11 @@ def test_a_thousand_differences_are_counted_but_not_all_logged():
     assert logged[-1]["more"] == 1000 - MOST_LOGGED
 
 
+def test_as_many_differences_as_are_logged_need_no_word_on_the_rest():
+    assert [line.get("more") for line in audited(["x"] * MOST_LOGGED)[2]] == [None] * MOST_LOGGED
+    assert [line.get("more") for line in audited(["x"] * (MOST_LOGGED + 1))[2]][-2:] == [None, 1]
+
+
 async def test_audits_go_on_when_one_fails():
     looks = []
 

@@ -165,6 +165,38 @@ async def test_the_queue_and_the_memory_are_bounded_and_what_is_dropped_is_given
     assert len(reports._said) == 2
 
 
+async def test_what_was_said_last_is_remembered_longest():
+    client = Events()
+    async with controller(client, most_remembered=2) as (reports, outcomes, _):
+        for number in range(3):
+            reports.take(report(about=about(number)))
+        await until(lambda: len(outcomes) == 3)
+        for number in (2, 1, 0):
+            reports.take(report(about=about(number)))
+        await until(lambda: len(outcomes) == 4)
+    assert [to.name for to, *_ in client.written] == ["train-0", "train-1", "train-2", "train-0"]
+
+
+async def test_an_event_says_whether_it_is_a_warning():
+    client = Events()
+    async with controller(client) as (reports, outcomes, _):
+        for number, is_warning in enumerate((True, False)):
+            each = EmitEvent(GANG, about(number), "Placed", "in r1", is_warning=is_warning)
+            reports.take(each)
+        await until(lambda: len(outcomes) == 2)
+    assert [is_warning for *_, is_warning in client.written] == [True, False]
+
+
+async def test_half_of_a_minutes_events_may_be_written_at_once_and_one_at_least():
+    for per_minute, at_once in ((1.0, 1), (8.0, 4)):
+        async with controller(Events(), per_minute=per_minute) as (reports, outcomes, _):
+            for number in range(9):
+                reports.take(report(about=about(number)))
+            await until(lambda at_once=at_once, outcomes=outcomes: len(outcomes) == at_once)
+            await asyncio.sleep(0.02)
+            assert outcomes == ["written"] * at_once
+
+
 async def test_one_tenants_2500_gangs_are_not_reported_before_anothers_first():
     client = Events()
     async with controller(client) as (reports, outcomes, lost):

@@ -105,10 +105,30 @@ async def test_what_cannot_succeed_is_neither_tried_again_nor_repeated(error):
     assert lost == []
 
 
+async def test_what_does_not_fit_the_queue_is_told_as_lost_and_not_from_inside():
+    outcomes, lost = [], []
+    controller = StatusController(Written(), outcomes.append, lost.append, most_queued=1)
+    first, second = (WriteStatus(GANG, PATH, uid, {}) for uid in "ab")
+    controller.take(first)
+    assert outcomes == []
+    controller.take(second)
+    assert (outcomes, lost) == (["dropped"], [])
+    await until(lambda: lost)
+    assert len(lost) == 1
+
+
 @pytest.mark.slow
-async def test_what_an_api_server_that_is_away_did_not_take_is_told_as_lost(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Unreachable("away"), id="away"),
+        pytest.param(Conflict(409, "Conflict", "stale"), id="conflict"),
+        pytest.param(ApiError(500, "InternalError", "a bug of its"), id="broken"),
+    ],
+)
+async def test_what_an_api_server_did_not_take_again_and_again_is_told_as_lost(monkeypatch, error):
     monkeypatch.setattr(status_module, "MOST_TRIES", 2)
-    client, lost = Written(*[Unreachable("away")] * 2), []
+    client, lost = Written(*[error] * 2), []
     status = WriteStatus(GANG, PATH, "u", {"seated": 1})
     assert await outcomes_of(client, status, lost=lost) == ["failed"]
     assert len(client.patches) == 2

@@ -37,6 +37,12 @@ def test_a_quota_says_what_its_namespace_may_request_and_what_it_has():
 def test_of_two_lines_for_one_resource_the_smaller_one_counts():
     record = quota({"cpu": "4", "requests.cpu": "3", "pods": "9", "count/pods": "10"})
     assert record.lines == (("cpu", 3000, 0), ("pods", 9, 0))
+    assert quota({"pods": "9", "count/pods": "8"}).lines == (("pods", 8, 0),)
+
+
+def test_pods_are_counted_under_either_name():
+    assert quota({"count/pods": "8"}, {"count/pods": "3"}).lines == (("pods", 8, 3),)
+    assert quota({"pods": "8"}, {"pods": "3"}).lines == (("pods", 8, 3),)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +68,37 @@ def test_other_lines_bound_no_request(hard):
 )
 def test_a_quota_with_scopes_is_not_read(spec):
     assert DIALECTS.allowance(quota({"cpu": "1"}, **spec)) is None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"scopes": []}, id="no_scopes"),
+        pytest.param({"scopes": None, "scopeSelector": None}, id="null"),
+        pytest.param({"scopeSelector": {}}, id="an_empty_selector"),
+    ],
+)
+def test_a_quota_whose_scopes_are_empty_is_read(spec):
+    assert DIALECTS.allowance(quota({"cpu": "1"}, **spec)).namespace == "team"
+
+
+def test_the_record_says_which_quota_it_is_of():
+    found = quota({})
+    assert (found.namespace, found.name, found.uid, found.version) == ("team", "q", "uid-q", "7")
+    bare = decode_quota(b'{"status": {"hard": {"pods": "2"}}}')
+    assert (bare.namespace, bare.name, bare.uid, bare.version) == ("", "", "", "")
+    assert bare.lines == (("pods", 2, 0),)
+
+
+def test_what_a_namespace_may_have_is_rounded_down():
+    assert quota({"cpu": "1500u", "requests.memory": "1.9"}).lines == (
+        ("cpu", 1, 0),
+        ("memory", 1, 0),
+    )
+
+
+def test_a_line_that_is_no_quantity_hides_no_other():
+    assert quota({"cpu": "many", "pods": "3"}, {"cpu": "1", "pods": "2"}).lines == (("pods", 3, 2),)
 
 
 def test_a_quota_that_has_no_status_yet_bounds_nothing():

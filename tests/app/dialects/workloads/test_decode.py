@@ -56,6 +56,49 @@ def test_a_workload_whose_spec_is_null_has_the_pods_of_an_empty_one(decode, pods
     assert record_of(decode, None).pods == record_of(decode, {}).pods == pods
 
 
+COMPLETE = {"type": "Complete", "status": "True"}
+ALL_KINDS = [
+    pytest.param(decode_job, ("Complete", "Failed"), id="Job"),
+    pytest.param(decode_job_set, ("Completed", "Failed"), id="JobSet"),
+    pytest.param(partial(decode_training_job, kind="TFJob"), ("Succeeded", "Failed"), id="TFJob"),
+    pytest.param(decode_stateful_set, (), id="StatefulSet"),
+    pytest.param(decode_leader_worker_set, (), id="LeaderWorkerSet"),
+]
+
+
+@pytest.mark.parametrize(("decode", "ends"), ALL_KINDS)
+def test_a_workload_is_finished_once_a_condition_says_so(decode, ends):
+    def is_finished(*conditions):
+        return record_of(decode, {}, conditions=list(conditions)).is_finished
+
+    for kind in ("Complete", "Completed", "Succeeded", "Failed", "Suspended"):
+        for status in ("True", "False", "Unknown", None):
+            expected = kind in ends and status == "True"
+            assert is_finished({"type": kind, "status": status}) is expected
+    assert is_finished(None, {"type": "Suspended", "status": "True"}) is False
+    assert not record_of(decode, {}, conditions=None).is_finished
+
+
+@pytest.mark.parametrize(("decode", "ends"), ALL_KINDS)
+def test_a_workload_without_metadata_status_or_numbers_has_the_defaults(decode, ends):
+    bare = decode(b'{"spec": null, "status": null}', ours)
+    assert (bare.namespace, bare.name, bare.uid, bare.version) == ("", "", "", "")
+    assert (bare.labels, bare.annotations, bare.owner) == ({}, {}, None)
+    assert (bare.succeeded, bare.failures, bare.restarts, bare.restarts_left) == (0, 0, 0, 0)
+    assert (bare.is_suspended, bare.is_finished, bare.completions) == (False, False, None)
+
+
+@pytest.mark.parametrize(("decode", "ends"), ALL_KINDS)
+def test_a_workload_knows_the_object_that_controls_it(decode, ends):
+    owners = [
+        {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "ux"},
+        {"apiVersion": "v2", "kind": "Parent", "name": "y", "uid": "uy", "controller": True},
+    ]
+    document = {"metadata": {**METADATA, "ownerReferences": owners}}
+    owner = decode(json.dumps(document).encode(), ours).owner
+    assert (owner.api_version, owner.kind, owner.name, owner.uid) == ("v2", "Parent", "y", "uy")
+
+
 def test_what_all_workloads_have_in_common():
     record = record_of(decode_stateful_set, {"replicas": 3, "template": TEMPLATE})
     assert record == WorkloadRecord(
@@ -150,6 +193,8 @@ def test_how_many_pods_of_a_job_may_be_evicted_before_it_fails(spec, left):
         pytest.param({}, 0, 0, id="without_a_policy"),
         pytest.param({"failurePolicy": {}}, 0, 0, id="default"),
         pytest.param({"failurePolicy": {"maxRestarts": 3}}, 1, 2, id="some"),
+        pytest.param({"failurePolicy": {"maxRestarts": 3}}, None, 3, id="never_restarted"),
+        pytest.param({"failurePolicy": {"maxRestarts": 3}}, 3, 0, id="just_used_up"),
         pytest.param({"failurePolicy": {"maxRestarts": 3}}, 4, 0, id="used_up"),
     ],
 )
@@ -231,10 +276,37 @@ def test_templates_whose_pods_come_later_say_what_these_will_be_like():
     assert record_of(decode_job_set, {"replicatedJobs": jobs}).templates[0].like is None
 
 
-def test_jobs_whose_pods_have_no_completion_index_number_none():
-    made = {"completionMode": "NonIndexed", "template": TEMPLATE}
-    jobs = [{"name": "b", "replicas": 2, "template": {"spec": made}}]
-    assert record_of(decode_job_set, {"replicatedJobs": jobs}).templates[0].jobs == 0
+@pytest.mark.parametrize(
+    ("mode", "jobs"), [(None, 2), ("", 2), ("Indexed", 2), ("NonIndexed", 0), ("indexed", 0)]
+)
+def test_only_jobs_whose_pods_have_a_completion_index_number_them(mode, jobs):
+    made = {"completionMode": mode, "template": TEMPLATE}
+    spec = {"replicatedJobs": [{"name": "b", "replicas": 2, "template": {"spec": made}}]}
+    assert record_of(decode_job_set, spec).templates[0].jobs == jobs
+
+
+@pytest.mark.parametrize(
+    ("job", "pods"),
+    [
+        pytest.param({}, 2, id="neither"),
+        pytest.param({"parallelism": 3}, 6, id="parallelism"),
+        pytest.param({"completions": 3}, 2, id="completions_above_the_default"),
+        pytest.param({"parallelism": 3, "completions": 2}, 4, id="completions_are_fewer"),
+        pytest.param({"parallelism": 3, "completions": 5}, 6, id="completions_are_more"),
+        pytest.param({"parallelism": 3, "completions": 0}, 0, id="no_completions"),
+        pytest.param({"parallelism": 0}, 0, id="no_parallelism"),
+    ],
+)
+def test_a_replicated_job_runs_no_more_pods_than_it_has_to_complete(job, pods):
+    assert record_of(decode_job_set, {"replicatedJobs": [replicated("a", 2, **job)]}).pods == pods
+
+
+def test_replicated_jobs_that_are_null_are_left_out_and_one_without_a_template_has_a_pod():
+    spec = {"replicatedJobs": [None, {"name": "a"}, {"replicas": 3, "template": {"spec": None}}]}
+    assert record_of(decode_job_set, spec).templates == (
+        Template("a", 1, {}, jobs=1),
+        Template("", 3, {}, jobs=3),
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,6 +377,20 @@ def test_a_leader_worker_set_makes_all_pods_of_a_group_anew_when_one_is_lost(pol
 
 
 @pytest.mark.parametrize(
+    "rollout",
+    [
+        pytest.param(None, id="null"),
+        pytest.param({}, id="empty"),
+        pytest.param({"type": "RollingUpdate"}, id="without_its_configuration"),
+        pytest.param({"rollingUpdateConfiguration": {}}, id="without_a_surge"),
+    ],
+)
+def test_without_a_surge_there_are_as_many_groups_as_replicas(rollout):
+    record = record_of(decode_leader_worker_set, {"replicas": 3, "rolloutStrategy": rollout})
+    assert record.gangs == 3
+
+
+@pytest.mark.parametrize(
     ("surge", "groups"), [(None, 3), (0, 3), (2, 5), ("50%", 6), (10**9, MOST_GANGS)]
 )
 def test_a_surge_makes_more_groups_for_a_while(surge, groups):
@@ -342,8 +428,24 @@ def test_a_training_job_has_pods_by_replica_type(kind, field):
 
 
 def test_a_launcher_that_waits_for_its_workers_comes_later():
-    spec = {"launcherCreationPolicy": "WaitForWorkersReady"}
-    assert record_of(partial(decode_training_job, kind="MPIJob"), spec).is_gradual
+    types = {"Launcher": {"template": LATER}, "Worker": {"replicas": 3, "template": LATER}}
+    spec = {"launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": types}
+    record = record_of(partial(decode_training_job, kind="MPIJob"), spec)
+    assert record.is_gradual
+    launcher, workers = record.templates
+    assert launcher.like.request[1] == ("nvidia.com/gpu", 1)
+    assert workers.like is None
+    spec["launcherCreationPolicy"] = "AtStartup"
+    at_once = record_of(partial(decode_training_job, kind="MPIJob"), spec)
+    assert (at_once.is_gradual, at_once.templates[0].like) == (False, None)
+
+
+def test_pods_of_all_replica_types_that_are_done_are_added():
+    done = {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}, "PS": {}, "Chief": None}
+    assert (
+        record_of(partial(decode_training_job, kind="TFJob"), {}, replicaStatuses=done).succeeded
+        == 3
+    )
 
 
 @pytest.mark.parametrize("runs_as_worker", [True, False])

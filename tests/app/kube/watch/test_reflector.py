@@ -276,6 +276,33 @@ async def test_a_forgotten_version_is_listed_anew(server, transport):
     assert heard.said == ["listed a", "listed b"]
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        pytest.param(
+            {"code": 410, "reason": "Expired", "message": "old"},
+            (410, "Expired", "old"),
+            id="whole",
+        ),
+        pytest.param({}, (410, "", ""), id="empty"),
+        pytest.param({"code": 500, "reason": None, "message": None}, (500, "", ""), id="null"),
+        pytest.param(7, (410, "", "unreadable ERROR event"), id="no_status"),
+    ],
+)
+async def test_what_a_server_says_as_it_gives_a_watch_up_is_told(server, transport, status, told):
+    heard = Heard()
+    server.script = [
+        page([], "10"),
+        server.watch([{"type": "ERROR", "object": status}], then="hold"),
+        page([], "20"),
+        server.watch([], then="hold"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    (problem,) = heard.problems
+    assert (problem.status, problem.reason, problem.message) == told
+
+
 async def test_a_page_that_is_forgotten_restarts_the_list(server, transport):
     heard = Heard()
     server.script = [
@@ -844,6 +871,12 @@ async def test_pages_of_large_objects_shrink_and_grow_again():
     assert min(source.limits) <= PAGE_BYTES // large
     assert len(source.refused) <= 5
     assert len(source.limits) <= 60
+
+
+async def test_a_page_that_is_too_large_is_asked_for_with_a_quarter_of_the_objects():
+    source = Pages([MOST_PAGE_BYTES // 2] * 3)
+    await source.listed()
+    assert (source.refused, source.limits[0]) == ([500, 125, 31, 7], 1)
 
 
 async def test_one_object_of_any_size_that_is_possible_is_a_page_of_its_own():
