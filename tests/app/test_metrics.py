@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from app.metrics import Metrics
+from app.metrics import (
+    ADMISSION_OUTCOMES,
+    ADMISSION_ROUTES,
+    ANSWERS,
+    BIND_OUTCOMES,
+    BROKEN_REQUESTS,
+    CERTIFICATE_OUTCOMES,
+    REMOVAL_OUTCOMES,
+    REMOVALS,
+    REPORT_OUTCOMES,
+    ROOM_OUTCOMES,
+    STATUS_OUTCOMES,
+    TLS_PORTS,
+    UNGATE_OUTCOMES,
+    VERBS,
+    WAKE_OUTCOMES,
+    Metrics,
+)
 
 
 def test_a_phase_that_emptied_shows_0_and_does_not_vanish():
@@ -41,6 +58,34 @@ def test_the_exposition_has_series_before_anything_has_happened():
         "corral_loop_lag_seconds",
     ):
         assert f"# HELP {name}" in text
+
+
+def test_every_outcome_has_its_series_before_it_has_happened():
+    value = Metrics().registry.get_sample_value
+    for how in REMOVALS:
+        for outcome in REMOVAL_OUTCOMES:
+            assert value("corral_removals_total", {"how": how, "outcome": outcome}) == 0
+    for port in TLS_PORTS:
+        for outcome in CERTIFICATE_OUTCOMES:
+            assert value("corral_certificates_total", {"port": port, "outcome": outcome}) == 0
+    for verb in VERBS:
+        assert value("corral_extender_request_seconds_count", {"verb": verb}) == 0
+    for route in ADMISSION_ROUTES:
+        assert value("corral_admission_seconds_count", {"route": route}) == 0
+    for name, label, values in (
+        ("corral_filter_answers", "answer", ANSWERS),
+        ("corral_binds", "outcome", BIND_OUTCOMES),
+        ("corral_broken_requests", "reason", BROKEN_REQUESTS),
+        ("corral_pods_ungated", "outcome", UNGATE_OUTCOMES),
+        ("corral_wakes", "outcome", WAKE_OUTCOMES),
+        ("corral_reports", "outcome", REPORT_OUTCOMES),
+        ("corral_notes", "outcome", STATUS_OUTCOMES),
+        ("corral_statuses", "outcome", STATUS_OUTCOMES),
+        ("corral_room_answers", "outcome", ROOM_OUTCOMES),
+        ("corral_admissions", "outcome", ADMISSION_OUTCOMES),
+    ):
+        for each in values:
+            assert value(f"{name}_total", {label: each}) == 0
 
 
 def test_kinds_that_are_watched_have_their_series_from_the_start_and_others_on_use():

@@ -223,6 +223,11 @@ def test_a_file_that_is_not_there(tmp_path):
         ("neighbour_lease", "one/two/three"),
         ("admission_namespace_selector", "team in (a"),
         ("admission_pod_selector", 7),
+        ("levels", [7]),
+        ("levels", 7),
+        ("absent_pods_in", 7),
+        ("absent_pods_in", "team-a"),
+        ("absent_pods_in", "=7"),
     ],
 )
 def test_values_that_cannot_be_meant(name, value):

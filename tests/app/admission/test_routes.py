@@ -76,6 +76,29 @@ async def test_everything_else_is_let_in_as_it_is(tmp_path: Path, asked):
             assert await post(running, path, asked) == {"uid": UID, "allowed": True}
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param({"kind": "Job", "group": "batch"}, id="another_kind"),
+        pytest.param({"kind": "Pod", "group": "example.com"}, id="another_groups_pod"),
+    ],
+)
+async def test_only_pods_are_changed_whatever_an_object_looks_like(tmp_path: Path, kind):
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(member("g", 0, 2), **kind))
+        assert response == {"uid": UID, "allowed": True}
+        assert running.value("corral_admissions_total", outcome="passed") == 1
+
+
+async def test_a_pod_that_has_our_gate_is_changed_but_not_counted_as_gated_by_us(tmp_path: Path):
+    thing = member("g", 0, 2)
+    thing["spec"]["schedulingGates"] = [{"name": "corral.dev/gang"}]
+    async with running_port(tmp_path) as running:
+        assert patch_of(await post(running, "/mutate", review(thing)))
+        assert running.value("corral_pods_gated_total") == 0
+        assert running.value("corral_admissions_total", outcome="changed") == 1
+
+
 async def test_a_refusal_names_every_field_in_text_and_in_causes(tmp_path: Path):
     thing = pod("p", annotations={**BROKEN, "kueue.x-k8s.io/podset-slice-size": "0"})
     async with running_port(tmp_path) as running:

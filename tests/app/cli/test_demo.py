@@ -13,9 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.cli.demo import PLACE_SECONDS, Stage, _domains, _place, _seen
+from app.cli.demo import PLACE_SECONDS, Stage, _answer, _domains, _place, _seen
 from app.cli.showcase import BLOCK, RACK, SHOWPIECES, with_levels
 from app.sandbox import Sandbox
+from tests.app.kube.apiserver import reply, serving
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "openb-2023.json.gz"
 WORDS = {RACK: ["rack"], BLOCK: ["block"], "": []}
@@ -116,6 +117,16 @@ def test_a_gang_is_placed_once_each_of_its_pods_is_bound(nodes, seen):
     pods = [{"spec": {"nodeName": node} if node else {}} for node in nodes]
     shown = _seen(piece, pods, {"n1": ("b1", "r1"), "n2": ("b1", "r2")}, 0.5)
     assert (shown and (shown.domains, shown.nodes)) == seen
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [(159, "x" * 159), (160, "x" * 160), (161, "x" * 157 + "..."), (900, "x" * 157 + "...")],
+)
+async def test_of_an_answer_the_start_is_shown(length, shown):
+    async with serving() as server:
+        server.script = [reply(200, "x" * length)]
+        assert await _answer(f"{server.url}/filter", b"{}") == shown
 
 
 async def test_the_demo_waits_for_no_gang_that_has_been_shown():

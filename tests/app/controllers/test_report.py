@@ -165,6 +165,17 @@ async def test_the_queue_and_the_memory_are_bounded_and_what_is_dropped_is_given
     assert len(reports._said) == 2
 
 
+async def test_a_repetition_takes_no_room_in_the_queue():
+    async with controller(Events(), most_queued=1) as (reports, outcomes, lost):
+        reports.take(report())
+        await until(lambda: outcomes)
+        reports.take(report(about=OTHER))
+        for _ in range(3):
+            reports.take(report())
+        await until(lambda: len(outcomes) == 2)
+    assert (outcomes, lost) == (["written", "written"], [])
+
+
 async def test_what_was_said_last_is_remembered_longest():
     client = Events()
     async with controller(client, most_remembered=2) as (reports, outcomes, _):

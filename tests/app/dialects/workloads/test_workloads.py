@@ -329,6 +329,24 @@ def test_a_launcher_that_comes_later_is_expected(first):
     assert later.like.indices == (() if index is None else (index,))
 
 
+@pytest.mark.parametrize(
+    ("parts", "succeeded", "needed", "leaves"),
+    [
+        pytest.param({"Launcher": 1, "Worker": 1}, 0, 1, 2, id="one_worker"),
+        pytest.param({"Launcher": 1, "Worker": 0}, 0, None, 1, id="no_worker"),
+        pytest.param({"Launcher": 1}, 0, None, 1, id="a_launcher_alone"),
+        pytest.param({"Worker": 2}, 0, None, 1, id="no_launcher"),
+        pytest.param({"Launcher": 1, "Worker": 2}, 1, None, 1, id="the_launcher_has_ended"),
+        pytest.param({"Launcher": 1, "Worker": 2}, 9, None, 1, id="all_have_ended"),
+    ],
+)
+def test_only_a_launcher_with_workers_before_it_comes_later(parts, succeeded, needed, leaves):
+    record = workload("MPIJob", "m", parts, level=RACK, is_gradual=True, succeeded=succeeded)
+    found = spec(claim_of(mpi_pods("m", 1, RACK)[0]).gang, record)
+    assert (found.starts_with, len(list(found.leaves()))) == (needed, leaves)
+    assert found.pods == max(sum(parts.values()) - succeeded, 0)
+
+
 @pytest.mark.parametrize(("is_gradual", "needed"), [(False, None), (True, 2)])
 def test_a_launcher_that_comes_later_is_not_waited_for(is_gradual, needed):
     record = workload(

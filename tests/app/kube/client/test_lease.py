@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.kube.client.lease import LEASE_SECONDS, NeighbourLease
+from app.kube.client.lease import LEASE_SECONDS, POLLS_PER_LEASE, NeighbourLease
 from tests.app.kube.apiserver import refusal, reply
 
 DURATION = 15
@@ -185,6 +185,18 @@ async def test_all_who_ask_at_once_share_one_read(server, lease):
     server.script += [held_by("corral-xyz_1")] * 2
     assert await asyncio.gather(*(lease.confirm() for _ in range(9))) == [False] * 9
     assert len(server.asked) == 1
+
+
+async def test_one_known_to_be_ours_is_read_again_once_two_polls_are_missing(server, lease, clock):
+    server.script += [held_by("corral-abc_1", "12:00:00"), held_by("corral-abc_1", "12:00:02")]
+    assert await lease.confirm()
+    poll = DURATION / POLLS_PER_LEASE
+    clock.now += 2 * poll - 0.1
+    assert await lease.confirm()
+    assert len(server.asked) == 1
+    clock.now += 0.2
+    assert await lease.confirm()
+    assert len(server.asked) == 2
 
 
 async def test_one_known_to_be_ours_is_not_read_again(server, lease):

@@ -86,6 +86,35 @@ def test_the_message_shows_the_value():
         amount("cpu", "1e1000000", rounding="up")
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param("x" * 64, "'" + "x" * 64 + "' is", id="a_text_of_the_longest"),
+        pytest.param("x" * 65, "'" + "x" * 64 + "'... is", id="a_longer_one_is_cut"),
+        pytest.param("9" * 65, "'" + "9" * 64 + "'... is", id="digits_that_are_too_many"),
+        pytest.param("\u00e9", r"'\xe9' is", id="beyond_ascii"),
+        pytest.param(-1, "-1 is", id="an_integer"),
+        pytest.param(-(10**64 - 1), f"-{'9' * 64} is", id="an_integer_of_64_digits"),
+        pytest.param(-(10**64), "an integer of more than 64 digits is", id="of_65"),
+        pytest.param(10**64, "an integer of more than 64 digits is", id="a_positive_one"),
+        pytest.param(None, "a NoneType is", id="null"),
+        pytest.param([1], "a list is", id="a_list"),
+    ],
+)
+def test_the_message_shows_what_a_reader_can_take_in(value, shown):
+    with pytest.raises(InvalidQuantity) as refused:
+        amount("cpu", value, rounding="up")
+    assert str(refused.value) == f"cpu: {shown} not a quantity of zero or more"
+
+
+def test_as_long_a_text_and_as_large_an_integer_as_may_be_are_read():
+    assert amount("memory", "0" * 63 + "7", rounding="up") == 7
+    assert amount("memory", 10**64 - 1, rounding="up") == LIMIT
+    assert amount("cpu", 0, rounding="up") == amount("cpu", "0", rounding="up") == 0
+    assert amount("memory", "1e30", rounding="up") == LIMIT
+    assert amount("memory", "1e-30", rounding="up") == 1
+
+
 @given(st.text(max_size=80) | st.integers() | st.floats() | st.none() | st.booleans())
 def test_any_input_is_an_amount_or_refused(anything):
     try:

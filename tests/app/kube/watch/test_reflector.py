@@ -879,6 +879,13 @@ async def test_a_page_that_is_too_large_is_asked_for_with_a_quarter_of_the_objec
     assert (source.refused, source.limits[0]) == ([500, 125, 31, 7], 1)
 
 
+async def test_objects_larger_than_a_page_come_one_by_one_and_then_twice_as_many_each_time():
+    source = Pages([*[PAGE_BYTES + 1] * 3, *[10] * 100])
+    await source.listed()
+    assert source.refused == [500, 125, 31, 7]
+    assert source.limits == [1, 1, 1, 1, 2, 4, 8, 16, 32, 64]
+
+
 async def test_one_object_of_any_size_that_is_possible_is_a_page_of_its_own():
     source = Pages([10, 7 * 3 * 2**19, 10])
     heard = await source.listed()
