@@ -71,6 +71,24 @@ def test_a_text_that_is_not_ours_names_no_pod_sets(text):
     assert pod_sets_from_text(text) == ()
 
 
+def test_texts_as_long_as_they_may_be_are_read():
+    name = "w" * (MOST_POD_SETS_TEXT - 2)
+    assert pod_sets_from_text(f"{name}=1") == ((name, 1),)
+    assert pod_sets_from_text(f"{name}w=1") == ()
+    longest = "w" * (MOST_SUCCEEDED_TEXT - 2)
+    assert succeeded_text({longest: 1}, {}) == f"{longest}=1"
+    assert succeeded_from_text(f"{longest}=1") == ({longest: 1}, {})
+    assert succeeded_text({f"{longest}w": 1}, {}) == ""
+    assert succeeded_from_text(f"{longest}w=1") == ({}, {})
+
+
+def test_the_text_of_succeeded_pods_is_by_pod_set_and_leaves_out_those_without_any():
+    assert succeeded_text({"b": 2, "a": 0}, {}) == "b=2"
+    assert succeeded_text({"b": 2, "a": 0}, {"22": "a", "11": "a"}) == "a=0/11.22,b=2"
+    assert succeeded_text({}, {}) == ""
+    assert succeeded_from_text("") == ({}, {})
+
+
 def test_the_succeeded_pods_are_read_back_as_they_were_written():
     gone = {"workers": 999_999_999, "a=b": 1}
     present = {"9f86d081": "driver", "1a2b3c4d": "workers", "5e6f7a8b": "workers"}

@@ -258,6 +258,91 @@ def test_nulls_are_zero_values(decode, document):
     assert decode(json.dumps(document).encode()) is not None
 
 
+def test_a_pod_of_nulls_is_as_one_that_says_nothing():
+    spec = {
+        "tolerations": [None],
+        "schedulingGates": [None],
+        "containers": [None],
+        "nodeSelector": None,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}},
+        "resourceClaims": None,
+    }
+    metadata = {"labels": {"other": None}, "annotations": None, "ownerReferences": [None]}
+    assert pod_from({"metadata": metadata, "spec": spec, "status": {}}) == pod_from({})
+
+
+def test_a_null_in_a_part_of_a_pod_is_the_empty_text():
+    metadata = {
+        "labels": {"gang": None},
+        "ownerReferences": [{"kind": None, "controller": False}, {"controller": True}],
+    }
+    spec = {
+        "nodeSelector": {"a": None},
+        "tolerations": [{"key": None, "tolerationSeconds": 0}, {"value": None}],
+        "schedulingGates": [{"name": None}],
+    }
+    record = pod_from({"metadata": metadata, "spec": spec})
+    assert record.labels == {"gang": ""}
+    assert record.owner == Owner("", "", "", "")
+    assert record.shape.selector == (("a", ""),)
+    assert record.shape.tolerations == (
+        Toleration("", "Equal", "", "", True),
+        Toleration("", "Equal", "", "", False),
+    )
+    assert record.gates == ("",)
+
+
+def test_a_node_of_nulls_is_as_one_that_says_nothing():
+    node = {
+        "metadata": {"labels": None},
+        "spec": {"taints": [None], "unschedulable": None},
+        "status": {"conditions": [None], "allocatable": None, "capacity": None},
+    }
+    assert decode_node(json.dumps(node).encode()) == decode_node(b"{}")
+    assert decode_node(b"{}") == NodeRecord(
+        name="",
+        uid="",
+        labels={},
+        allocatable=(),
+        is_ready=False,
+        is_unschedulable=False,
+        taints=(),
+        version="",
+    )
+    node = {"metadata": {"labels": {"rack": None}}, "spec": {"taints": [{}]}}
+    record = decode_node(json.dumps(node).encode())
+    assert (record.labels, record.taints) == ({"rack": ""}, (Taint("", "", ""),))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ({"namespace": "team", "name": "p", "labels": 7}, "Pod team/p: "),
+        ({"name": "p", "labels": 7}, "Pod p: "),
+        ({"namespace": "team", "labels": 7}, "Pod team/: "),
+        ({"name": 7}, "Pod without a readable name: "),
+    ],
+)
+def test_a_decode_error_names_the_object_as_far_as_it_says_its_name(metadata, name):
+    with pytest.raises(DecodeError, match=f"^{name}"):
+        pod_from({"metadata": metadata})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "version"),
+    [({"resourceVersion": "7"}, "7"), ({"resourceVersion": None}, ""), ({}, ""), (None, "")],
+)
+def test_the_version_of_any_object(metadata, version):
+    assert decode_version(json.dumps({"metadata": metadata}).encode()) == version
+
+
+@pytest.mark.parametrize(
+    ("policy", "preempts"), [(None, True), ("PreemptLowerPriority", True), ("Never", False)]
+)
+def test_a_pod_says_whether_it_may_preempt_others(policy, preempts):
+    assert pod_from({"spec": {"preemptionPolicy": policy}}).preempts is preempts
+
+
 @pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
 @pytest.mark.parametrize(
     "raw",
