@@ -28,6 +28,15 @@ def test_a_full_journal_ends_with_a_whole_line_and_takes_no_shorter_one_later(tm
     assert journal.size == 6
 
 
+def test_a_journal_is_filled_to_its_last_byte(tmp_path):
+    journal = JournalFile(tmp_path / "j", 10)
+    for line in (b"first\n", b"2nd\n", b"\n"):
+        journal.write(line)
+    assert (tmp_path / "j").read_bytes() == b"first\n2nd\n"
+    assert journal.size == 10
+    journal.close()  # once more does no harm
+
+
 def test_the_journal_of_the_process_before_is_kept_beside_the_new_one(tmp_path):
     for said in (b"first\n", b"second\n", b"third\n"):
         journal = JournalFile(tmp_path / "j", 100)

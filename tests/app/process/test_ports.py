@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,8 +15,16 @@ from fastapi import APIRouter
 
 from app.errors import SettingsError
 from app.metrics import Metrics
-from app.process.ports import EXTENDER_TLS, Listeners, Routes, listen_all, ports_of
-from app.settings import Address, Settings
+from app.process.ports import (
+    CLOSE_SECONDS,
+    EXTENDER_TLS,
+    Listeners,
+    Ports,
+    Routes,
+    listen_all,
+    ports_of,
+)
+from app.settings import MIB, Address, Settings
 from tests.certificates import HOST, pair
 
 ALL = "extender_cert, extender_key, extender_client_ca"
@@ -91,6 +100,77 @@ async def test_a_file_that_cannot_be_used_is_named(
     with pytest.raises(SettingsError) as refused:
         await taken(extender_listen=Address(HOST, 0), **files)
     assert str(refused.value).startswith(named.format(file=file))
+
+
+async def opened(metrics: Metrics, **settings: Any) -> Ports:
+    """The ports that these settings name; their sockets are closed again."""
+    told = Settings(extender_listen=Address(HOST, 0), **settings)
+    async with AsyncExitStack() as closing:
+        routes = Routes(verbs=APIRouter(), health=APIRouter(), webhook=APIRouter())
+        return ports_of(told, metrics, listen_all(told, metrics, closing), routes)
+
+
+async def test_only_the_ports_that_are_named_are_opened(files: dict[str, Path]) -> None:
+    ports = await opened(Metrics())
+    assert (ports.api, ports.admission) == (None, None)
+    assert ports.all() == (ports.extender,)
+    certificate, key, _ = files.values()
+    ports = await opened(
+        Metrics(),
+        api_listen=Address(HOST, 0),
+        admission_listen=Address(HOST, 0),
+        admission_cert=certificate,
+        admission_key=key,
+    )
+    assert ports.all() == (ports.extender, ports.api, ports.admission)
+    assert [port.url.partition(":")[0] for port in ports.all()] == ["http", "http", "https"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "body", "under_way"),
+    [
+        pytest.param({}, 32 * MIB, 128 * MIB, id="defaults"),
+        pytest.param(
+            {"filter_body_bytes": 64 * MIB, "preempt_body_bytes": MIB, "under_way_bytes": MIB},
+            64 * MIB,
+            256 * MIB,
+            id="four_of_the_largest_body",
+        ),
+        pytest.param({"under_way_bytes": 129 * MIB}, 32 * MIB, 129 * MIB, id="more"),
+    ],
+)
+async def test_what_the_extenders_connections_may_cost_is_as_the_settings_say(
+    sizes: dict[str, int], body: int, under_way: int
+) -> None:
+    metrics = Metrics()
+    settings = {"max_connections": 99, "receive_seconds": 3.0, "bind_seconds": 7.5, **sizes}
+    config = (await opened(metrics, keep_alive_seconds=100, **settings)).extender.server.config
+    bounds = config.http.bounds
+    assert (bounds.most_body_bytes, bounds.most_bytes_under_way) == (body, under_way)
+    assert (bounds.max_connections, bounds.receive_seconds) == (99, 3.0)
+    assert config.timeout_keep_alive == 100
+    assert config.timeout_graceful_shutdown == math.ceil(7.5 + CLOSE_SECONDS)
+    bounds.on_breach("late")
+    sample = ("corral_broken_requests_total", {"reason": "late"})
+    assert metrics.registry.get_sample_value(*sample) == 1
+
+
+async def test_the_webhooks_connections_have_bounds_of_their_own(files: dict[str, Path]) -> None:
+    certificate, key, _ = files.values()
+    ports = await opened(
+        Metrics(),
+        admission_listen=Address(HOST, 0),
+        admission_cert=certificate,
+        admission_key=key,
+        admission_body_bytes=MIB,
+        admission_under_way_bytes=9 * MIB,
+        admission_connections=17,
+    )
+    config = ports.admission.server.config
+    bounds = config.http.bounds
+    assert (bounds.most_body_bytes, bounds.most_bytes_under_way) == (MIB, 9 * MIB)
+    assert bounds.max_connections == 17
+    assert config.timeout_graceful_shutdown == math.ceil(CLOSE_SECONDS)
 
 
 async def test_with_all_three_it_is_served_over_tls(files: dict[str, Path], tmp_path: Path) -> None:
