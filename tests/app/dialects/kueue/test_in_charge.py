@@ -26,3 +26,19 @@ def test_what_kueue_has_taken_charge_of_is_kueues(labels, annotations, gates):
 def test_a_queue_name_alone_is_kueues_only_where_kueue_runs(by_queue):
     labels = {"kueue.x-k8s.io/queue-name": "team"}
     assert is_kueues(labels, {}, by_queue=by_queue) == by_queue
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "gates"),
+    [
+        pytest.param({}, {}, (), id="nothing"),
+        pytest.param({"kueue.x-k8s.io/managed": "false"}, {}, (), id="managed_false"),
+        pytest.param({"kueue.x-k8s.io/workload": "w"}, {}, (), id="workload_as_a_label"),
+        pytest.param({}, {"kueue.x-k8s.io/podset": "main"}, (), id="pod_set_as_an_annotation"),
+        pytest.param({}, {"kueue.x-k8s.io/queue-name": "q"}, (), id="queue_as_an_annotation"),
+        pytest.param({}, {}, ("example.com/x", "corral.dev/gang"), id="gates_of_others"),
+    ],
+)
+@pytest.mark.parametrize("by_queue", [True, False])
+def test_what_only_looks_like_it_is_not_kueues(labels, annotations, gates, by_queue):
+    assert not is_kueues(labels, annotations, gates, by_queue=by_queue)

@@ -6,9 +6,13 @@ import json
 
 import pytest
 
+from app.dialects import corral
 from app.dialects.registry import DIALECTS
+from app.dialects.spec import ANYWHERE, GangKey, Said
 from tests.app.dialects.claims import claim_of
-from tests.records import GROUP, TOTAL, pod
+from tests.records import BLOCK, GROUP, RACK, TOTAL, pod
+from tests.workload_pods import workload
+from topology.model.request import Constraint
 
 ROLE = "kueue.x-k8s.io/pod-group-role"
 SETS = "kueue.x-k8s.io/pod-group-sets"
@@ -47,3 +51,65 @@ def test_a_driver_that_lives_starts_alone_and_after_its_end_all_its_workers_are_
     assert DIALECTS.spec(key, (), [driver], ()).starts_with == 0
     without = DIALECTS.spec(key, (), [saying().said], [driver])
     assert (without.pods, without.starts_with) == (5, None)
+
+
+def together(*pods, workloads=(), key=None):
+    """The spec of a group of pods that say these things beside its size."""
+    said = [Said(pods=2, where="a test", **each) for each in pods]
+    return DIALECTS.spec(key or saying().gang, workloads, said, ())
+
+
+@pytest.mark.parametrize(
+    ("pods", "lifecycle"),
+    [
+        pytest.param([{}], (0, None, None), id="nothing"),
+        pytest.param([{"spares": 1}, {"spares": 3}, {}], (3, None, None), id="most_spares"),
+        pytest.param(
+            [{"absent_seconds": 9}, {"absent_seconds": 60}, {}], (0, 60, None), id="longest_wait"
+        ),
+        pytest.param([{"absent_seconds": 0}, {}], (0, 0, None), id="no_wait"),
+        pytest.param([{"ends_together": False}, {}], (0, None, False), id="single"),
+        pytest.param(
+            [{"ends_together": False}, {"ends_together": True}], (0, None, True), id="all_wins"
+        ),
+    ],
+)
+def test_what_the_pods_of_a_group_say_of_its_life_is_taken_together(pods, lifecycle):
+    found = together(*pods).lifecycle
+    assert (found.spares, found.absent_seconds, found.ends_together) == lifecycle
+    assert (found.counts_succeeded, found.remembers_succeeded) == (True, True)
+
+
+def test_one_pod_is_enough_to_reserve_places_for_all():
+    assert not together({}, {}).reserves_all
+    assert together({}, {"reserves_all": True}).reserves_all
+
+
+def test_only_a_group_remembers_pods_that_have_succeeded():
+    of_a_pod = GangKey("default", "p", "pod", "uid-p")
+    assert not together({}, key=of_a_pod).lifecycle.remembers_succeeded
+
+
+IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(preferred=BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("pods", "owners", "constraint"),
+    [
+        pytest.param([{}], [{}], ANYWHERE, id="nobody"),
+        pytest.param([{}, {"together": IN_RACK}], [{}], IN_RACK, id="the_first_pod_that_does"),
+        pytest.param(
+            [{"together": IN_RACK}], [{corral.WORKLOAD_PREFERRED: BLOCK}], IN_BLOCK, id="the_owner"
+        ),
+        pytest.param(
+            [{}],
+            [{}, {corral.WORKLOAD_REQUIRED: RACK}],
+            IN_RACK,
+            id="the_first_owner_that_does",
+        ),
+    ],
+)
+def test_what_is_requested_for_all_pods_is_of_the_owner_before_the_pods(pods, owners, constraint):
+    workloads = [workload("Job", str(at), {}, annotations=each) for at, each in enumerate(owners)]
+    spec = together(*pods, workloads=workloads)
+    assert spec.root.constraint == constraint
