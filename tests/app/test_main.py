@@ -21,12 +21,13 @@ import httpx
 import pytest
 
 from app.errors import SettingsError
-from app.main import build, engine_settings, started
+from app.main import ANSWER_MARGIN_SECONDS, OTHER_CONNECTIONS, build, engine_settings, started
 from app.process.collector import PACE
 from app.process.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
 from app.settings import Address, Settings
+from app.state.effects import ReadAgain
 from app.state.gang.gang import Phase
 from app.state.journal.replay import replay
 from app.state.plan.planner import Planner
@@ -379,6 +380,30 @@ async def test_without_an_api_server_we_are_alive_but_not_ready(tmp_path):
         assert (await port.post("/filter", json=body)).json()["NodeNames"] == ["n1"]
 
 
+@pytest.mark.slow
+async def test_watches_that_fail_and_what_waits_are_told_to_prometheus(tmp_path):
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+    settings = settings_for(tmp_path / "kubeconfig", journal=tmp_path / "journal")
+    async with (
+        started(settings) as corral,
+        httpx.AsyncClient(base_url=corral.extender_url, timeout=30) as port,
+    ):
+        value = corral.metrics.registry.get_sample_value
+        for kind in ("Pod", "Node", "Job"):
+            sample = ("corral_watch_problems_total", {"kind": kind})
+            await until(lambda sample=sample: value(*sample) >= 1)
+        body = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "n1"}
+        held = asyncio.create_task(port.post("/bind", json=body))
+        await until(lambda: len(corral.desk) == 1 or held.done())
+        shown = (await port.get("/metrics")).text
+        assert f"corral_held_binds {float(len(corral.desk))}" in shown
+        assert re.search(r"^corral_journal_bytes [1-9]", shown, re.MULTILINE)
+        for name in ("corral_lost_writes", "corral_absent_pods", "corral_earmarked_nodes"):
+            assert f"\n{name} 0.0\n" in shown
+    assert (await held).status_code == 200
+
+
 async def test_a_kubeconfig_that_is_not_there_frees_the_port_again(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = Address(*probe.getsockname())
@@ -402,6 +427,36 @@ async def test_a_part_that_ends_by_itself_ends_the_others_and_is_named(tmp_path)
             with pytest.raises(httpx.ConnectError):
                 await port.get("/healthz")
     assert parts.unready() == SHUTTING_DOWN
+
+
+@asynccontextmanager
+async def built(folder: Path, **knobs: Any) -> AsyncIterator[Parts]:
+    """A Corral that does not run."""
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(folder / "kubeconfig")
+        parts = await build(settings_for(folder / "kubeconfig", **knobs))
+        async with parts.closing:
+            yield parts
+
+
+async def test_held_requests_leave_connections_to_others_and_outlast_the_engines_deadline(tmp_path):
+    knobs = {"max_connections": 64, "gang_bind_seconds": 20.0, "bind_seconds": 5.0}
+    async with built(tmp_path, **knobs) as parts:
+        assert parts.desk._most_held == 56
+        assert parts.desk._answer_seconds == 20.0 + 5.0 + ANSWER_MARGIN_SECONDS
+
+
+async def test_there_is_a_connection_to_the_api_server_for_each_write_under_way(tmp_path):
+    async with built(tmp_path, bind_concurrency=7, ungate_concurrency=5) as parts:
+        assert parts.transport._session.connector.limit == 7 + 5 + OTHER_CONNECTIONS
+
+
+async def test_what_is_to_be_read_again_is_read_again_and_nothing_else(tmp_path):
+    async with built(tmp_path) as parts:
+        parts.writers.feed([ReadAgain("Pod")])
+        due = [watch.kind for watch in parts.reflectors if watch._is_relist_due]
+    assert due == ["Pod"]
+    assert len(parts.reflectors) > 2
 
 
 @pytest.mark.slow

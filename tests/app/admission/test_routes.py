@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES
@@ -116,6 +117,17 @@ async def test_a_refusal_names_every_field_in_text_and_in_causes(tmp_path: Path)
         assert status["message"][0] + status["message"][-1] == "[]"
         assert running.value("corral_admission_rejected_total", kind="Pod") == 1
         assert running.value("corral_admissions_total", outcome="refused") == 1
+
+
+async def test_a_refusal_is_in_the_log_with_its_first_error_and_how_many_there_are(tmp_path: Path):
+    thing = pod("p", annotations={**BROKEN, "kueue.x-k8s.io/podset-slice-size": "0"})
+    async with running_port(tmp_path) as running:
+        with capture_logs() as logged:
+            await post(running, "/validate", review(thing))
+    (line,) = (each for each in logged if each["event"] == "admission refused")
+    assert (line["kind"], line["name"], line["log_level"]) == ("Pod", "default/p", "info")
+    assert line["first"].startswith(f"metadata.annotations[{REQUIRED}]: Invalid value: ")
+    assert line["errors"] >= 2
 
 
 async def test_a_job_is_refused_with_the_path_of_its_template(tmp_path: Path):
