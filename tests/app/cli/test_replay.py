@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,8 @@ from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
+
+replay_module = import_module("app.cli.replay")  # its command has the same name
 
 
 def run(*arguments):
@@ -56,6 +59,23 @@ def test_an_answer_that_is_another_is_shown_with_its_line(journal):
     assert ran.exit_code == 1
     assert f"differs: line {at + 1}, filter at " in ran.output
     assert "equal" not in ran.output
+
+
+@pytest.mark.parametrize(("most", "shown", "is_cut"), [(1, 1, True), (2, 2, True), (99, 3, False)])
+def test_no_more_differences_are_shown_than_say_something_new(
+    journal, monkeypatch, most, shown, is_cut
+):
+    monkeypatch.setattr(replay_module, "MOST_DIFFERENCES", most)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        if b'"call":"filter"' in line:
+            answer = json.loads(lines[at + 1])
+            lines[at + 1] = json.dumps({**answer, "digest": "0" * 16}).encode() + b"\n"
+    journal.write_bytes(b"".join(lines))
+    ran = run(journal)
+    assert ran.exit_code == 1
+    assert ran.output.count("differs: ") == shown
+    assert ("… and perhaps more" in ran.output) is is_cut
 
 
 def test_a_torn_last_line_is_told_and_no_difference(journal):
