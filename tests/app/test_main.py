@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app.errors import SettingsError
 from app.main import ANSWER_MARGIN_SECONDS, OTHER_CONNECTIONS, build, engine_settings, started
@@ -427,6 +428,22 @@ async def test_a_part_that_ends_by_itself_ends_the_others_and_is_named(tmp_path)
             with pytest.raises(httpx.ConnectError):
                 await port.get("/healthz")
     assert parts.unready() == SHUTTING_DOWN
+
+
+@pytest.mark.slow
+async def test_the_error_of_a_part_that_fails_is_what_ends_the_whole(tmp_path):
+    class Failing:
+        async def run(self) -> None:
+            raise OSError("no such thing")
+
+    async with Sandbox() as sandbox:
+        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
+        parts = await build(settings_for(tmp_path / "kubeconfig"))
+        with capture_logs() as logged, pytest.raises(OSError, match="no such thing"):
+            await run(replace(parts, audits=Failing()), asyncio.Event())
+    (line,) = (each for each in logged if each["event"] == "part ended")
+    assert (line["part"], line["log_level"]) == ("audit", "error")
+    assert "no such thing" in line["problem"]
 
 
 @asynccontextmanager

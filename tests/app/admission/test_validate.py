@@ -379,6 +379,23 @@ def test_what_is_not_ours_is_let_in(thing, scope):
 
 
 @pytest.mark.parametrize(
+    ("gates", "is_checked"),
+    [
+        pytest.param(None, True, id="null"),
+        pytest.param("kueue.x-k8s.io/admission", True, id="a_text"),
+        pytest.param({"name": "kueue.x-k8s.io/admission"}, True, id="an_object"),
+        pytest.param(["kueue.x-k8s.io/admission", None, 7], True, id="texts"),
+        pytest.param([{"name": None}, {}], True, id="no_names"),
+        pytest.param([None, {"name": "kueue.x-k8s.io/admission"}], False, id="kueues_behind_null"),
+    ],
+)
+def test_gates_of_any_form_are_read(gates, is_checked):
+    thing = pod("p", annotations=BROKEN)
+    thing["spec"]["schedulingGates"] = gates
+    assert bool(errors(thing)) is is_checked
+
+
+@pytest.mark.parametrize(
     "thing",
     [
         pytest.param(pod("p", annotations=BROKEN, labels=QUEUE), id="pod_in_a_queue"),

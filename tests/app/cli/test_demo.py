@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.cli.demo import PLACE_SECONDS, Stage, _answer, _domains, _place, _seen
+from app.cli.demo import PLACE_SECONDS, Shown, Stage, _answer, _domains, _place, _print_table, _seen
 from app.cli.showcase import BLOCK, RACK, SHOWPIECES, with_levels
 from app.sandbox import Sandbox
 from tests.app.kube.apiserver import reply, serving
@@ -127,6 +127,19 @@ async def test_of_an_answer_the_start_is_shown(length, shown):
     async with serving() as server:
         server.script = [reply(200, "x" * length)]
         assert await _answer(f"{server.url}/filter", b"{}") == shown
+
+
+def test_the_table_has_a_line_for_each_gang_and_says_which_waits(capsys):
+    gpus, cpus = (replace(SHOWPIECES[0], name=name, gpus=n) for name, n in (("a", 2), ("b", 0)))
+    _print_table([Shown(gpus, "rack-1", 3, 0.126), Shown(cpus, seconds=9.0, why="too large")])
+    lines = [re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["gang", "pods", "each", "constraint", "domains", "nodes", "seconds"],
+        ["a", "4", "2 GPU", "required rack", "rack-1", "3", "0.13"],
+        ["b", "4", "4 CPU", "required rack", "-", "-", "waits"],
+        [""],
+        ["b: too large"],
+    ]
 
 
 async def test_the_demo_waits_for_no_gang_that_has_been_shown():

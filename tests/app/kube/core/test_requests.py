@@ -272,6 +272,16 @@ def test_as_many_resources_as_are_counted_all_count(kind, containers):
     assert request_of(**{kind: made}) == {**dict.fromkeys(names, 1), "pods": 1}
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize("containers", [1, 2, 20])
+def test_one_resource_more_than_are_counted_is_left_out_and_told(kind, containers):
+    names = [f"example.com/r{at:04}" for at in range(MOST_RESOURCES + 1)]
+    made = [container(**dict.fromkeys(names[at::containers], "1")) for at in range(containers)]
+    record = record_of(**{kind: made})
+    assert dict(record.request) == {**dict.fromkeys(names[:-1], 1), "pods": 1}
+    assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
+
+
 @pytest.mark.parametrize(
     "spec",
     [
