@@ -203,6 +203,33 @@ async def test_items_that_pause_count_for_their_namespace_and_are_left_out_for_o
     assert "".join(worker.words) == "ABCab"
 
 
+@pytest.mark.parametrize("drops", ["newest", "oldest"])
+async def test_where_all_items_of_a_namespace_pause_its_newest_is_refused(drops):
+    worker = Worker(a=[60.0], b=[60.0])
+    queue = queue_of(worker, most=2, drops=drops)
+    async with running(queue):
+        for word in "ab":
+            queue.put(word)
+        await until(lambda: len(worker.words) == 2 and len(queue) == 2)
+        assert queue.put("c") == "c"
+        assert [queue.awaits(word) for word in "abc"] == [True, True, False]
+
+
+async def test_of_one_namespace_what_waits_may_be_dropped_and_not_what_pauses():
+    worker = Worker(a=[60.0])
+    queue = queue_of(worker, most=3, drops="oldest")
+    async with running(queue):
+        queue.put("a")
+        await until(lambda: worker.words and len(queue) == 1)
+        worker.gate.clear()
+        queue.put("b")
+        await until(lambda: worker.open)
+        assert [queue.put(word) for word in "cde"] == [None, None, "c"]
+        worker.gate.set()
+        await until(lambda: worker.words[-1] == "e")
+    assert worker.words == ["a", "b", "d", "e"]
+
+
 async def test_it_says_whether_an_item_of_the_same_key_awaits_its_turn():
     worker = Worker(a=[60.0])
     queue = queue_of(worker)

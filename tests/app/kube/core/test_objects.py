@@ -1,11 +1,12 @@
-"""When one record of a pod says the same as another."""
+"""What a record of a pod says of it, and when one says the same as another."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from tests.records import pod
+from app.kube.core.objects import Owner
+from tests.records import job, pod
 
 BOUND = pod("p", on="n1")
 
@@ -36,3 +37,38 @@ def changed(**fields):
 )
 def test_a_record_repeats_one_that_differs_in_nothing_that_is_kept(before, after, repeats):
     assert after.repeats(before) is repeats
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_finished"),
+    [
+        ("Pending", False),
+        ("Running", False),
+        ("Unknown", False),
+        ("", False),
+        ("Succeeded", True),
+        ("Failed", True),
+    ],
+)
+def test_a_pod_is_finished_once_none_of_its_containers_can_run_again(phase, is_finished):
+    assert changed(phase=phase).is_finished is is_finished
+
+
+@pytest.mark.parametrize(
+    ("owner", "lasts"),
+    [
+        (None, False),
+        (Owner("batch/v1", "Job", "o", "u"), False),
+        (Owner("apps/v1", "ReplicaSet", "o", "u"), True),
+        (Owner("apps/v1", "StatefulSet", "o", "u"), True),
+        (Owner("v1", "Node", "o", "u"), True),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Owner) else None,
+)
+def test_a_pod_lasts_if_its_owner_lets_it_run_without_end(owner, lasts):
+    assert changed(owner=owner).lasts is lasts
+
+
+def test_the_key_of_a_record_is_its_namespace_and_name():
+    assert BOUND.key == "default/p"
+    assert job("j", 1).key == "default/j"
