@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 USAGE_ERROR = 2  # the operator has to change something
+OTHER_FILES = 512  # open beside connections: those to the API server, and our own files
 
 
 def serve(
@@ -84,7 +85,14 @@ def raise_file_limit(connections: int) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + 512  # beside them: the API server's connections and our own files
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))
+    raised = file_limit(soft, hard, connections, unlimited=resource.RLIM_INFINITY)
+    if raised != soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+
+
+def file_limit(soft: int, hard: int, connections: int, *, unlimited: int) -> int:
+    """The soft limit of open files for that many connections; never below the one there is."""
+    wanted = connections + OTHER_FILES
+    if soft == unlimited or soft >= wanted:
+        return soft
+    return wanted if hard == unlimited else min(wanted, hard)

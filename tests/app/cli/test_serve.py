@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.serve import raise_file_limit
+from app.cli.serve import OTHER_FILES, file_limit, raise_file_limit
 from app.sandbox import Sandbox
 from tests.cluster import BLOCK, RACK
 
@@ -112,6 +112,22 @@ def test_help_is_quick_because_the_server_is_not_loaded():
     loaded = set(ran.stdout.split())
     assert "typer" in loaded
     assert not loaded & {"numpy", "fastapi", "uvicorn", "pydantic", "aiohttp", "app.main"}
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "limit"),
+    [
+        pytest.param(1024, 1_048_576, 10_000 + OTHER_FILES, id="as_many_as_are_needed"),
+        pytest.param(1024, 4096, 4096, id="as_many_as_there_may_be"),
+        pytest.param(1024, -1, 10_000 + OTHER_FILES, id="no_hard_limit"),
+        pytest.param(-1, -1, -1, id="no_limit_at_all"),
+        pytest.param(1_048_576, 1_048_576, 1_048_576, id="there_are_more"),
+        pytest.param(10_000 + OTHER_FILES, -1, 10_000 + OTHER_FILES, id="there_are_as_many"),
+        pytest.param(10_000 + OTHER_FILES - 1, -1, 10_000 + OTHER_FILES, id="one_is_missing"),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_to_what_connections_need(soft, hard, limit):
+    assert file_limit(soft, hard, 10_000, unlimited=-1) == limit
 
 
 def test_the_file_limit_grows_no_further_than_it_may():
