@@ -109,6 +109,25 @@ async def test_a_refusal_that_is_no_status_object_is_quoted(server, transport):
 
 
 @pytest.mark.parametrize(
+    ("body", "reason", "message"),
+    [
+        pytest.param({"reason": "Gone", "message": "too old"}, "Gone", "too old", id="a_status"),
+        pytest.param({}, "Not Found", "", id="an_empty_one"),
+        pytest.param({"reason": None, "message": None}, "Not Found", "", id="nulls"),
+        pytest.param("", "Not Found", "", id="nothing"),
+        pytest.param("x" * 300, "Not Found", "x" * 200, id="a_page_of_a_proxy"),
+        pytest.param("[" * 50_000, "Not Found", "[" * 200, id="deep"),
+    ],
+)
+async def test_a_refusal_says_what_it_can(server, transport, body, reason, message):
+    server.script = [reply(404, body)]
+    with pytest.raises(NotFound) as refused:
+        await transport.request("GET", "/x")
+    assert (refused.value.status, refused.value.reason) == (404, reason)
+    assert (refused.value.message, refused.value.retry_after) == (message, None)
+
+
+@pytest.mark.parametrize(
     ("header", "seconds"),
     [
         ("7", 7.0),
@@ -188,6 +207,22 @@ async def test_a_silent_stream_is_unreachable(server, transport):
 async def test_a_line_without_end_is_refused(server, transport):
     server.script = [server.watch([b"x" * 2**20] * 17, then="hold")]
     with pytest.raises(TooLong, match=str(LONGEST_OBJECT)):
+        await lines_of(transport)
+
+
+@pytest.mark.slow
+async def test_only_lines_are_bounded_and_not_all_of_them_together(server, transport):
+    half = b"x" * (LONGEST_OBJECT // 2 + 1)
+    server.script = [server.watch([half, b"\n", half, b"\n" + half, b"\n"])]
+    assert await lines_of(transport) == [half] * 3
+
+
+@pytest.mark.slow
+async def test_a_line_may_be_as_long_as_the_longest_object(server, transport):
+    longest = b"x" * LONGEST_OBJECT
+    server.script = [server.watch([longest, b"\n"]), server.watch([longest, b"x"], then="hold")]
+    assert await lines_of(transport) == [longest]
+    with pytest.raises(TooLong):
         await lines_of(transport)
 
 
