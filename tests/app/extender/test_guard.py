@@ -201,6 +201,23 @@ async def test_a_header_that_has_not_ended_may_have_64_kib_and_no_byte_more(earl
         writer.close()
 
 
+@pytest.mark.parametrize(("more", "statuses"), [(0, (b"200", b"200")), (1, (b"200", b"400"))])
+async def test_the_names_and_values_of_a_whole_header_may_have_64_kib(more, statuses):
+    named = len("/filter") + len("Content-Length0") + len("X")
+    value = b"a" * (HEADER_BYTES - named + more)
+    async with running_port() as port:
+        reader, writer = await asyncio.open_connection(*port.address)
+        for header, status in zip((b"a", value), statuses, strict=True):
+            lines = b"X: " + header + b"\r\nContent-Length: 0\r\n\r\n"
+            writer.write(b"POST /filter HTTP/1.1\r\n" + lines)
+            if status == b"200":  # each header is counted by itself
+                assert (await answer_of(reader))[0] == 200
+            else:
+                answer = await closed(reader)
+                assert answer == b"" or answer.split(b" ")[1] == status
+        writer.close()
+
+
 async def test_a_long_request_line_is_refused():
     async with running_port() as port:
         reader, writer = await asyncio.open_connection(*port.address)
