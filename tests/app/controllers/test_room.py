@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 from app.controllers.room import MOST_QUEUED, RoomController
 from app.dialects.spec import GangKey
 from app.state.effects import RoomAnswer, SeekRoom
+from tests.app.polling import until
+from tests.app.running import running
 
 FOUND, NONE = RoomAnswer(True, pods=4), RoomAnswer(False, pods=4)
 
@@ -66,6 +69,24 @@ async def test_a_question_that_fails_or_is_gone_does_not_stop_the_others():
         ("b", None, "dropped"),
         ("c", FOUND, "room"),
     ]
+
+
+async def test_it_is_told_how_long_each_search_took():
+    slow, seconds = Question([]), []
+    slow.may_end.clear()
+    controller = RoomController(
+        lambda _gang: slow,
+        lambda _gang, _answer, took: seconds.append(took),
+        lambda _outcome, took: seconds.append(took),
+    )
+    began = time.monotonic()
+    async with running(controller):
+        controller.take(SeekRoom(key("a")))
+        await until(lambda: slow.log)
+        await asyncio.sleep(0.02)
+        slow.may_end.set()
+        await until(lambda: len(seconds) == 2)
+    assert 0.02 <= seconds[0] == seconds[1] <= time.monotonic() - began
 
 
 async def test_the_loop_goes_on_while_a_search_runs():

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.pods.annotate import AnnotateController
+from app.controllers.pods.annotate import MOST_QUEUED, WORKERS, AnnotateController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
 from app.state.effects import Annotate
 from tests.app.controllers.pods.test_wake import Patches
@@ -58,3 +58,26 @@ async def test_a_server_that_never_answers_is_given_up_in_time():
     async with outcomes_of(client, note("a", "w=1"), patch_seconds=0.02) as outcomes:
         assert outcomes == ["failed"]
     assert len(client.patched) == 1
+
+
+@pytest.mark.slow
+async def test_the_queue_is_bounded_and_what_does_not_fit_is_counted():
+    outcomes = []
+    controller = AnnotateController(Patches(), outcomes.append)
+    for number in range(MOST_QUEUED):
+        controller.take(note(str(number), "w=1"))
+    assert outcomes == []
+    controller.take(note("0", "w=2"))  # it waits already
+    controller.take(note("one-more", "w=1"))
+    assert outcomes == ["dropped"]
+
+
+async def test_so_many_notes_are_written_side_by_side():
+    client = Patches(is_silent=True)
+    notes = [note(str(number), "w=1") for number in range(WORKERS + 3)]
+    controller = AnnotateController(client, lambda _: None)
+    for each in notes:
+        controller.take(each)
+    async with running(controller):
+        await until(lambda: len(client.patched) >= WORKERS)
+        assert len(client.patched) == WORKERS
