@@ -113,3 +113,10 @@ def test_what_is_requested_for_all_pods_is_of_the_owner_before_the_pods(pods, ow
     workloads = [workload("Job", str(at), {}, annotations=each) for at, each in enumerate(owners)]
     spec = together(*pods, workloads=workloads)
     assert spec.root.constraint == constraint
+
+
+def test_a_gang_that_none_of_its_pods_has_described_yet_has_the_defaults():
+    record = workload("Job", "j", {"": 2})
+    (key,) = DIALECTS.keys_of(record)
+    lifecycle = DIALECTS.spec(key, [record], (), ()).lifecycle
+    assert (lifecycle.spares, lifecycle.absent_seconds, lifecycle.ends_together) == (0, None, None)
