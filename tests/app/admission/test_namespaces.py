@@ -100,6 +100,15 @@ def test_only_the_labels_that_matter_are_decoded():
     )
 
 
+@pytest.mark.parametrize("raw", [b"{}", b'{"metadata":null}', b'{"metadata":{"labels":null}}'])
+def test_a_namespace_that_says_nothing_is_one_without_labels(raw):
+    (resource,) = selecting("team").resources()
+    assert resource.decode(raw) == NamespaceRecord(
+        kind="Namespace", namespace="", name="", uid="", version="", labels={}
+    )
+    assert resource.is_optional
+
+
 def test_what_is_no_namespace_is_a_decode_error():
     (resource,) = selecting("team").resources()
     with pytest.raises(DecodeError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from app.dialects.kueue.topology import decode_topology
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import TopologySpec
@@ -28,3 +30,18 @@ def test_a_topology_level_without_a_label_is_kept_in_its_place():
 def test_a_topology_object_declares_one_topology_and_other_objects_none():
     assert list(DIALECTS.topologies(topology("t", "block"))) == [TopologySpec("t", ("block",))]
     assert list(DIALECTS.topologies(job("j", 1))) == []
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"spec": None}, {"spec": {}}, {"spec": {"levels": None}}, {"metadata": None}]
+)
+def test_a_topology_that_says_nothing_has_no_levels(document):
+    record = decode_topology(json.dumps(document).encode())
+    assert (record.levels, record.name, record.uid, record.version) == ((), "", "", "")
+    assert (record.kind, record.namespace) == ("Topology", "")
+
+
+def test_the_record_says_which_topology_it_is_of():
+    metadata = {"name": "racks", "uid": "u", "resourceVersion": "7", "namespace": "none"}
+    record = decode_topology(json.dumps({"metadata": metadata}).encode())
+    assert (record.key, record.uid, record.version) == ("/racks", "u", "7")

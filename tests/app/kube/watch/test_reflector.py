@@ -712,6 +712,22 @@ async def test_watches_cut_every_few_seconds_are_blind_for_less_than_a_second_ea
     assert max(pauses) <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("lasts", "longest"),
+    [
+        pytest.param(10.0, 0.0, id="steady"),
+        pytest.param(9.5, 1.0, id="not_steady"),
+        pytest.param(2.0, 1.0, id="with_progress"),
+        pytest.param(1.5, 10.0, id="without"),
+    ],
+)
+async def test_how_long_a_watch_lasted_says_how_long_the_pause_after_it_is(lasts, longest):
+    source = Broken(*[lasts] * 40)
+    await source.run_until(100.0)
+    pauses = [after - before - lasts for before, after in pairwise(source.attempts[:9])]
+    assert longest / 2 <= max(pauses) <= longest
+
+
 async def test_a_burst_of_lines_leaves_turns_to_others():
     source = Broken(270.0, lines=3200)
     await source.run_until(260.0)
