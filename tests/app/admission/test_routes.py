@@ -252,6 +252,14 @@ async def test_a_body_over_the_limit_is_refused_and_the_port_goes_on(tmp_path: P
             assert (await client.post("/mutate", content=fits)).status_code == 200
 
 
+@pytest.mark.parametrize("encoding", ["identity", "Identity"])
+async def test_a_body_that_says_it_is_not_compressed_is_read(tmp_path: Path, encoding):
+    async with running_port(tmp_path) as running, running.client(pair("first")) as client:
+        headers = {**JSON, "Content-Encoding": encoding}
+        answer = await client.post("/mutate", json=review(pod("p")), headers=headers)
+        assert answer.status_code == 200
+
+
 async def test_a_compressed_body_is_refused(tmp_path: Path):
     body = gzip.compress(json.dumps(review(pod("p"))).encode())
     async with running_port(tmp_path) as running, running.client(pair("first")) as client:

@@ -289,6 +289,27 @@ async def test_the_largest_body_within_the_limit_is_read():
     assert "over" in over.json()["Error"]
 
 
+async def test_the_largest_body_in_chunks_within_the_limit_is_read():
+    body = args(["n1"])
+
+    async def chunks(whole):
+        for at in range(0, len(whole), 100):
+            yield whole[at : at + 100]
+
+    async with running_port(filter_body_bytes=len(body)) as port:
+        whole = await post(port.url, "filter", chunks(body))
+        over = await post(port.url, "filter", chunks(body + b" "))
+    assert whole.json()["Error"] == ""
+    assert "over" in over.json()["Error"]
+
+
+@pytest.mark.parametrize("encoding", ["identity", "Identity"])
+async def test_a_body_that_says_it_is_not_compressed_is_read(encoding):
+    async with running_port() as port:
+        answer = await post(port.url, "filter", args(["n1"]), **{"Content-Encoding": encoding})
+    assert answer.json()["NodeNames"] == ["n1"]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 async def test_a_compressed_body_is_refused_not_unpacked(verb):
     bomb = gzip.compress(b" " * 1_000_000)
