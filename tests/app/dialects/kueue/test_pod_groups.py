@@ -355,10 +355,42 @@ def test_pod_group_sets_that_cannot_be_meant_name_pod_annotation_and_reason(text
     [
         pytest.param(one().ljust(65_536), 2, id="the_longest_text"),
         pytest.param(one(count=100_000), 100_000, id="the_most_pods"),
+        pytest.param(one(count=1), 1, id="one_pod"),
+        pytest.param(one(name="w"), 2, id="a_name_of_one_letter"),
+        pytest.param(one(name="w" * 63), 2, id="the_longest_name"),
+        pytest.param("- {name: w, count: 2}".ljust(2_048), 2, id="the_longest_yaml"),
     ],
 )
 def test_as_much_as_a_driver_may_declare_is_read(text, pods):
     assert [leaf.pods for leaf in leaves_of(driver(text))] == [pods]
+
+
+@pytest.mark.parametrize(
+    ("counts", "pods"),
+    [
+        pytest.param([1] * 18, 18, id="the_most_sets"),
+        pytest.param([60_000, 40_000], 100_000, id="the_most_pods_together"),
+    ],
+)
+def test_as_many_sets_and_pods_as_a_group_may_have_are_read(counts, pods):
+    sets = [{"name": f"w{at}", "count": count} for at, count in enumerate(counts)]
+    leaves = leaves_of(driver(json.dumps(sets)))
+    assert [leaf.pods for leaf in leaves] == counts
+    assert sum(counts) == pods
+
+
+def test_as_many_objects_as_templates_may_have_are_read():
+    whole = template(container(cpu="1"))
+    so_far = one(template={**whole, "x": []}).count("{")
+    leaves = leaves_of(driver(one(template={**whole, "x": [{}] * (4_096 - so_far)})))
+    assert [leaf.pods for leaf in leaves][-1] == 2
+    assert "4096 objects, got 4097" in flaw_of(
+        driver(one(template={**whole, "x": [{}] * (4_097 - so_far)}))
+    )
+
+
+def test_yaml_a_character_longer_than_it_may_be_has_to_be_json():
+    assert "2049 characters of YAML" in flaw_of(driver("- {name: w, count: 2}".ljust(2_049)))
 
 
 def laughs(levels):
