@@ -171,6 +171,18 @@ BROKEN = {
         pytest.param({ROLE: "workers"}, {GROUP: "g"}, id="worker_of_a_driver"),
         pytest.param({}, {SETS: "[]"}, id="sets_of_no_group"),
         pytest.param({OURS: "false"}, group("g", 3), id="opted_out"),
+        pytest.param({OURS: "true"}, group("g", 3), id="taken_in"),
+        pytest.param({}, group("x" * 253, 3), id="the_longest_name"),
+        pytest.param({}, group("g", 1), id="a_group_of_one"),
+        pytest.param({}, group("g", 100_000), id="the_largest_group"),
+        pytest.param({INDEX: "0"}, group("g", 1), id="index_of_the_only_pod"),
+        pytest.param({INDEX: str(2**64 - 1)}, {}, id="the_largest_index"),
+        pytest.param({}, {**group("g", 3), SPARES: "0", ABSENT: "0"}, id="no_spares_and_no_wait"),
+        pytest.param({}, {**group("g", 3), SPARES: "100", ABSENT: "86400"}, id="most_of_both"),
+        pytest.param({}, {**group("g", 3), DISRUPTION: "single"}, id="single"),
+        pytest.param({}, {**group("g", 3), DISRUPTION: "all"}, id="all"),
+        pytest.param({}, {**group("g", 3), **dict.fromkeys(FLAGS, "f")}, id="flags_as_go_spells"),
+        pytest.param({}, {DISRUPTION: "none", SPARES: "x"}, id="the_life_of_no_gang"),
     ],
 )
 def test_5_3_what_can_be_meant_is_let_in(labels, annotations):
