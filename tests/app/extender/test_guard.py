@@ -70,8 +70,9 @@ async def test_a_byte_now_and_then_does_not_move_the_deadline():
         writer.close()
 
 
+@pytest.mark.slow
 async def test_a_request_in_pieces_ends_nothing_later():
-    async with running_port(receive_seconds=0.05) as port:
+    async with running_port(receive_seconds=0.3) as port:
         reader, writer = await asyncio.open_connection(*port.address)
         request = http("/filter", args(["n1"]))
         for piece in (request[:9], request[9:60], request[60:70], request[70:]):
@@ -79,13 +80,14 @@ async def test_a_request_in_pieces_ends_nothing_later():
             await asyncio.sleep(0.002)
         assert (await answer_of(reader))[0] == 200
         with pytest.raises(TimeoutError):
-            await closed(reader, seconds=0.1)
+            await closed(reader, seconds=0.4)
         assert broken(port, "late") == 0
         writer.close()
 
 
+@pytest.mark.slow
 async def test_each_request_of_a_connection_has_the_deadline():
-    async with running_port(receive_seconds=0.05) as port:
+    async with running_port(receive_seconds=0.3) as port:
         reader, writer = await asyncio.open_connection(*port.address)
         request = http("/filter", args(["n1"]))
         for _ in range(2):
