@@ -86,6 +86,17 @@ async def test_a_request_in_pieces_ends_nothing_later():
 
 
 @pytest.mark.slow
+async def test_a_client_that_leaves_in_the_middle_of_a_request_is_not_late():
+    async with running_port(receive_seconds=0.2) as port:
+        _, writer = await asyncio.open_connection(*port.address)
+        writer.write(b"POST /filter HTTP/1.1\r\n")
+        await until(lambda: not port.taken.idle)
+        writer.close()
+        await asyncio.sleep(0.3)
+        assert broken(port, "late") == 0
+
+
+@pytest.mark.slow
 async def test_each_request_of_a_connection_has_the_deadline():
     async with running_port(receive_seconds=0.3) as port:
         reader, writer = await asyncio.open_connection(*port.address)

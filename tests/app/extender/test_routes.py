@@ -219,6 +219,10 @@ async def test_what_cannot_be_meant_is_answered_200_with_an_error(verb, body):
     assert answer.json()["Error"].startswith(f"/{verb}: ")
     assert len(answer.content) < 1200
     assert alive.json()["NodeNames"] == ["n1"]
+    malformed = ("corral_broken_requests_total", {"reason": "malformed"})
+    assert port.metrics.registry.get_sample_value(*malformed) == 1
+    timed = ("corral_extender_request_seconds_count", {"verb": verb})
+    assert port.metrics.registry.get_sample_value(*timed) == (2 if verb == "filter" else 1)
 
 
 ODD = {
