@@ -108,6 +108,16 @@ def request_of(**spec: object) -> dict[str, int]:
             id="an_init_container_counts_beside_a_single_container",
         ),
         pytest.param(
+            {"containers": [container(cpu="4")], "initContainers": [container(memory="1n")]},
+            {"cpu": 4000, "memory": 1},
+            id="the_least_that_an_init_container_may_ask_for_counts",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "initContainers": [container(True, memory="1n")]},
+            {"cpu": 4000, "memory": 1},
+            id="and_the_least_of_a_sidecar",
+        ),
+        pytest.param(
             {"containers": [container(cpu="4")], "resources": {"limits": {"cpu": "6"}}},
             {"cpu": 4000},
             id="pod_level_limits_are_not_requests",
