@@ -6,6 +6,10 @@ is one multiplication.
 
     text ──nano_units──▶ 10^-9 of a base unit ──whole_units──▶ base units, or millicores for cpu
 
+A pod may have 28,000 amounts, each another one. `many_nano_units` reads those in a dozen steps over
+all of them together, at a tenth of what each by itself takes, if they are as the API server writes
+them: digits and a suffix.
+
 Nano-units are the API's own resolution: finer digits round up when it reads them. They exist so
 that a pod's containers can be added before rounding, as kube-scheduler does.
 """
@@ -13,8 +17,12 @@ that a pod's containers can be added before rounding, as kube-scheduler does.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from operator import mul
 from typing import Literal
+
+import msgspec
 
 LIMIT = 2**61  # larger amounts are cut to this: two of them can still be added in an int64
 LONGEST_TEXT = 64  # characters; the API server writes at most about 30
@@ -31,6 +39,23 @@ _WHOLE_NANOS: dict[str, int] = {
     **{suffix: 10 ** (9 + power) for suffix, power in _POWER_OF_TEN.items()},
     **{suffix: _NANO << power for suffix, power in _POWER_OF_TWO.items()},
 }
+_NANOS_OF = {"": _NANO, **_WHOLE_NANOS}
+_EXPONENTS = {b"e%d" % power: suffix.encode() for suffix, power in _POWER_OF_TEN.items()}
+_DIGITS = b"0123456789"
+_NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789,")
+# What each byte of texts in a row is: a digit, a letter, the end of a text, or none of these.
+_CLASSES = bytes(
+    ord("0")
+    if byte in _DIGITS
+    else ord("a")
+    if chr(byte).isalpha() and byte < 128
+    else byte
+    if byte == ord(",")
+    else ord("?")
+    for byte in range(256)
+)
+_TOO_LONG = b"0" * (LONGEST_TEXT // 2)  # the API server writes at most 19
+_INTEGERS = msgspec.json.Decoder(list[int])
 
 
 class InvalidQuantity(ValueError):
@@ -71,6 +96,30 @@ def nano_units(resource: str, quantity: object, rounding: Literal["up", "down"] 
     if nanos is None:
         raise _invalid(resource, quantity)
     return nanos
+
+
+def many_nano_units(quantities: Sequence[object]) -> list[int] | None:
+    """What `nano_units` says of each; None if some are not just texts of digits and a suffix.
+
+    Those may be good quantities too, such as "0.5": the API server stores that as "500m".
+    """
+    try:
+        row = ",".join(quantities).encode("ascii")  # type: ignore[arg-type] # TypeError below
+    except (TypeError, UnicodeEncodeError):
+        return None
+    if b"e" in row:  # it also stores "12e6" as it is
+        for exponent, suffix in _EXPONENTS.items():
+            row = row.replace(exponent, suffix)
+    classes = row.translate(_CLASSES)
+    if b"a0" in classes or b"?" in classes or _TOO_LONG in classes:
+        return None
+    try:
+        numbers = _INTEGERS.decode(b"[%b]" % row.translate(None, _NO_DIGITS))
+        suffixes = row.translate(None, _DIGITS).decode().split(",")
+        nanos = list(map(mul, numbers, map(_NANOS_OF.__getitem__, suffixes)))
+    except (ValueError, KeyError):  # no digit, one too many in front, or no such suffix
+        return None
+    return nanos if len(nanos) == len(quantities) else None
 
 
 @lru_cache(maxsize=4_096)  # of at most LONGEST_TEXT each; clusters repeat a few hundred

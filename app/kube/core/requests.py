@@ -12,27 +12,33 @@ Source: k8s.io/component-helpers/resource PodRequests, without the status of in-
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
-from itertools import chain, groupby
+from itertools import chain, repeat
 
 from app.kube.core import wire
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Amounts
-from app.kube.core.quantity import InvalidQuantity, nano_units, whole_units
+from app.kube.core.quantity import (
+    InvalidQuantity,
+    many_nano_units,
+    nano_units,
+    whole_units,
+)
 
 ONE_POD = ("pods", 1)
-FEW = 8  # containers, and resources of one, as most pods have: each is added by itself
+ALWAYS = "Always"  # the restart policy of a sidecar
+FEW = 8  # amounts, as most pods have: each is read by itself, and kept for the next pod
 MOST_RESOURCES = 256  # of one pod; no node offers so many, so a pod with more runs on none
 ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage")  # also of a pod with more
 MOST_INTERNED = 2_048  # requests; clusters have a few hundred
 
 _Nanos = dict[str, int]
 _Quantity = str | int | float | None
+_Amounts = Iterable[tuple[str, int]]  # of each container in turn; resources repeat
+_Containers = Sequence[wire.Container | None]
 _REQUESTS = ".resources.requests"
-_NOTHING: Mapping[str, _Quantity] = {}
-_ZERO = ("0", None)  # the API server writes every zero so
+_NOTHING: dict[str, _Quantity] = {}
 
 
 def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
@@ -44,7 +50,7 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
     """
     containers = spec.containers or []
     if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
-        asked = _asked(containers[0])
+        (asked,) = _all_asked(containers)
         # Equal keys must mean equal requests, and -0.0 equals 0.
         if len(asked) <= FEW and all(type(quantity) is str for quantity in asked.values()):
             return _request_of_one(tuple(asked.items()))
@@ -57,15 +63,9 @@ def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> tuple[Amounts, 
     return _finished(_nanos(dict(asked), f"spec.containers[0]{_REQUESTS}", problems), problems)
 
 
-def _request_of(containers: list[wire.Container | None], spec: wire.PodSpec) -> tuple[Amounts, str]:
+def _request_of(containers: _Containers, spec: wire.PodSpec) -> tuple[Amounts, str]:
     problems: list[str] = []
-    total: _Nanos = {}
-    for index, each in enumerate(containers):
-        asked = _asked(each)
-        if index == FEW or len(asked) > FEW:
-            total = _sum_of_many(containers, problems)
-            break
-        _add(total, _nanos(asked, f"spec.containers[{index}]{_REQUESTS}", problems))
+    total = _sum_of(_amounts_of(containers, "containers", problems))
     if spec.init_containers:
         _include_init_containers(total, spec.init_containers, problems)
     if spec.resources is not None and spec.resources.requests:
@@ -80,8 +80,7 @@ def _finished(total: _Nanos, problems: list[str]) -> tuple[Amounts, str]:
     """The sum of a pod's containers as its request."""
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
     if len(total) > MOST_RESOURCES:
-        counted = _counted([resource for resource, nanos in total.items() if nanos], problems)
-        total = {resource: nanos for resource, nanos in total.items() if resource in counted}
+        total = _counted(total, problems)
     return _rounded_up(tuple(total.items())), problems[0] if problems else ""
 
 
@@ -108,80 +107,63 @@ def intern_amounts(amounts: Amounts) -> Amounts:
     return amounts
 
 
-def _sum_of_many(containers: list[wire.Container | None], problems: list[str]) -> _Nanos:
-    """What these ask for together; each amount of a resource is read once, however often it is."""
-    pairs = Counter(chain.from_iterable(_few(_asked(each)).items() for each in containers))
-    counted = _counted({name for name, quantity in pairs if quantity not in _ZERO}, problems)
+def _amounts_of(containers: _Containers, where: str, problems: list[str]) -> _Amounts:
+    """What each of these asks for, resource by resource; nothing where that is unreadable."""
+    asked = _all_asked(containers)
+    names = list(chain.from_iterable(asked))
+    if len(names) > FEW:
+        nanos = many_nano_units(list(chain.from_iterable(map(dict.values, asked))))
+        if nanos is not None:
+            return zip(names, nanos, strict=True)
+    read = [
+        (each, _nanos(each, f"spec.{where}[{index}]{_REQUESTS}", problems))
+        for index, each in enumerate(asked)
+    ]
+    return [(name, nanos.get(name, 0)) for each, nanos in read for name in each]
+
+
+def _sum_of(amounts: _Amounts) -> _Nanos:
     total: _Nanos = {}
-    for (resource, quantity), times in pairs.items():
-        if quantity in _ZERO or resource not in counted:
-            continue
-        try:
-            total[resource] = total.get(resource, 0) + times * nano_units(resource, quantity)
-        except InvalidQuantity as error:
-            if not problems:
-                pair = (resource, quantity)
-                index = next(
-                    at for at, each in enumerate(containers) if pair in _asked(each).items()
-                )
-                problems.append(f"spec.containers[{index}]{_REQUESTS}: {error}")
+    for resource, nanos in amounts:
+        total[resource] = total.get(resource, 0) + nanos
     return total
 
 
-def _few(asked: Mapping[str, _Quantity]) -> Mapping[str, _Quantity]:
-    """What may be counted of one container's resources: the first by name of those not zero."""
-    if len(asked) <= MOST_RESOURCES:
-        return asked
-    asked = {name: quantity for name, quantity in asked.items() if quantity not in _ZERO}
-    first = {*nsmallest(MOST_RESOURCES + 1, asked), *(asked.keys() & ALWAYS_COUNTED)}
-    return {name: asked[name] for name in sorted(first)}
-
-
-def _counted(resources: Collection[str], problems: list[str]) -> Collection[str]:
+def _counted(total: _Nanos, problems: list[str]) -> _Nanos:
     """Those of a pod's resources that are counted."""
-    if len(resources) <= MOST_RESOURCES:
-        return resources
-    problems.append(
-        f"more than {MOST_RESOURCES} resources requested, of which the first by name are counted:"
-        " no node offers so many"
-    )
-    return {*ALWAYS_COUNTED, *nsmallest(MOST_RESOURCES, resources)}
+    resources = [resource for resource, nanos in total.items() if nanos]
+    if len(resources) > MOST_RESOURCES:
+        problems.append(
+            f"more than {MOST_RESOURCES} resources requested, of which the first by name are"
+            " counted: no node offers so many"
+        )
+        resources = sorted({*nsmallest(MOST_RESOURCES, resources), *ALWAYS_COUNTED})
+    return {resource: total.get(resource, 0) for resource in resources}
 
 
-def _include_init_containers(
-    total: _Nanos, containers: list[wire.Container | None], problems: list[str]
-) -> None:
+def _include_init_containers(total: _Nanos, containers: _Containers, problems: list[str]) -> None:
     sidecars: _Nanos = {}
     peak: _Nanos = {}
-    index = 0
-    for (asked, is_sidecar), alike in groupby(containers, _init_container):
-        times = len(list(alike))
-        amounts = _nanos(_few(asked), f"spec.initContainers[{index}]{_REQUESTS}", problems)
-        index += times
-        if is_sidecar:
-            for resource, nanos in amounts.items():
-                sidecars[resource] = sidecars.get(resource, 0) + times * nanos
-            continue
+    amounts = _amounts_of(containers, "initContainers", problems)
+    policies = [each and each.restart_policy for each in containers]
+    policy_of_each = chain.from_iterable(map(repeat, policies, map(len, _all_asked(containers))))
+    for (resource, nanos), policy in zip(amounts, policy_of_each, strict=True):
+        running = sidecars.get(resource, 0) + nanos
+        if policy == ALWAYS:
+            sidecars[resource] = running
         # Of what it does not ask for, the sidecars before it have the peak already: a pod may have
         # ten thousand of them, each with a resource of its own.
-        for resource, nanos in amounts.items():
-            running = sidecars.get(resource, 0) + nanos
-            if running > peak.get(resource, 0):
-                peak[resource] = running
+        elif running > peak.get(resource, 0):
+            peak[resource] = running
     _add(total, sidecars)
     _raise_to(total, peak)
 
 
-def _init_container(container: wire.Container | None) -> tuple[Mapping[str, _Quantity], bool]:
-    """What one asks for, and whether it stays: those in a row that are alike are read once."""
-    is_sidecar = container is not None and container.restart_policy == "Always"
-    return _asked(container), is_sidecar
-
-
-def _asked(container: wire.Container | None) -> Mapping[str, _Quantity]:
-    if container is None or container.resources is None:
-        return _NOTHING
-    return container.resources.requests or _NOTHING
+def _all_asked(containers: _Containers) -> list[dict[str, _Quantity]]:
+    """The requests of each."""
+    return [
+        (each and each.resources and each.resources.requests) or _NOTHING for each in containers
+    ]
 
 
 def _nanos(quantities: Mapping[str, _Quantity], where: str, problems: list[str]) -> _Nanos:
@@ -190,7 +172,8 @@ def _nanos(quantities: Mapping[str, _Quantity], where: str, problems: list[str])
         try:
             amounts[resource] = 0 if quantity is None else nano_units(resource, quantity)
         except InvalidQuantity as error:
-            problems.append(f"{where}: {error}")
+            if not problems:
+                problems.append(f"{where}: {error}")
     return amounts
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kube.core.quantity import LIMIT, InvalidQuantity, amount
+from app.kube.core.quantity import LIMIT, InvalidQuantity, amount, many_nano_units, nano_units
 
 FACTORS = {
     "": Fraction(1),
@@ -122,3 +122,32 @@ def test_any_input_is_an_amount_or_refused(anything):
     except InvalidQuantity:
         return
     assert 0 <= read <= LIMIT
+
+
+STORED = st.builds(
+    lambda number, suffix: f"{number}{suffix}",
+    st.integers(0, 2**63 - 1),
+    st.sampled_from(["", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "e18", "e-9"]),
+)
+
+
+@given(st.lists(STORED, min_size=1))
+def test_many_quantities_as_the_api_server_writes_them_are_read_together(texts):
+    assert many_nano_units(texts) == [nano_units("cpu", text) for text in texts]
+
+
+@given(
+    st.lists(
+        st.one_of(STORED, st.text("019,.-+eEmKi_[] \n\u0661"), st.from_regex(r"[0-9]{30,70}m?")),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_many_quantities_are_never_read_differently_than_each(texts):
+    together = many_nano_units(texts)
+    assert together is None or together == [nano_units("cpu", text) for text in texts]
+
+
+@pytest.mark.parametrize("other", [None, 1, 1.5, True, b"1"])
+def test_what_is_no_text_is_not_read_together(other):
+    assert many_nano_units(["1", other]) is None

@@ -230,20 +230,34 @@ def test_many_containers_ask_for_what_they_ask_for_one_by_one(seed):
     assert request_of(containers=made) == rounded + one_pod
 
 
-def test_containers_that_ask_for_the_same_are_read_together():
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize("always", [False, True])
+def test_a_container_with_amounts_of_its_own_costs_a_few_steps(kind, always):
+    """A pod may have 10,000, and the event loop does nothing else meanwhile."""
+
     def lines(containers):
-        spec = {"containers": [container(cpu="1m", memory="1Gi")] * containers}
-        return lines_run(lambda: request_of(**spec))
+        made = [
+            container(always, cpu=f"{at}m", memory=f"{at}Ki") for at in range(1, containers + 1)
+        ]
+        return lines_run(lambda: request_of(**{kind: made}))
 
     per_container = (lines(2_000) - lines(1_000)) / 1_000
-    assert per_container < 8
+    assert per_container < 18
 
 
-def test_an_unreadable_amount_among_many_containers_is_reported_where_it_is():
-    spec = {"containers": [*[container(cpu="1")] * 20, container(cpu="much"), container(cpu="1")]}
-    record = record_of(**spec)
+def test_many_containers_are_added_however_their_amounts_are_written():
+    """What the API server would write in other words, and what clients of the extender port may."""
+    written = ["1", "1000m", "1e0", 1, 1.0, "+1", "01", ".001k"]
+    made = [container(cpu=each) for each in written] * 2
+    assert request_of(containers=made, initContainers=made) == {"cpu": 16_000, "pods": 1}
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_an_unreadable_amount_among_many_containers_is_reported_where_it_is(kind):
+    made = [*[container(True, cpu="1")] * 20, container(cpu="much"), container(True, cpu="1")]
+    record = record_of(**{kind: made})
     assert dict(record.request) == {"cpu": 21_000, "pods": 1}
-    assert record.problem.startswith("Pod team/p: spec.containers[20].resources.requests: cpu: ")
+    assert record.problem.startswith(f"Pod team/p: spec.{kind}[20].resources.requests: cpu: ")
 
 
 @pytest.mark.parametrize(
