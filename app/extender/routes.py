@@ -21,6 +21,7 @@ from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
 from app.kube.core.decode import Keep
+from app.kube.core.escapes import shortened
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.state.effects import Effect
@@ -148,7 +149,7 @@ async def _answered(
 
 
 async def _body(request: Request, most_bytes: int) -> bytes:
-    """The whole body.
+    """The whole body, shortened.
 
     Raises: BadRequest for one that is compressed or larger than `most_bytes`, before it is read.
     """
@@ -160,10 +161,10 @@ async def _body(request: Request, most_bytes: int) -> bytes:
     chunks: list[bytes] = []
     received = 0
     async for chunk in request.stream():
+        chunks.append(shortened(chunk, received))
         received += len(chunk)
         if received > most_bytes:
             raise BadRequest(f"the body is over {most_bytes} bytes{_TOO_LARGE_HINT}")
-        chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -19,6 +19,7 @@ from yarl import URL
 from app.errors import ApiError, TooLong, Unreachable, api_error
 from app.kube.client.credentials import Credentials
 from app.kube.core import wire
+from app.kube.core.escapes import shortened
 
 CONNECTIONS = 256  # one gang's bindings at once; more wait for a free connection
 REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: it waits no longer
@@ -98,7 +99,7 @@ class Transport:
         timeout: float = REQUEST_SECONDS,
         most_bytes: int = LONGEST_OBJECT,
     ) -> bytes:
-        """Return the body of a 2xx answer. `body` is written as JSON unless it is bytes.
+        """Return the body of a 2xx answer, shortened. `body` is written as JSON unless it is bytes.
 
         Units: timeout in seconds, over everything: queueing, connecting, sending, reading.
         Raises: ApiError or the member of its tree for the status; Unreachable without one; TooLong
@@ -119,7 +120,7 @@ class Transport:
     async def stream(
         self, path: str, params: Mapping[str, str], read_timeout: float
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a watch until the server ends it; close it with `aclosing`.
+        """Yield the lines of a watch, shortened, until the server ends it; close with `aclosing`.
 
         A last line that was cut off is not yielded. Units: read_timeout in seconds of silence.
         Raises: as `request`; TooLong for a line longer than LONGEST_OBJECT.
@@ -134,7 +135,7 @@ class Transport:
                 begun_bytes = 0
                 async for chunk in answer.content.iter_any():
                     first, *rest = chunk.split(b"\n")
-                    begun.append(first)
+                    begun.append(shortened(first, begun_bytes))
                     begun_bytes += len(first)
                     if begun_bytes > LONGEST_OBJECT:
                         raise TooLong(f"watch of {path}: line over {LONGEST_OBJECT} bytes")
@@ -183,10 +184,10 @@ async def _read(answer: aiohttp.ClientResponse, most_bytes: int, what: str) -> b
     chunks: list[bytes] = []
     received = 0
     async for chunk in answer.content.iter_any():
+        chunks.append(shortened(chunk, received))
         received += len(chunk)
         if received > most_bytes:
             raise TooLong(f"{what}: answer over {most_bytes} bytes")
-        chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
 from app.errors import (
@@ -231,6 +232,33 @@ async def test_the_largest_object_the_api_server_can_send_is_a_line(server, tran
     long = b"x" * (7 * 3 * 2**19)
     server.script = [server.watch([b"one\n", long, b"\ntwo\n"])]
     assert await lines_of(transport) == [b"one", long, b"two"]
+
+
+def blown_up(name: str) -> bytes:
+    """A pod with 1.5 MB of what JSON makes six bytes of, and no newline."""
+    escape = b"\\u003c" * 1_500_000
+    return b'{"metadata":{"name":"%b"},"spec":{"args":["%b"]}}' % (name.encode(), escape)
+
+
+async def test_lines_that_json_has_blown_up_are_shorter_and_others_as_they_were(server, transport):
+    long = blown_up("a")
+    split = [long[at : at + 99_999] for at in range(0, len(long), 99_999)]
+    quotes = b'{"a":"%b"}' % (b'\\"' * 1_500_000)
+    server.script = [server.watch([b"one\n", *split, b"\n", quotes, b"\n"])]
+    one, shorter, as_it_was = await lines_of(transport)
+    assert (one, as_it_was) == (b"one", quotes)
+    assert len(shorter) < len(long) / 1.5
+    assert msgspec.json.decode(shorter)["metadata"] == {"name": "a"}
+
+
+async def test_an_answer_that_json_has_blown_up_is_shorter(server, transport):
+    page = b'{"items":[%b,%b]}' % (blown_up("a"), blown_up("b"))
+    server.script = [server.watch([page])] * 2
+    body = await transport.request("GET", "/pods", most_bytes=len(page))
+    assert len(body) < len(page) / 1.5
+    assert [each["metadata"]["name"] for each in msgspec.json.decode(body)["items"]] == ["a", "b"]
+    with pytest.raises(TooLong):
+        await transport.request("GET", "/pods", most_bytes=len(page) - 1)
 
 
 async def test_an_answer_is_read_up_to_the_bytes_that_are_asked_for(server, transport):
