@@ -154,6 +154,8 @@ class Templates:
         `comes_later`: places are reserved for its pods before they exist.
         Raises: DecodeError.
         """
+        # Not every schema refuses what is below zero; it must not make up for another template.
+        pods, jobs = max(pods, 0), max(jobs, 0)
         if not is_there(raw):
             return Template(intern(name), pods, {}, jobs=jobs)
         where = f"{self._of}: pod template {name}"

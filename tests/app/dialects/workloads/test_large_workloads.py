@@ -181,3 +181,46 @@ class Text(str):
         return str.__eq__(self, other)
 
     __hash__ = str.__hash__
+
+
+def counted(pods: int, **more: Any) -> dict[str, Any]:
+    """A template of so many pods, wherever a kind has the number."""
+    return {"replicas": pods, "template": template(), **more}
+
+
+NEGATIVE = {
+    "JobSet": {
+        "startupPolicy": {"startupPolicyOrder": "InOrder"},
+        "replicatedJobs": [
+            {"name": "a", "template": {"spec": counted(1)}},
+            {"name": "b", "replicas": 2**31 - 1, "template": {"spec": counted(1)}},
+            {"name": "c", "template": {"spec": {**counted(1), "parallelism": -(2**31)}}},
+        ],
+    },
+    "MPIJob": {
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiReplicaSpecs": {
+            "Launcher": counted(1),
+            "Worker": counted(2**31 - 1),
+            "Other": counted(-(2**31)),
+        },
+    },
+    "LeaderWorkerSet": {
+        "startupPolicy": "LeaderReady",
+        "leaderWorkerTemplate": {
+            "size": -5,
+            "leaderTemplate": template(),
+            "workerTemplate": template(),
+        },
+    },
+    "StatefulSet": counted(-3),
+    "Job": {"parallelism": -3, "template": template()},
+}
+
+
+@pytest.mark.parametrize("kind", NEGATIVE)
+def test_pods_below_zero_do_not_make_up_for_others(kind):
+    """Custom resources may say so: the sum is the bound of what is numbered and reserved."""
+    record = DECODERS[kind](workload(kind, NEGATIVE[kind]))
+    assert all(each.pods >= 0 and each.jobs >= 0 for each in record.templates)
+    assert record.pods >= max(each.pods for each in record.templates)
