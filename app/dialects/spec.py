@@ -58,6 +58,29 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of pods that are made later, part by part; each is made when it is asked for.
+
+    A workload of a hundred bytes may declare MOST_PODS of them, and is read at each of its changes.
+    """
+
+    pods: int = 0
+    """In each part, or in all where there are no parts."""
+    parts: int = 0
+    first: int = 0
+    offset: int = 0
+    is_across: bool = False
+
+    def __len__(self) -> int:
+        return max(self.pods, 0) * max(self.parts, 1)
+
+    def __iter__(self) -> Iterator[Index]:
+        for part in range(max(self.parts, 1)):
+            for index in range(self.first, self.first + self.pods):
+                yield Index(index, part, self.parts, self.offset, self.is_across)
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What one pod says of its gang; the pods of a template share one object."""
 
@@ -92,8 +115,8 @@ class Expected:
 
     pod: PodRecord
     said: Said = NOTHING_SAID
-    indices: tuple[Index, ...] = ()
-    """The numbers they will have; () if they have none."""
+    numbers: Numbers = Numbers()
+    """The numbers they will have, none if they have none."""
 
 
 @dataclass(frozen=True, slots=True)

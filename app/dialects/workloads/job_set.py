@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -42,7 +42,6 @@ from app.dialects.workloads.record import (
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import Json, Keep, decoded, has_condition
 from app.kube.core.objects import PodRecord
 
@@ -231,18 +230,13 @@ def _leaves_to_come(
     names = {leaf.name for leaf in there}
     for template in asking(whole, reads):
         if template.name not in names and template.pods:
-            yield leaf_to_come(template.name, whole, template, reads, _indices)
+            yield leaf_to_come(template.name, whole, template, reads, _numbers)
 
 
-def _indices(template: Template, offset: int) -> tuple[Index, ...]:
-    pods = template.pods // template.jobs if template.jobs else 0
-    return _numbered(template.jobs, pods, offset)
-
-
-@cached(4, 1024 * KIB)  # of up to some 8,000 pods
-def _numbered(jobs: int, pods: int, offset: int) -> tuple[Index, ...]:
+def _numbers(template: Template, offset: int) -> Numbers:
     """The numbers of a replicated Job's pods, Job by Job."""
-    return tuple(Index(index, part, jobs, offset) for part in range(jobs) for index in range(pods))
+    pods = template.pods // template.jobs if template.jobs else 0
+    return Numbers(pods, template.jobs, offset=offset)
 
 
 def _jobs_of_all(made: WorkloadRecord) -> int:

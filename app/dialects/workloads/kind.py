@@ -16,6 +16,7 @@ from app.dialects.spec import (
     Index,
     LeafSpec,
     Lifecycle,
+    Numbers,
     Said,
 )
 from app.dialects.workloads.record import Template, WorkloadRecord
@@ -94,17 +95,17 @@ def leaf_to_come(
     record: WorkloadRecord,
     template: Template,
     reads: Reads,
-    indices: Callable[[Template, int], tuple[Index, ...]],
+    numbers: Callable[[Template, int], Numbers],
 ) -> LeafSpec:
     """The leaf of a workload's pods that are made only once others of their gang run.
 
-    `indices`: the numbers of a template's pods, the first pod having this one (`Index.offset`).
+    `numbers`: the numbers of a template's pods, the first pod having this one (`Index.offset`).
     """
     if template.like is None or record.pods > MOST_PODS:
         return LeafSpec(name, template.pods)
     said = reads(template.annotations) or NOTHING_SAID
-    numbers = indices(template, said.offset)
-    return LeafSpec(name, template.pods, like=Expected(template.like, said, numbers))
+    of_them = numbers(template, said.offset)
+    return LeafSpec(name, template.pods, like=Expected(template.like, said, of_them))
 
 
 _LIFECYCLE = Lifecycle()

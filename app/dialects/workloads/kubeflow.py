@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Numbers
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -197,9 +197,9 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     return None
 
 
-def _numbers(launcher: Template, offset: int) -> tuple[Index, ...]:
+def _numbers(launcher: Template, offset: int) -> Numbers:
     """A launcher that is a worker as well is the first of them."""
-    return (Index(0, offset=offset, is_across=True),) if launcher.jobs else ()
+    return Numbers(1 if launcher.jobs else 0, offset=offset, is_across=True)
 
 
 def _kind(kind: str, prefix: str, version: str) -> WorkloadKind:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import annotation, whole_number
-from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec, Lifecycle
+from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
 from app.dialects.workloads.kind import (
     Place,
     Reads,
@@ -38,7 +38,6 @@ from app.dialects.workloads.record import (
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import PodRecord
 
@@ -168,13 +167,12 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
 
 def _leaf(record: WorkloadRecord, template: Template, reads: Reads) -> LeafSpec:
     """The leaf of a template; pods do not say which it is, so it has no name."""
-    return leaf_to_come("", record, template, reads, lambda each, at: _workers(each.pods, at))
+    return leaf_to_come("", record, template, reads, _workers)
 
 
-@cached(4, 1024 * KIB)  # of up to some 8,000 pods
-def _workers(pods: int, offset: int) -> tuple[Index, ...]:
+def _workers(template: Template, offset: int) -> Numbers:
     """The numbers of a group's workers, which count on from their leader."""
-    return tuple(Index(number, offset=offset, is_across=True) for number in range(1, pods + 1))
+    return Numbers(template.pods, first=1, offset=offset, is_across=True)
 
 
 LEADER_WORKER_SET = WorkloadKind(

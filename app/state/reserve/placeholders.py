@@ -325,9 +325,9 @@ def _expect_leaves(
 
 def _absent(leaf: LeafSpec, there: Sequence[Member], gone: int) -> Iterator[Index | None]:
     """The numbers of a leaf's pods that are to come; None for a pod without one."""
-    if leaf.like is not None and leaf.like.indices:
+    if leaf.like is not None and leaf.like.numbers:
         taken = {member.index for member in there}
-        yield from (index for index in leaf.like.indices if index not in taken)
+        yield from (index for index in leaf.like.numbers if index not in taken)
     else:
         yield from repeat(None, max(leaf.pods - len(there) - gone, 0))
 

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import GangKey, GangSpec, Index
+from app.dialects.spec import MOST_PODS, GangKey, GangSpec, Index
 from app.dialects.workloads import KINDS, Template, kubeflow
 from app.kube.core.objects import Owner
 from tests.app.dialects.claims import claim_of
 from tests.records import GROUP, RACK, REQUIRED, TOTAL, group, job, job_owner, pod
+from tests.work import lines_run
 from tests.workload_pods import (
     COMPLETION_INDEX,
     JOBSET,
@@ -155,7 +156,7 @@ def test_pods_of_jobs_that_come_later_are_expected_by_their_numbers():
     assert (there.name, there.like) == ("driver", None)
     assert (later.name, later.pods, later.like.pod) == ("workers", 8, like)
     assert later.like.said.constraint.required == RACK
-    assert later.like.indices == tuple(claim_of(each).index for each in pods[1:])
+    assert tuple(later.like.numbers) == tuple(claim_of(each).index for each in pods[1:])
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_workers_that_come_after_their_leader_are_expected_by_their_numbers():
     assert (first.pods, first.like) == (1, None)
     assert (later.pods, later.like.pod) == (3, like)
     claims_of_workers = [claim_of(each) for each in workers]
-    assert later.like.indices == tuple(claim.index for claim in claims_of_workers)
+    assert tuple(later.like.numbers) == tuple(claim.index for claim in claims_of_workers)
     assert {claim.leaf for claim in claims_of_workers} == {later.name}
 
 
@@ -326,7 +327,7 @@ def test_a_launcher_that_comes_later_is_expected(first):
     assert (workers.pods, workers.like) == (2, None)
     assert (later.name, later.pods, later.like.pod) == (claim_of(launcher).leaf, 1, like)
     index = claim_of(launcher).index
-    assert later.like.indices == (() if index is None else (index,))
+    assert tuple(later.like.numbers) == (() if index is None else (index,))
 
 
 @pytest.mark.parametrize(
@@ -425,3 +426,26 @@ def test_a_workload_of_more_pods_than_a_gang_may_have_lists_no_numbers():
     )
     *_, later = spec(claim_of(first).gang, whole, jobs[0]).leaves()
     assert (later.pods, later.like) == (2**31 - 1, None)
+
+
+@pytest.mark.parametrize("pods", [10, MOST_PODS - 1])
+def test_what_a_workload_says_of_later_pods_costs_the_same_however_many_they_are(pods):
+    """It is read at each change of the workload, of a Job of it and of a pod of that."""
+    jobs, made = job_set("js", {"driver": (1, 1)}, RACK)
+    (driver,) = jobs
+    labels = {**driver.labels, "jobset.sigs.k8s.io/global-replicas": str(pods + 1)}
+    driver = msgspec.structs.replace(driver, labels=labels)
+    later = {"workers": pods}
+    like = pod("like")
+    whole = workload("JobSet", "js", later, level=RACK, like=like, jobs=pods, is_gradual=True)
+    key = claim_of(made[0]).gang
+    found = spec(key, whole, driver)
+    assert found.pods == pods + 1
+    assert lines_run(lambda: spec(key, whole, driver)) < 1_000
+    groups = workload(
+        "LeaderWorkerSet", "lws", {"leader": 1, "worker": pods}, like=like, is_gradual=True
+    )
+    (leader,) = group_pods("lws", 0, 1, RACK)
+    key = claim_of(leader).gang
+    assert spec(key, groups).pods == pods + 1
+    assert lines_run(lambda: spec(key, groups)) < 1_000
