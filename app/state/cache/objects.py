@@ -52,14 +52,21 @@ class Objects:
         return [uid for uid, record in self.by_uid.items() if record.kind == kind]
 
     def put(self, record: ObjectRecord) -> Iterator[GangKey]:
-        """Add or replace an object: the gangs that it concerns, none if nothing changed."""
-        if self.by_uid.get(record.uid) == record:
+        """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
+        before = self.by_uid.get(record.uid)
+        if before == record:
             return
         self.by_uid[record.uid] = record
         if self.names_keys:
             self.kept_keys.put(record)
+        # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
+        left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
         for key in self.dialects.keys_of(record):
             self.by_gang.setdefault(key, {})[record.uid] = record
+            left.pop(key, None)
+            yield key
+        for key in left:
+            self._leave(key, record.uid)
             yield key
 
     def drop(self, uid: str) -> Iterator[GangKey]:
@@ -68,8 +75,11 @@ class Objects:
         if self.names_keys:
             self.kept_keys.drop(uid)
         for key in self.dialects.keys_of(record) if record else ():
-            of_gang = self.by_gang[key]
-            del of_gang[uid]
-            if not of_gang:
-                del self.by_gang[key]
+            self._leave(key, uid)
             yield key
+
+    def _leave(self, key: GangKey, uid: str) -> None:
+        of_gang = self.by_gang[key]
+        del of_gang[uid]
+        if not of_gang:
+            del self.by_gang[key]

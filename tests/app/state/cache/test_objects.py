@@ -1,0 +1,51 @@
+"""What is kept of objects is what the cluster has now, whatever they have been before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.dialects.workloads import WorkloadRecord
+from tests.app.state.world import World, four_racks
+from tests.records import RACK
+from tests.workload_pods import group_pods, job_set, workload
+
+
+def restarted() -> list[WorkloadRecord]:
+    whole = workload("JobSet", "js", {"w": 2}, level=RACK)
+    return [msgspec.structs.replace(whole, restarts=at, version=str(at)) for at in range(5)]
+
+
+def relabelled() -> list[WorkloadRecord]:
+    (job,), _ = job_set("js", {"w": (1, 1)}, RACK)
+    names = [{**job.labels, "jobset.sigs.k8s.io/jobset-name": f"js{at}"} for at in range(5)]
+    return [msgspec.structs.replace(job, labels=labels) for labels in names]
+
+
+def scaled_down() -> list[WorkloadRecord]:
+    groups = workload("LeaderWorkerSet", "lws", {"worker": 2}, level=RACK)
+    return [msgspec.structs.replace(groups, gangs=gangs) for gangs in (500, 2, 0)]
+
+
+@pytest.mark.parametrize("changes", [restarted, relabelled, scaled_down])
+def test_an_object_leaves_the_gangs_that_it_concerns_no_more(changes):
+    world = World(four_racks())
+    objects = world.engine.objects
+    for record in changes():
+        world.put(record)
+        concerned = {key for key in objects.by_gang if record.uid in objects.by_gang[key]}
+        assert concerned == set(objects.dialects.keys_of(record))
+    world.delete(record)
+    assert objects.by_gang == {}
+
+
+def test_a_group_that_its_workload_declares_no_more_is_what_its_pods_say():
+    groups = workload("LeaderWorkerSet", "lws", {"worker": 3}, level=RACK, gangs=2)
+    pods = group_pods("lws", 1, 2, RACK)
+    world = World(four_racks(), pods)
+    world.put(groups)
+    world.tick()
+    assert world.gang().membership.pods == 3
+    world.put(msgspec.structs.replace(groups, gangs=1))
+    world.tick()
+    assert world.gang().membership.pods == 2
