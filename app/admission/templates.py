@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,9 @@ from app.dialects.dialect import Strings
 from app.dialects.workloads.templates import TemplatePlace
 
 EVERY = "[*]"
-MOST_TEMPLATES = 128  # looked at in one object; what the rest says is found when the gang is read
+# Looked at in one object, at 60 to 110 us each; what the rest says is found when the gang is read.
+# Kueue takes 18.
+MOST_TEMPLATES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,15 @@ class Template:
 
 
 def templates(thing: object, places: tuple[TemplatePlace, ...]) -> Iterator[Template]:
-    """The templates that are set, MOST_TEMPLATES at most, in the order the object has them."""
-    return islice(_every(thing, places), MOST_TEMPLATES)
+    """The templates that are set, MOST_TEMPLATES at most, in the order the object has them.
+
+    Of an object with more of them none counts as grouped: others of its pod set group may be left
+    out.
+    """
+    found = list(islice(_every(thing, places), MOST_TEMPLATES + 1))
+    is_cut = len(found) > MOST_TEMPLATES
+    for each in found[:MOST_TEMPLATES]:
+        yield replace(each, is_grouped=False) if is_cut else each
 
 
 def _every(thing: object, places: tuple[TemplatePlace, ...]) -> Iterator[Template]:

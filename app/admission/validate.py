@@ -82,10 +82,11 @@ class Validator:
         errors = list(self._errors(thing))
         if before is None:
             return errors
-        earlier = Thing(thing.group, thing.kind, thing.namespace, before)
-        known = {str(error) for error in self._errors(earlier)}
-        fresh = [error for error in errors if str(error) not in known]
-        return [*fresh, *self._changes(thing, before)]
+        if errors:
+            earlier = Thing(thing.group, thing.kind, thing.namespace, before)
+            known = {str(error) for error in self._errors(earlier)}
+            errors = [error for error in errors if str(error) not in known]
+        return [*errors, *self._changes(thing, before)]
 
     def _errors(self, thing: Thing) -> Iterator[FieldError]:
         ours = self._templates(thing)

@@ -19,6 +19,7 @@ from app.dialects.workloads import KINDS
 from app.labels import selector_from_text
 from tests.app.admission.port import BESIDE_KUEUE, SCOPE
 from tests.cluster import BLOCK, RACK, Object, job, pod
+from tests.work import lines_run
 from tests.workloads import GROUP, REQUIRED, TOTAL, asking, member
 
 SLICE_LEVEL = "kueue.x-k8s.io/podset-slice-required-topology"
@@ -458,6 +459,20 @@ def test_a_long_value_is_shown_in_part_and_escaped():
 
 def test_an_object_of_thousands_of_templates_is_answered_soon():
     assert len(errors(job_set(*[(BROKEN, 1, 1)] * 5_000))) == MOST_TEMPLATES
+
+
+def test_of_more_templates_than_are_looked_at_none_lacks_the_other_of_its_group():
+    """The pair of the last that is looked at is not."""
+    sets = [(GROUPED | {POD_SET_GROUP: f"g{at // 2}"}, 1, 1) for at in range(1, 2 * MOST_TEMPLATES)]
+    assert errors(job_set(({REQUIRED: RACK}, 1, 1), *sets)) == []
+
+
+def test_a_change_of_an_object_that_has_no_errors_costs_one_look_at_it():
+    """What was wrong before matters only where something is wrong now."""
+    fine = job_set(*[({REQUIRED: RACK}, 1, 1)] * MOST_TEMPLATES)
+    broken = job_set(*[(BROKEN, 1, 1)] * MOST_TEMPLATES)
+    errors(fine)  # what is imported on first use does not count
+    assert lines_run(lambda: errors(fine, broken)) < 1.1 * lines_run(lambda: errors(fine))
 
 
 ANYTHING: list[Any] = [None, True, 0, -1, "x", [], {}, [None], {"spec": 3}, {"metadata": []}]
