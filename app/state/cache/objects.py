@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import ObjectRecord
@@ -54,8 +56,8 @@ class Objects:
     def put(self, record: ObjectRecord) -> Iterator[GangKey]:
         """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
         before = self.by_uid.get(record.uid)
-        if before == record:
-            return
+        if before is not None and before == msgspec.structs.replace(record, version=before.version):
+            return  # most events of a Job are news of its status, which does not concern its gang
         self.by_uid[record.uid] = record
         if self.names_keys:
             self.kept_keys.put(record)

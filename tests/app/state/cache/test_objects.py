@@ -49,3 +49,11 @@ def test_a_group_that_its_workload_declares_no_more_is_what_its_pods_say():
     world.put(msgspec.structs.replace(groups, gangs=1))
     world.tick()
     assert world.gang().membership.pods == 2
+
+
+def test_an_object_of_which_only_the_status_has_changed_concerns_no_gang():
+    (job,), _ = job_set("js", {"w": (1, 1)}, RACK)
+    world = World(four_racks(), jobs=[job])
+    objects = world.engine.objects
+    assert list(objects.put(msgspec.structs.replace(job, version="2"))) == []
+    assert len(list(objects.put(msgspec.structs.replace(job, version="3", succeeded=1)))) > 0
