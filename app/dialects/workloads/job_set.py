@@ -182,10 +182,10 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     """What the Jobs of a JobSet declare together, once all that can be there are."""
     made = [record for record in owners if record.kind == "Job"]
     whole = next((record for record in owners if record.kind == "JobSet"), None)
-    expected = max((_jobs_of_all(each) for each in made), default=0)
+    expected = _jobs_of_all(made)
     if not made or not expected:
         return None
-    members = [each for each in made if any(reads(part.annotations) for part in each.templates)]
+    members = _members(made, reads)
     there = _leaves_there(members or made)
     lifecycle = Lifecycle(
         failures_left=_failures_left(whole, made),
@@ -206,12 +206,27 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     )
 
 
+def _members(made: Collection[WorkloadRecord], reads: Reads) -> list[WorkloadRecord]:
+    """The Jobs whose pods are members; thousands of them are made from a few templates."""
+    known: dict[tuple[tuple[str, str], ...], bool] = {}
+    found: list[WorkloadRecord] = []
+    for each in made:
+        for part in each.templates:
+            said = tuple(part.annotations.items())
+            if said not in known:
+                known[said] = bool(reads(part.annotations))
+            if known[said]:
+                found.append(each)
+                break
+    return found
+
+
 def _failures_left(whole: WorkloadRecord | None, made: Collection[WorkloadRecord]) -> int | None:
     """None, if it lives on when all its pods are evicted; else 0: one Job that fails ends it."""
     if whole is not None and whole.restarts_left:
         return None
-    left = ((each.failures_left, job.pods_at_once(each)) for each in made)
-    return 0 if any(most is not None and most < pods for most, pods in left) else None
+    bounded = ((each.failures_left, each) for each in made if each.failures_left is not None)
+    return 0 if any(most < job.pods_at_once(each) for most, each in bounded) else None
 
 
 def _leaves_there(made: Collection[WorkloadRecord]) -> list[LeafSpec]:
@@ -239,8 +254,9 @@ def _numbers(template: Template, offset: int) -> Numbers:
     return Numbers(pods, template.jobs, offset=offset)
 
 
-def _jobs_of_all(made: WorkloadRecord) -> int:
-    return whole_number(made.labels.get(GLOBAL_REPLICAS)) or 0
+def _jobs_of_all(made: Collection[WorkloadRecord]) -> int:
+    texts = {each.labels.get(GLOBAL_REPLICAS) for each in made}
+    return max((whole_number(text) or 0 for text in texts), default=0)
 
 
 def _are_whole(made: Collection[WorkloadRecord]) -> bool:

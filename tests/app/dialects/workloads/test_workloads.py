@@ -449,3 +449,15 @@ def test_what_a_workload_says_of_later_pods_costs_the_same_however_many_they_are
     key = claim_of(leader).gang
     assert spec(key, groups).pods == pods + 1
     assert lines_run(lambda: spec(key, groups)) < 1_000
+
+
+def test_a_job_of_a_job_set_costs_a_few_steps():
+    """Each change of one has all of them looked at."""
+
+    def lines(replicas: int) -> int:
+        jobs, pods = job_set("js", {"workers": (replicas, 1)}, RACK)
+        key = claim_of(pods[0]).gang
+        assert spec(key, *jobs).pods == replicas
+        return lines_run(lambda: DIALECTS.spec(key, jobs, (), ()))
+
+    assert (lines(200) - lines(100)) / 100 < 45
