@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
 from app.dialects.workloads import WorkloadRecord
+from app.dialects.workloads.leader_worker_set import decode_leader_worker_set
+from app.kube.core.cached import weight
 from tests.app.state.world import World, four_racks
 from tests.records import RACK
 from tests.workload_pods import group_pods, job_set, workload
@@ -57,3 +61,13 @@ def test_an_object_of_which_only_the_status_has_changed_concerns_no_gang():
     objects = world.engine.objects
     assert list(objects.put(msgspec.structs.replace(job, version="2"))) == []
     assert len(list(objects.put(msgspec.structs.replace(job, version="3", succeeded=1)))) > 0
+
+
+def test_a_small_object_of_countless_groups_takes_little_memory():
+    """A LeaderWorkerSet of some hundred bytes: its groups have keys with or without pods."""
+    spec = {"replicas": 2**31 - 1, "leaderWorkerTemplate": {"size": 8, "workerTemplate": {}}}
+    thing = {"metadata": {"namespace": "team", "name": "l", "uid": "u"}, "spec": spec}
+    record = decode_leader_worker_set(json.dumps(thing).encode(), keep=lambda _key: True)
+    world = World(four_racks())
+    world.put(record)
+    assert weight(world.engine.objects.by_gang, 2**30) < 2**20
