@@ -19,7 +19,8 @@ LARGE = 1_000  # values of a document that does not grow further
 BYTE_EDITS = 0.15  # share of the mutations that go on to their bytes
 DEEP = 120  # Python writes no JSON of more than some 900 levels, which six such edits stay below
 NASTY: tuple[Json, ...] = (
-    None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.1, 1e308, -0.0,
+    None, True, False, 0, -1, 1, 99_999, 2**31 - 1, -(2**31), 2**31, 2**63,
+    -(2**63), 10**30, 0.1, 1e308, -0.0,
     "", " ", "0", "-5", "1e1000000", "1e9", "NaN", "Inf", "0.1m", "1Ki", "1ki", "100m", "1_000",
     "9223372036854775808", "\u0661\u0662\u0663", "0x10", "\x00", "\ud800", "\u00e9", "e\u0301",
     "\u202e",
