@@ -118,6 +118,7 @@ def _amounts_of(containers: _Containers, where: str, problems: list[str]) -> _Am
     read = [
         (each, _nanos(each, f"spec.{where}[{index}]{_REQUESTS}", problems))
         for index, each in enumerate(asked)
+        if each
     ]
     return [(name, nanos.get(name, 0)) for each, nanos in read for name in each]
 

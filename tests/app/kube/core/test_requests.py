@@ -245,6 +245,15 @@ def test_a_container_with_amounts_of_its_own_costs_a_few_steps(kind, always):
     assert per_container < 18
 
 
+@pytest.mark.parametrize(("kind", "most"), [("containers", 8), ("initContainers", 12)])
+def test_a_container_that_asks_for_nothing_costs_next_to_nothing(kind, most):
+    def lines(containers):
+        made = [container(cpu="1"), *[{"name": "c"}] * containers]
+        return lines_run(lambda: request_of(**{kind: made}))
+
+    assert (lines(2_000) - lines(1_000)) / 1_000 <= most
+
+
 def test_many_containers_are_added_however_their_amounts_are_written():
     """What the API server would write in other words, and what clients of the extender port may."""
     written = ["1", "1000m", "1e0", 1, 1.0, "+1", "01", ".001k"]
