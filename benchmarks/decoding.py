@@ -221,6 +221,13 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
         yield made(kind, "10,000 containers", spec(a_template(containers=many)))
         terms = affinity([{}] * 4_000)
         yield made(kind, "16 KiB of empty affinity terms", spec(a_template(affinity=terms)))
+    for kind in ("Job", "JobSet", "MPIJob"):
+        status = {"conditions": as_many(lambda at: {})}
+        named = {"name": "a", "namespace": "b"}
+        yield kind, "conditions", written({"metadata": named, "spec": {}, "status": status})
+    yield made("Job", "failure rules", {"podFailurePolicy": {"rules": as_many(lambda at: {})}})
+    depends = {"name": "a", "dependsOn": as_many(lambda at: {})}
+    yield made("JobSet", "dependencies", {"replicatedJobs": [depends]})
     small = a_template()
     inner = affinity([{}] * 1_000)
     for order in ("AnyOrder", "InOrder"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -12,7 +12,15 @@ from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.decode import DISRUPTION_TARGET, Json, Keep, decoded, has_condition
+from app.kube.core.decode import (
+    DISRUPTION_TARGET,
+    Json,
+    Keep,
+    conditions,
+    decoded,
+    has_condition,
+    part,
+)
 from app.kube.core.objects import Owner, PodRecord
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -41,7 +49,7 @@ class _FailureRule(wire.Wire):
 
 
 class _FailurePolicy(wire.Wire):
-    rules: list[_FailureRule | None] | None = None
+    rules: msgspec.Raw = NULL
 
 
 class _WholeJobSpec(JobSpec):
@@ -53,7 +61,7 @@ class _WholeJobSpec(JobSpec):
 class _Status(wire.Wire):
     failed: wire.Int32 | None = None
     succeeded: wire.Int32 | None = None
-    conditions: list[wire.Condition | None] | None = None
+    conditions: msgspec.Raw = NULL
 
 
 class _Job(wire.Wire):
@@ -62,6 +70,9 @@ class _Job(wire.Wire):
     status: _Status | None = None
 
 
+_RULES: msgspec.json.Decoder[list[_FailureRule | None] | None] = msgspec.json.Decoder(
+    list[_FailureRule | None] | None
+)
 _JOB = msgspec.json.Decoder(_Job)
 
 
@@ -73,6 +84,9 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
     job = decoded(_JOB, raw, "Job")
     spec, status = job.spec or _WholeJobSpec(), job.status or _Status()
     templates = Templates("Job", job.metadata, keep)
+    found = conditions(status.conditions, "Job", job.metadata)
+    policy = spec.pod_failure_policy or _FailurePolicy()
+    rules = part(_RULES, policy.rules, "spec.podFailurePolicy.rules", "Job", job.metadata)
     return record_of(
         "Job",
         job.metadata,
@@ -80,24 +94,25 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         [templates.read("", or_one(spec.parallelism), spec.template)],
         succeeded=status.succeeded or 0,
         completions=spec.completions,
-        failures_left=_failures_left(spec, status.failed or 0),
+        failures_left=_failures_left(spec, rules or (), status.failed or 0),
         failures=status.failed or 0,
         is_suspended=bool(spec.suspend),
-        is_finished=has_condition(status.conditions, "Complete", "Failed"),
+        is_finished=has_condition(found, "Complete", "Failed"),
     )
 
 
-def _failures_left(spec: _WholeJobSpec, failed: int) -> int | None:
+def _failures_left(
+    spec: _WholeJobSpec, rules: Iterable[_FailureRule | None], failed: int
+) -> int | None:
     """How many more pods may be evicted before the Job fails for good; None: any number.
 
     A pod that is deleted counts as one that has failed, unless a policy ignores disruptions.
     Source: kubernetes v1.36 pkg/controller/job/job_controller.go, getNewFinishedPods;
     pkg/apis/batch/v1/defaults.go.
     """
-    policy = spec.pod_failure_policy
-    for rule in (policy and policy.rules) or ():
-        conditions = (rule and rule.on_pod_conditions) or ()
-        if rule and any(each and each.type == DISRUPTION_TARGET for each in conditions):
+    for rule in rules:
+        ends = (rule and rule.on_pod_conditions) or ()
+        if rule and any(each and each.type == DISRUPTION_TARGET for each in ends):
             if rule.action == "Ignore":
                 return None
             break

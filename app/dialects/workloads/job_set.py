@@ -33,16 +33,17 @@ from app.dialects.workloads.kind import (
     leaf_to_come,
 )
 from app.dialects.workloads.record import (
-    MOST_TEMPLATES,
+    NULL,
     Template,
     Templates,
     WorkloadRecord,
+    is_filled,
     or_one,
     record_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.decode import Json, Keep, conditions, decoded, has_condition
 from app.kube.core.objects import PodRecord
 
 PREFIX = "jobset.sigs.k8s.io/"
@@ -64,7 +65,7 @@ class _ReplicatedJob(wire.Wire):
     name: wire.Text = None
     replicas: wire.Int32 | None = None
     template: _JobTemplate | None = None
-    depends_on: list[msgspec.Raw] | None = None
+    depends_on: msgspec.Raw = NULL  # only whether there is one
 
 
 class _StartupPolicy(wire.Wire):
@@ -77,14 +78,14 @@ class _FailurePolicy(wire.Wire):
 
 class _Spec(wire.Wire):
     failure_policy: _FailurePolicy | None = None
-    replicated_jobs: list[msgspec.Raw] | None = None
+    replicated_jobs: msgspec.Raw = NULL
     startup_policy: _StartupPolicy | None = None
     suspend: bool | None = None
 
 
 class _Status(wire.Wire):
     restarts: wire.Int32 | None = None
-    conditions: list[wire.Condition | None] | None = None
+    conditions: msgspec.Raw = NULL
 
 
 class _JobSet(wire.Wire):
@@ -94,6 +95,7 @@ class _JobSet(wire.Wire):
 
 
 _REPLICATED_JOB = msgspec.json.Decoder(_ReplicatedJob | None)
+_REPLICATED_JOBS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _JOB_SET = msgspec.json.Decoder(_JobSet)
 
 
@@ -105,22 +107,22 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
     found = decoded(_JOB_SET, raw, "JobSet")
     spec, status = found.spec or _Spec(), found.status or _Status()
     templates = Templates("JobSet", found.metadata, keep)
-    if len(written := spec.replicated_jobs or ()) > MOST_TEMPLATES:
-        raise templates.too_many("spec.replicatedJobs", len(written))
+    ends = conditions(status.conditions, "JobSet", found.metadata)
+    written = templates.listed(_REPLICATED_JOBS, spec.replicated_jobs, "spec.replicatedJobs")
     read = (
         templates.holder(_REPLICATED_JOB, raw, f"spec.replicatedJobs[{index}]")
         for index, raw in enumerate(written)
     )
     parts = [part for part in read if part is not None]
     order = spec.startup_policy and spec.startup_policy.startup_policy_order
-    is_gradual = order == "InOrder" or any(part.depends_on for part in parts)
+    is_gradual = order == "InOrder" or any(is_filled(part.depends_on) for part in parts)
     return record_of(
         "JobSet",
         found.metadata,
         keep,
         [_template(part, templates, comes_later=is_gradual) for part in parts],
         is_suspended=bool(spec.suspend),
-        is_finished=has_condition(status.conditions, "Completed", "Failed"),
+        is_finished=has_condition(ends, "Completed", "Failed"),
         restarts=status.restarts or 0,
         restarts_left=max(0, _most_restarts(spec) - (status.restarts or 0)),
         is_gradual=is_gradual,

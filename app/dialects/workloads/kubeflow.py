@@ -36,7 +36,7 @@ from app.dialects.workloads.record import (
 )
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded, has_condition
+from app.kube.core.decode import Json, Keep, conditions, decoded, has_condition, part
 from app.kube.core.objects import PodRecord
 
 PREFIX = "training.kubeflow.org/"
@@ -90,8 +90,8 @@ class _ReplicaStatus(wire.Wire):
 
 
 class _Status(wire.Wire):
-    replica_statuses: dict[str, _ReplicaStatus | None] | None = None
-    conditions: list[wire.Condition | None] | None = None
+    replica_statuses: msgspec.Raw = NULL
+    conditions: msgspec.Raw = NULL
 
 
 class _TrainingJob(wire.Wire):
@@ -101,6 +101,7 @@ class _TrainingJob(wire.Wire):
 
 
 _REPLICA_SPEC = msgspec.json.Decoder(_ReplicaSpec | None)
+_STATUSES = msgspec.json.Decoder(dict[str, _ReplicaStatus | None] | None)
 _TRAINING_JOB = msgspec.json.Decoder(_TrainingJob)
 
 
@@ -121,7 +122,9 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         for field, by_type in maps.items()
         for name, raw in templates.named(_BY_TYPE, by_type, field).items()
     ]
-    ended = (status.replica_statuses or {}).values()
+    statuses = status.replica_statuses
+    ended = part(_STATUSES, statuses, "status.replicaStatuses", kind, found.metadata) or {}
+    ends = conditions(status.conditions, kind, found.metadata)
     is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
     return record_of(
         kind,
@@ -130,17 +133,17 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         [
             templates.read(
                 name,
-                or_one(part.replicas),
-                part.template,
+                or_one(replica.replicas),
+                replica.template,
                 comes_later=is_gradual and name == LAUNCHER,
                 jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
             )
-            for name, part in parts
-            if part is not None
+            for name, replica in parts
+            if replica is not None
         ],
-        succeeded=sum(part.succeeded or 0 for part in ended if part is not None),
+        succeeded=sum(each.succeeded or 0 for each in ended.values() if each is not None),
         is_suspended=bool(spec.run_policy and spec.run_policy.suspend),
-        is_finished=has_condition(status.conditions, "Succeeded", "Failed"),
+        is_finished=has_condition(ends, "Succeeded", "Failed"),
         is_gradual=is_gradual,
     )
 

@@ -131,6 +131,11 @@ def is_there(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
+def is_filled(raw: msgspec.Raw) -> bool:
+    """Whether an optional list has something in it."""
+    return bytes(memoryview(raw)[:64]).translate(None, b" \t\r\n") not in (b"null", b"[]")
+
+
 class Templates:
     """Reads the pod templates of one object; of all of them together only so much."""
 
@@ -192,14 +197,30 @@ class Templates:
         """
         if not is_there(raw):
             return {}
-        # Braces alone: what a template has inside is bounded where it is read.
-        if (objects := bytes(raw).count(b"{")) > MOST_OBJECTS:
-            so_many = f"it has {objects} objects, more than {MOST_OBJECTS}"
-            raise DecodeError(f"{self._of}: {field} is not read: {so_many}")
+        self._bound(raw, field)
         found = self.holder(decoder, raw, field) or {}
         if len(found) > MOST_TEMPLATES:
             raise self.too_many(field, len(found))
         return found
+
+    def listed(
+        self, decoder: msgspec.json.Decoder[list[msgspec.Raw] | None], raw: msgspec.Raw, field: str
+    ) -> Sequence[msgspec.Raw]:
+        """Return the parts of the object that have templates, if they are not too many.
+
+        Raises: DecodeError naming the field.
+        """
+        self._bound(raw, field)
+        found = self.holder(decoder, raw, field) or ()
+        if len(found) > MOST_TEMPLATES:
+            raise self.too_many(field, len(found))
+        return found
+
+    def _bound(self, raw: msgspec.Raw, field: str) -> None:
+        # Braces alone: what a template has inside is bounded where it is read.
+        if (objects := bytes(raw).count(b"{")) > MOST_OBJECTS:
+            so_many = f"it has {objects} objects, more than {MOST_OBJECTS}"
+            raise DecodeError(f"{self._of}: {field} is not read: {so_many}")
 
     def too_many(self, field: str, found: int) -> DecodeError:
         """The error of an object that has more templates than are read."""

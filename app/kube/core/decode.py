@@ -50,7 +50,9 @@ _NO_METADATA = wire.Metadata()
 _UNNAMED = wire.VersionedMetadata()
 _POD = msgspec.json.Decoder(wire.Pod)
 _AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
-_CONDITIONS = msgspec.json.Decoder(list[wire.Condition | None] | None)
+_CONDITIONS: msgspec.json.Decoder[list[wire.Condition | None] | None] = msgspec.json.Decoder(
+    list[wire.Condition | None] | None
+)
 _NODE = msgspec.json.Decoder(wire.Node)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 
@@ -158,6 +160,35 @@ def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
     return _read(decoder.decode, raw, kind)
 
 
+def part(
+    decoder: msgspec.json.Decoder[_T],
+    raw: msgspec.Raw,
+    path: str,
+    kind: str,
+    written: wire.Metadata | None,
+) -> _T:
+    """Return a part of an object, if it has no more values than any real one.
+
+    Raises: DecodeError naming the object and the part.
+    """
+    try:
+        return large.part(decoder, raw, path)
+    except (ValueError, RecursionError) as error:
+        metadata = written or _NO_METADATA
+        name = f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
+        raise DecodeError(f"{kind} {name}: {error}") from error
+
+
+def conditions(
+    raw: msgspec.Raw, kind: str, written: wire.Metadata | None
+) -> list[wire.Condition | None] | None:
+    """Return the conditions in an object's status.
+
+    Raises: DecodeError naming the object.
+    """
+    return part(_CONDITIONS, raw, "status.conditions", kind, written)
+
+
 def _read(decode: Callable[[Json], _T], raw: Json, kind: str) -> _T:
     try:
         return decode(raw)
@@ -207,7 +238,7 @@ def _is_preempted(conditions: msgspec.Raw) -> bool:
     Source: kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go, PreemptPod.
     """
     try:
-        found = _CONDITIONS.decode(conditions)
+        found = large.part(_CONDITIONS, conditions, "status.conditions")
     except (ValueError, RecursionError):
         return False  # of a request: the API server has none that cannot be read
     return has_condition(found, DISRUPTION_TARGET, reason=PREEMPTED)

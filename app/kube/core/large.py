@@ -116,6 +116,17 @@ def values_in(part: bytes | msgspec.Raw, *, has_objects: bool = True) -> int:
     return strings + text.count(b"{") if has_objects else strings
 
 
+def part(decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, path: str) -> _T:
+    """Return a part of an object that has no more values than are read.
+
+    Raises: ValueError, RecursionError.
+    """
+    parts = _Parts()
+    if not parts.fits(raw, path, MOST_VALUES):
+        raise ValueError(parts.unread[0])
+    return _decoded(decoder, raw, path)
+
+
 @dataclass(slots=True)
 class _Parts:
     """Reads the parts of one object; `unread` has a sentence for each that is left out."""

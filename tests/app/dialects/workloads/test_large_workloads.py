@@ -11,7 +11,7 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.dialects.workloads import job_set
-from app.dialects.workloads.record import MOST_TEMPLATES, MOST_VALUES, WorkloadRecord
+from app.dialects.workloads.record import MOST_OBJECTS, MOST_TEMPLATES, MOST_VALUES, WorkloadRecord
 from app.errors import DecodeError
 from app.kube.core.objects import Owner
 from tests.work import lines_run
@@ -65,7 +65,7 @@ def test_more_templates_than_are_read_are_refused_before_one_is(
     assert len(record.templates) == MOST_TEMPLATES
     told = rf"{kind} team/large: {field} is not read: it has {{}} entries, more than 256"
     steps = []
-    for parts in (1_000, 4_000):
+    for parts in (750, 3_000):
         body = made([template()] * parts)
 
         def refuse(body: bytes = body, parts: int = parts) -> None:
@@ -181,6 +181,60 @@ class Text(str):
         return str.__eq__(self, other)
 
     __hash__ = str.__hash__
+
+
+def nothing(count: int) -> list[dict[str, Any]]:
+    """Objects that a decoder takes long to build, three bytes each."""
+    return [{}] * count
+
+
+PARTS: list[tuple[str, str, Callable[[list[dict[str, Any]]], dict[str, Any]]]] = [
+    ("Job", "status.conditions", lambda many: {"status": {"conditions": many}}),
+    ("JobSet", "status.conditions", lambda many: {"status": {"conditions": many}}),
+    ("MPIJob", "status.conditions", lambda many: {"status": {"conditions": many}}),
+    (
+        "MPIJob",
+        "status.replicaStatuses",
+        lambda many: {"status": {"replicaStatuses": dict(enumerate(many))}},
+    ),
+    (
+        "Job",
+        "spec.podFailurePolicy.rules",
+        lambda many: {"spec": {"podFailurePolicy": {"rules": many}}},
+    ),
+    (
+        "Job",
+        "spec.podFailurePolicy.rules",
+        lambda many: {"spec": {"podFailurePolicy": {"rules": [{"onPodConditions": many}]}}},
+    ),
+    ("JobSet", "spec.replicatedJobs", lambda many: {"spec": {"replicatedJobs": many}}),
+    (
+        "JobSet",
+        "spec.replicatedJobs",
+        lambda many: {"spec": {"replicatedJobs": [{"name": "a", "dependsOn": many}]}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "made"), PARTS)
+def test_a_list_of_more_than_any_real_one_has_is_not_built(kind, field, made):
+    metadata = {"namespace": "team", "name": "large"}
+
+    def refused(count: int) -> None:
+        thing = {"metadata": metadata, **made(nothing(count))}
+        with pytest.raises(DecodeError, match=f"{kind} team/large: {field} is not read: it has"):
+            DECODERS[kind](json.dumps(thing, separators=(",", ":")).encode())
+
+    refused(MOST_OBJECTS + 1)
+    assert lines_run(lambda: refused(400_000)) < 1.5 * lines_run(lambda: refused(40_000))
+
+
+def test_a_job_set_whose_jobs_depend_on_others_is_gradual_and_one_with_empty_lists_is_not():
+    for depends, is_gradual in (([{"name": "a"}], True), ([], False), (None, False)):
+        jobs = [{"name": "b", "dependsOn": depends, "template": {"spec": {}}}]
+        assert DECODERS["JobSet"](workload("JobSet", {"replicatedJobs": jobs})).is_gradual is (
+            is_gradual
+        )
 
 
 def counted(pods: int, **more: Any) -> dict[str, Any]:
