@@ -53,6 +53,93 @@ def test_what_fits_alone_says_beside_what_it_does_not(fields: dict[str, Any], en
     assert str(answer) == f"4 of 4 pods fit in one {RACK}, but not {end}"
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("n" * 100, "n" * 100, id="a_hundred_characters_are_whole"),
+        pytest.param("a" * 50 + "b" * 51, "a" * 48 + "..." + "b" * 48, id="one_more_is_not"),
+        pytest.param("a" * 300 + "z" * 48, "a" * 48 + "..." + "z" * 48, id="both_ends_are_shown"),
+    ],
+)
+def test_a_long_name_is_shown_by_both_of_its_ends(name: str, shown: str) -> None:
+    assert str(NoFit("w", name, needed=4, available=1)) == f"1 of 4 pods fit in one {shown}"
+
+
+def test_pod_sets_are_listed_as_long_as_that_is_no_longer_than_a_name() -> None:
+    beside = ("a" * 44, "b" * 45)  # and the words around them
+    assert len(f"pod sets {beside[0]}, {beside[1]}") == 100
+    listed = str(NoFit("w", "", needed=4, available=4, beside=beside))
+    assert listed.endswith(f"but not beside pod sets {beside[0]}, {beside[1]}")
+    counted = str(NoFit("w", "", needed=4, available=4, beside=(*beside[:1], "b" * 46)))
+    assert counted.endswith("but not beside 2 other pod sets")
+
+
+def test_three_pod_sets_are_listed_whole() -> None:
+    answer = NoFit("w", "", needed=4, available=4, beside=("a", "b", "c"))
+    assert str(answer) == "4 of 4 pods fit, but not beside pod sets a, b, c"
+
+
+def test_a_leader_that_does_not_fit_is_said_and_not_what_is_beside_it() -> None:
+    answer = NoFit("w", "", needed=4, available=4, leader="boss", beside=("a",))
+    assert str(answer) == "4 of 4 pods fit, but not with leader boss"
+
+
+def test_inner_layers_of_slices_say_how_many_of_their_slices_fit() -> None:
+    answer = NoFit(
+        "w",
+        "block",
+        needed=2,
+        available=5,
+        unit="slice",
+        layers=(("block", 5, 2), ("rack", 3, 4), ("host", 9, 8)),
+        excluded=(("not ready", 1),),
+        is_cut_short=True,
+    )
+    assert str(answer) == (
+        "2 of 2 slices fit in one block, 3 of 4 slices in rack, 8 of 8 slices in host, "
+        "not everything was tried; excluded nodes: not ready 1"
+    )
+
+
+def sentence_of(characters: int) -> NoFit:
+    """An answer whose sentence has so many, if as many are allowed."""
+    layers = [("x" * 100, 1, 2)] * 2
+    whole = NoFit("w", "", needed=2, available=1, layers=(("", 0, 0), *layers))
+    rest = characters - len(str(whole)) - len(", 1 of 2 slices in ")
+    return NoFit("w", "", needed=2, available=1, layers=(*whole.layers, ("y" * rest, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("characters", "is_clipped"),
+    [
+        pytest.param(SENTENCE_MAX, False, id="the_longest"),
+        pytest.param(SENTENCE_MAX + 1, True, id="one_more"),
+    ],
+)
+def test_a_sentence_is_clipped_where_it_is_too_long(characters: int, is_clipped: bool) -> None:
+    sentence = str(sentence_of(characters))
+    assert len(sentence) == SENTENCE_MAX
+    assert sentence.endswith("y...") == is_clipped
+    assert sentence.endswith("yyyy") != is_clipped
+
+
+@pytest.mark.parametrize(
+    ("characters", "is_told"),
+    [
+        pytest.param(SENTENCE_MAX, True, id="the_longest"),
+        pytest.param(SENTENCE_MAX + 1, False, id="one_more"),
+    ],
+)
+def test_a_reason_is_told_if_the_sentence_stays_short_enough(
+    characters: int, is_told: bool
+) -> None:
+    alone = str(NoFit("w", "x" * 100, needed=2, available=1, excluded=(("r" * 80, 1),)))
+    last = "s" * (characters - len(alone) - len(",  1"))
+    assert len(last) < 100, "or it would be shortened itself"
+    answer = NoFit("w", "x" * 100, 2, 1, excluded=(("r" * 80, 1), (last, 1)))
+    assert str(answer) == (f"{alone}, {last} 1" if is_told else alone)
+
+
 def test_at_most_four_reasons_are_told() -> None:
     reasons = tuple((f"reason {letter}", 9) for letter in "abcdef")
     sentence = str(NoFit("w", RACK, 2, 1, excluded=reasons))

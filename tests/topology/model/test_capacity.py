@@ -171,6 +171,98 @@ def test_moving_a_capacity_does_not_tie_it_to_the_one_it_came_from() -> None:
     assert capacity.held.sum() == 0
 
 
+def test_a_copy_has_the_same_books_and_changes_no_more_with_them() -> None:
+    tree, capacity = cluster(RACKS)
+    request = vector(capacity.axis, pods=1, gpu=2)
+    capacity.use(0, request)
+    capacity.hold(1, request)
+    capacity.set_node(2, vector(capacity.axis, pods=110, gpu=4), is_open=False)
+    copy = capacity.copy()
+    for name in ("allocatable", "used", "held", "is_open", "free_now"):
+        assert getattr(copy, name).tolist() == getattr(capacity, name).tolist()
+    assert [sums.tolist() for sums in copy.free_by_domain] == [
+        sums.tolist() for sums in capacity.free_by_domain
+    ]
+    before = gpus(capacity, 2)
+    copy.hold(0, request)
+    copy.unuse(0, request)
+    copy.use(1, request)
+    copy.set_node(2, vector(capacity.axis, pods=110, gpu=9), is_open=True)
+    assert gpus(capacity, 2) == before == [6, 6, 0]
+    assert gpus(copy, 2) == [6, 4, 9]
+    invariants.check(tree, capacity)
+    invariants.check(tree, copy)
+
+
+def test_a_part_has_the_books_of_its_slots_alone() -> None:
+    _, capacity = cluster(RACKS)
+    request = vector(capacity.axis, pods=1, gpu=2)
+    capacity.use(1, request)
+    capacity.hold(2, request)
+    capacity.set_node(0, vector(capacity.axis, pods=110, gpu=8), is_open=False)
+    inner, _ = cluster("b1/r1/n2\nb1/r2/n3")
+    part = capacity.part(inner, slice(1, 3))
+    row = capacity.axis.row(GPU)
+    for name, amounts in (
+        ("allocatable", [8, 4]),
+        ("used", [2, 0]),
+        ("held", [0, 2]),
+        ("free_now", [6, 2]),
+    ):
+        assert getattr(part, name)[row].tolist() == amounts
+    assert part.is_open.tolist() == [True, True]
+    assert [gpus(part, level) for level in range(3)] == [[8], [6, 2], [6, 2]]
+
+
+def test_a_node_is_closed_until_it_is_said_to_be_open() -> None:
+    tree, _ = cluster(RACKS)
+    capacity = Capacity(ResourceAxis(), tree)
+    assert capacity.is_open.tolist() == [False, False, False]
+    capacity.set_node(1, (110,), is_open=True)
+    assert capacity.is_open.tolist() == [False, True, False]
+
+
+def test_a_node_that_offers_less_later_has_less_of_every_resource() -> None:
+    _, capacity = cluster(RACKS)
+    capacity.set_node(0, (50,), is_open=True)
+    assert capacity.allocatable[:, 0].tolist() == [50, 0, 0]
+
+
+def test_no_node_counts_for_so_much_that_the_sum_would_leave_an_int64() -> None:
+    _, capacity = cluster("r1/n1 memory=1\nr1/n2 memory=1\nr1/n3 memory=1")
+    for slot in range(3):
+        capacity.set_node(slot, vector(capacity.axis, pods=1, memory=AMOUNT_MAX), is_open=True)
+        capacity.set_node(slot, (1, 0, 2**62), is_open=True)
+    assert capacity.counted_max == (2**63 - 1) // 3
+    row = capacity.axis.row("memory")
+    assert capacity.free_by_domain[0][row].tolist() == [3 * capacity.counted_max]
+    assert capacity.may_cover(0, (0, 0, 2**62)).tolist() == [True]
+    invariants.check_free_by_domain_is_current(capacity)
+
+
+def test_books_may_be_taken_up_to_their_limit_and_back_to_nothing() -> None:
+    _, capacity = cluster(f"r1/n1 memory={AMOUNT_MAX}")
+    request = vector(capacity.axis, memory=AMOUNT_MAX)
+    capacity.use(0, request, pods=2)
+    capacity.hold(0, request)
+    assert capacity.used.sum() + capacity.held.sum() == TAKEN_MAX
+    with pytest.raises(ValueError, match=rf"would go from {AMOUNT_MAX} to {AMOUNT_MAX + 1}, with"):
+        capacity.hold(0, vector(capacity.axis, memory=1))
+    capacity.unuse(0, request, pods=2)
+    capacity.release(0, request)
+    assert (capacity.used.sum(), capacity.held.sum()) == (0, 0)
+    with pytest.raises(ValueError, match="node n1: memory would go from 0 to -1"):
+        capacity.unuse(0, vector(capacity.axis, memory=1))
+
+
+def test_taking_back_a_resource_no_node_ever_had_is_refused() -> None:
+    for verb in ("unuse", "release"):
+        _, capacity = cluster(RACKS)
+        request = vector(capacity.axis, **{"rdma/hca": 1})
+        with pytest.raises(ValueError, match="node n2: rdma/hca would go from 0 to -1"):
+            getattr(capacity, verb)(1, request)
+
+
 changes = st.lists(
     st.tuples(
         st.sampled_from(["use", "hold", "set", "close", "undo"]),

@@ -38,3 +38,18 @@ def test_sixteen_levels_are_accepted() -> None:
 def test_an_unknown_level_is_refused_with_those_there_are() -> None:
     with pytest.raises(InvalidRequest, match=r"pod set w: level row .* block, rack"):
         index_of(("block", "rack"), "row", "pod set w")
+
+
+def test_sixteen_levels_above_the_node_level_are_accepted_and_seventeen_are_not() -> None:
+    keys = [f"level-{level}" for level in range(LEVELS_MAX)]
+    assert levels_of([*keys, NODE_LEVEL]) == (*keys, NODE_LEVEL)
+    with pytest.raises(InvalidTopology, match="18 given, a topology has 1 to 16"):
+        levels_of([*keys, "one-more", NODE_LEVEL])
+
+
+def test_the_node_level_alone_is_a_hierarchy() -> None:
+    assert levels_of([NODE_LEVEL]) == (NODE_LEVEL,)
+
+
+def test_a_level_is_found_by_its_key() -> None:
+    assert [index_of(("block", "rack"), key, "any") for key in ("block", "rack")] == [0, 1]

@@ -34,7 +34,7 @@ def test_an_amount_beyond_two_exbibytes_is_refused_by_name(amount: int) -> None:
         ResourceAxis().vector([("memory", amount)])
 
 
-def test_a_request_adds_no_row_and_what_has_none_is_one_row_past_the_last():
+def test_a_request_adds_no_row_and_what_has_none_is_one_row_past_the_last() -> None:
     axis = ResourceAxis()
     axis.row("memory")
     asked = ((CPU, 250), ("example.com/b", 3), ("example.com/a", 2), ("memory", 7), (PODS, 1))
@@ -43,8 +43,35 @@ def test_a_request_adds_no_row_and_what_has_none_is_one_row_past_the_last():
     assert axis.names == (PODS, CPU, "memory")
 
 
-def test_a_request_of_nothing_but_what_has_a_row_is_its_vector():
+def test_a_request_of_nothing_but_what_has_a_row_is_its_vector() -> None:
     axis = ResourceAxis()
     asked = ((CPU, 250), (PODS, 1), ("example.com/none", 0))
     assert axis.request(asked) == (1, 250)
     assert axis.lacking(asked) == ""
+
+
+def test_two_exbibytes_in_either_direction_are_accepted() -> None:
+    axis = ResourceAxis()
+    assert axis.vector([("memory", AMOUNT_MAX), (CPU, -AMOUNT_MAX)]) == (0, -AMOUNT_MAX, AMOUNT_MAX)
+
+
+def test_amounts_that_add_up_to_more_than_two_exbibytes_are_refused() -> None:
+    axis = ResourceAxis()
+    with pytest.raises(ValueError, match=f"resource memory: {AMOUNT_MAX + 1} is beyond"):
+        axis.vector([("memory", AMOUNT_MAX), ("memory", 1)])
+    with pytest.raises(ValueError, match="resource memory"):
+        axis.request([("memory", AMOUNT_MAX + 1)])
+
+
+def test_an_axis_says_which_resources_it_has() -> None:
+    axis = ResourceAxis()
+    assert (CPU in axis, "memory" in axis, len(axis)) == (True, False, 2)
+    axis.row("memory")
+    assert ("memory" in axis, len(axis)) == (True, 3)
+
+
+def test_a_resource_named_with_nothing_of_it_is_not_lacking_though_another_is() -> None:
+    axis = ResourceAxis()
+    asked = (("example.com/a", 0), ("example.com/b", 1), (PODS, 1))
+    assert axis.lacking(asked) == "example.com/b"
+    assert axis.request(asked) == (1, 0, 1)

@@ -53,6 +53,26 @@ def test_children_and_slots_of_several_domains_come_in_order() -> None:
     assert tree.slots_of(1, np.array([], dtype=np.intp)).tolist() == []
 
 
+def test_the_first_child_of_each_domain_is_known_at_every_level() -> None:
+    tree, _ = cluster(TWO_BLOCKS)
+    assert tree.node_level == 2
+    assert [tree.first_children(level).tolist() for level in (0, 1)] == [[0, 2], [0, 2, 3]]
+    assert tree.ends[1].tolist() == [2, 3, 4]
+
+
+def test_slots_of_one_domain_or_of_several_in_any_order_are_those_it_owns() -> None:
+    tree, _ = cluster(TWO_BLOCKS)
+    assert tree.slots_of(0, np.array([0])).tolist() == [0, 1, 2]
+    assert tree.slots_of(1, np.array([2, 0])).tolist() == [3, 0, 1]
+    assert tree.slots_of(0, np.array([0, 1])).dtype == np.intp
+
+
+def test_a_path_leads_from_the_widest_level_to_the_domain() -> None:
+    tree, _ = cluster(TWO_BLOCKS)
+    assert tree.path(0, 1) == ("b2",)
+    assert tree.path(2, 2) == ("b1", "r2", "n3")
+
+
 def test_no_nodes_make_a_tree_without_domains() -> None:
     tree = build([BLOCK, RACK], {}, generation=7)
     assert tree.nodes == ()
@@ -92,6 +112,31 @@ def test_a_value_split_below_a_split_value_is_reported_where_its_own_parents_dif
     (split,) = levels_that_do_not_nest(tree)
     assert (split.level, split.value) == (NODE_LEVEL, "x")
     assert split.paths == (("b1", "r1", "x"), ("b1", "r2", "x"))
+
+
+def test_values_that_do_not_nest_are_reported_from_the_widest_level_on_and_by_value() -> None:
+    tree = build(
+        ["zone", BLOCK, RACK],
+        {
+            "n1": ["z1", "b2", "r1", "n1"],
+            "n2": ["z2", "b2", "r1", "n2"],
+            "n3": ["z1", "b1", "r2", "n3"],
+            "n4": ["z2", "b1", "r3", "n4"],
+        },
+        generation=1,
+    )
+    found = levels_that_do_not_nest(tree)
+    assert [(split.level, split.value) for split in found] == [
+        (BLOCK, "b1"),
+        (BLOCK, "b2"),
+        (RACK, "r1"),
+    ]
+    assert found[1].paths == (("z1", "b2"), ("z2", "b2"))
+
+
+def test_a_node_with_more_values_than_levels_is_refused_by_name() -> None:
+    with pytest.raises(InvalidTopology, match="node n1: 3 values for 2 levels"):
+        build([RACK], {"n1": ["r1", "n1", "more"]}, generation=1)
 
 
 @pytest.mark.slow
