@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.dialects.corral import GATE
-from app.kube.core.objects import Owner
+from app.kube.core.objects import Owner, Taint
 from app.state.filter_result import Rejected
 from app.state.lifecycle.permit import AWAIT_SECONDS
 from tests.app.state.reserve.test_absent import FAST
@@ -228,6 +228,64 @@ def test_another_domain_is_kept_where_the_first_one_has_pods_without_end():
     ]
     world = starve(four_racks(), [*pods, *members("big", 4)])
     assert world.engine.starvation.nodes() == {"n00", "n01", "n02", "n03"}
+
+
+def test_no_node_that_is_closed_to_the_gang_is_kept_for_one_with_pods_without_end():
+    owner = Owner("apps/v1", "StatefulSet", "web", "uid-web")
+    closed = (Taint("example.com/closed", "", "NoSchedule"),)
+    nodes = [node(f"b0/r0/n{i}", taints=closed if i == 3 else ()) for i in range(4)]
+    taken = [pod(f"o{i}", on=f"n{i}", phase="Running") for i in range(4)]
+    world = starve(nodes, [*taken, *members("g", 3)])
+    assert world.engine.starvation.nodes() == {"n0", "n1", "n2"}
+    lasting = [msgspec.structs.replace(taken[0], owner=owner), *taken[1:]]
+    assert starve(nodes, [*lasting, *members("g", 3)]).engine.starvation.of == {}
+
+
+def test_of_a_domain_the_nodes_with_most_room_now_are_kept_then_the_largest():
+    nodes = [node(f"b0/r0/n{i}", gpus=16 if i == 2 else 8) for i in range(4)]
+    taken = [
+        pod(f"o{i}", on=f"n{i}", gpus=nodes[i].allocatable[1][1], phase="Running") for i in range(4)
+    ]
+    half = msgspec.structs.replace(
+        taken[3], request=(("cpu", 1000), ("nvidia.com/gpu", 4), ("pods", 1))
+    )
+    gang = members("g", 3, gpus=4)
+    assert starve(nodes, [*taken, *gang]).engine.starvation.nodes() == {"n2"}
+    kept = starve(nodes, [*taken[:3], half, *gang]).engine.starvation.nodes()
+    assert kept == {"n2", "n3"}
+
+
+def test_pods_of_one_kind_have_other_nodes_kept_than_pods_of_another():
+    nodes = [node(f"b0/r0/n{i}") for i in range(3)]
+    taken = [pod(f"o{i}", on=f"n{i}", phase="Running") for i in range(3)]
+    annotations = group("g", 2, RACK)
+    kinds = [pod(f"g{gpus}", gpus=gpus, annotations=annotations) for gpus in (2, 4)]
+    world = starve(nodes, [*taken, *kinds])
+    assert len(world.engine.starvation.nodes()) == 2
+    assert starve(nodes[:1], [taken[0], *kinds]).engine.starvation.nodes() == {"n0"}
+
+
+def test_a_gang_without_devices_keeps_off_whoever_requests_what_it_does():
+    nodes = [node(f"b0/r0/n{i}", cpu=4000) for i in range(2)]
+    taken = [pod(f"o{i}", on=f"n{i}", gpus=0, cpu=4000, phase="Running") for i in range(2)]
+    world = starve(nodes, [*taken, *members("g", 2, gpus=0, cpu=4000)])
+    assert world.filter(pod("stranger", gpus=0, cpu=1)).without == {"n0", "n1"}
+    assert world.filter(pod("gpus-alone", gpus=1, cpu=0)).without == frozenset()
+
+
+def test_an_earmark_holds_until_its_very_end_and_a_rest_too():
+    world = World(
+        four_racks(), [*busy_racks(), *members("big", 4)], **STARVED, earmark_seconds=100.0
+    )
+    world.tick(61.0)
+    (mark,) = world.engine.starvation.of.values()
+    assert (mark.since, mark.until) == (world.now, world.now + 100.0)
+    assert world.engine.starvation.rests_until("default") == 0.0
+    world.tick(99.0)
+    assert world.engine.starvation.nodes() == mark.nodes
+    world.tick(6.0)
+    assert world.engine.starvation.of == {}
+    assert world.engine.starvation.rests_until("default") == world.now + (world.now - mark.since)
 
 
 @pytest.mark.parametrize(("floor", "earmarks"), [(0, 0), (-1, 1)])

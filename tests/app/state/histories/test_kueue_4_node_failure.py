@@ -53,6 +53,16 @@ def test_4_a_node_that_is_deleted_is_replaced_at_once_though_its_pods_are_still_
     assert racks(world.held) == {bad[:2]}
 
 
+def test_4_a_pod_alone_has_no_other_node_held_when_its_node_is_deleted():
+    """No other member runs that its replacement would join: a search finds it a place anew."""
+    world = running(pods=1)
+    remove(world, where(world, "g0"))
+    for _ in range(3):
+        world.tick()
+    assert world.held == {}
+    assert not world.gang().placeholders
+
+
 @each_trigger
 def test_4_once_the_pod_there_terminates_another_node_is_held_at_once(trigger):
     world = running()
