@@ -20,6 +20,7 @@ from topology import (
     Placement,
     PodSet,
     Slice,
+    Strategy,
     Tree,
     find,
     invariants,
@@ -287,6 +288,59 @@ def test_the_order_of_domains_is_a_named_choice(order: DomainOrder, node: set[st
     placed = search(tree, capacity, Group("root", (Group("h", (one,)),)), Options(order=order))
     assert isinstance(placed, dict)
     assert set(placed["a"]) <= node
+
+
+@pytest.mark.parametrize("order", DomainOrder)
+def test_pods_that_fit_no_domain_they_prefer_fill_the_roomiest_in_any_order(
+    order: DomainOrder,
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=3\nb1/r2/n2 gpu=5\nb1/r3/n3 gpu=8")
+    near = Group("root", (pods(capacity, "a", 12, constraint=NEAR_RACK),))
+    assert search(tree, capacity, near, Options(order=order)) == {"a": {"n2": 4, "n3": 8}}
+
+
+@pytest.mark.parametrize(
+    ("order", "placed"),
+    [
+        pytest.param(DomainOrder.TIGHTEST, {"n1": 1, "n3": 5}, id="roomiest_first_as_kueue"),
+        pytest.param(DomainOrder.TOPMOST, {"n1": 2, "n2": 3, "n3": 1}, id="smallest_holes_first"),
+        pytest.param(DomainOrder.MOST_USED, {"n1": 2, "n2": 3, "n3": 1}, id="most_used_rack"),
+    ],
+)
+def test_inside_the_domain_of_a_walk_nodes_are_filled_as_without_a_level(
+    order: DomainOrder, placed: dict[str, int]
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=2\nb1/r1/n2 gpu=3\nb1/r1/n3 gpu=5")
+    together = Group("root", (pods(capacity, "a", 6, constraint=IN_RACK),))
+    found = search(tree, capacity, together, Options(order=order))
+    assert found == {"a": placed}
+    as_told = Options(order=order, unconstrained=Strategy.BEST_FIT)
+    assert search(tree, capacity, together, as_told) == {"a": {"n1": 1, "n3": 5}}
+
+
+def test_pod_slots_and_what_is_not_requested_are_nothing_a_rack_is_used_of() -> None:
+    tree, capacity = cluster(
+        """
+        b1/r1/n1 gpu=8 cpu=64/64 pods=90/100
+        b1/r2/n2 gpu=2/8 cpu=64 pods=100
+        """
+    )
+    one = Group("g", (pods(capacity, "a", 1, constraint=IN_RACK),))
+    options = Options(order=DomainOrder.MOST_USED)
+    assert search(tree, capacity, Group("root", (one,)), options) == {"a": {"n2": 1}}
+
+
+def test_the_most_used_rack_is_so_by_the_mean_of_what_the_gang_requests() -> None:
+    tree, capacity = cluster(
+        """
+        b1/r1/n1 gpu=3/8 cpu=0/8
+        b1/r2/n2 gpu=2/8 cpu=4/8
+        """
+    )
+    request = vector(capacity.axis, pods=1, gpu=1, cpu=1)
+    one = Group("g", (PodSet("a", 1, request, constraint=IN_RACK),))
+    options = Options(order=DomainOrder.MOST_USED)
+    assert search(tree, capacity, Group("root", (one,)), options) == {"a": {"n2": 1}}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -128,3 +131,104 @@ def test_of_all_sets_of_so_many_domains_the_one_that_wastes_least_is_chosen() ->
     assert chosen is not None
     assert chosen.tolist() == [1, 2]
     assert chosen_set(fits_of(9, 4, 6, 5), np.arange(4), 1, unit_of(10)) is None
+
+
+def led(pods: list[int], with_leader: list[int], may_lead: list[bool]) -> LevelFit:
+    """Domains that take so many pods, and so many beside the leader where that may be."""
+    plain, beside = counts(*pods), counts(*with_leader)
+    return LevelFit(plain, beside, plain, beside, may_lead=np.array(may_lead))
+
+
+def led_unit(pods: int) -> Unit:
+    tree, _ = cluster("b1/r1/n1")
+    pod_set = PodSet("w", pods, (1,), leader=Leader("boss", (1,)))
+    return units_of(tree, Gang("ns/gang", Group("root", (pod_set,))), Strategy.BEST_FIT)[0]
+
+
+@pytest.mark.parametrize(
+    ("need", "taken", "last_led", "last"),
+    [
+        pytest.param(2, 1, 1, None, id="the_leaders_domain_takes_all"),
+        pytest.param(3, 2, 1, 0, id="and_the_tightest_that_takes_the_rest"),
+        pytest.param(11, 2, 1, 3, id="the_roomiest_beside_it"),
+        pytest.param(12, 3, 1, 0, id="a_third"),
+        pytest.param(16, 3, 1, 0, id="all_of_them"),
+    ],
+)
+def test_greedy_counts_the_domain_of_the_leader_first(
+    need: int, taken: int, last_led: int, last: int | None
+) -> None:
+    """Only domains 1 and 2 may lead; 1 takes most beside the leader."""
+    found = greedy(led([5, 4, 0, 9], [0, 2, 0, 0], [False, True, True, False]), need)
+    assert found is not None
+    assert (found.taken, found.last_led) == (taken, last_led)
+    assert (found.last is None) == (last is None)
+
+
+def test_greedy_finds_nothing_where_no_domain_may_lead_or_all_are_too_few() -> None:
+    assert greedy(led([5, 4], [0, 0], [False, False]), 1) is None
+    assert greedy(led([5, 4], [3, 0], [True, False]), 8) is None
+    assert greedy(led([5, 4], [3, 0], [True, False]), 7) is not None
+    assert greedy(fits_of(0, 0), 1) is None
+
+
+def least_left(fits: LevelFit, order: list[int], pods: int, domains: tuple[int, ...]) -> int | None:
+    """What is left free if these domains, tried in order, take all; None if they do not.
+
+    No domain is added once everything is placed, and none takes nothing but the leader.
+    """
+    found = []
+    tried = [domain for domain in order if domain in domains]
+    may_lead = fits.may_lead
+    for leader in [None] if may_lead is None else [each for each in tried if may_lead[each]]:
+        left, is_led = pods, may_lead is None
+        for domain in tried:
+            if (is_led and left <= 0) or (domain != leader and not fits.slices[domain]):
+                break
+            is_led |= domain == leader
+            left -= int((fits.pods_led if domain == leader else fits.pods)[domain])
+        else:
+            if left <= 0:
+                found.append(-left)
+    return min(found, default=None)
+
+
+@pytest.mark.parametrize("is_led", [False, True], ids=["workers_alone", "with_a_leader"])
+def test_the_set_chosen_leaves_as_little_free_as_any(is_led: bool) -> None:
+    chance, answers = random.Random(5), Counter[bool]()
+    for _ in range(300):
+        size = chance.randint(1, 5)
+        rooms = [chance.randint(0, 6) for _ in range(size)]
+        fits = fits_of(*rooms)
+        if is_led:
+            beside = [max(0, room - chance.randint(0, 3)) for room in rooms]
+            fits = led(rooms, beside, [chance.random() < 0.6 for _ in rooms])
+        pods, number = chance.randint(1, 14), chance.randint(1, size)
+        order = chance.sample(range(size), size)
+        unit = led_unit(pods) if is_led else unit_of(pods)
+        chosen = chosen_set(fits, np.array(order), number, unit)
+        left = {
+            domains: free
+            for domains in combinations(range(size), number)
+            if (free := least_left(fits, order, pods, domains)) is not None
+        }
+        answers[bool(left)] += 1
+        assert (chosen is not None) == bool(left)
+        if chosen is not None:
+            assert left[tuple(chosen.tolist())] == min(left.values())
+    assert min(answers.values()) > 50
+
+
+def test_of_sets_that_leave_the_same_free_the_one_found_first_in_the_order_given_is_chosen() -> (
+    None
+):
+    fits = fits_of(4, 3, 3, 4)
+    orders = {(0, 1, 2, 3): [0, 1], (3, 2, 1, 0): [2, 3], (1, 3, 0, 2): [1, 3]}
+    for order, domains in orders.items():
+        chosen = chosen_set(fits, np.array(order), 2, unit_of(7))
+        assert chosen is not None
+        assert chosen.tolist() == domains
+
+
+def test_no_set_of_no_domains_is_chosen() -> None:
+    assert chosen_set(fits_of(4, 4), np.arange(2), 0, unit_of(3)) is None
