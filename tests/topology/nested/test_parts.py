@@ -194,6 +194,13 @@ def test_a_group_demands_what_its_least_members_do(
     assert (group.is_optional, group.is_elastic) == (is_optional, is_elastic)
 
 
+@pytest.mark.parametrize("elastic", [0, 1, 2])
+def test_a_group_is_elastic_if_any_of_its_members_is(elastic: int) -> None:
+    members = tuple(pods(f"p{at}", 4, needed=2 if at < elastic else None) for at in range(2))
+    group = parts_of(Group("g", (*members, ONE)), ONE_MORE).members[0]
+    assert group.is_elastic is (elastic > 0)
+
+
 def test_members_of_other_kinds_are_demanded_only_where_none_may_be_left_out() -> None:
     members = (pods("a", 4), pods("b", 2, request=(2,)))
     both = parts_of(Group("g", members), ONE_MORE).members[0]

@@ -343,6 +343,18 @@ def test_the_most_used_rack_is_so_by_the_mean_of_what_the_gang_requests() -> Non
     assert search(tree, capacity, Group("root", (one,)), options) == {"a": {"n2": 1}}
 
 
+@pytest.mark.parametrize("order", DomainOrder)
+def test_what_no_node_ever_had_has_no_place_in_any_order(order: DomainOrder) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=8\nb1/r2/n2 gpu=8")
+    request = (*vector(capacity.axis, pods=1, gpu=1), 1)
+    odd = PodSet("a", 1, request, constraint=IN_RACK, lacking="example.com/odd")
+    answer = search(tree, capacity, Group("root", (odd,)), Options(order=order))
+    assert isinstance(answer, NoFit)
+    assert (answer.available, answer.excluded) == (0, (("insufficient example.com/odd", 2),))
+    some = replace(odd, needed=0)
+    assert search(tree, capacity, Group("root", (some,)), Options(order=order)) == {"a": {}}
+
+
 @pytest.mark.parametrize(
     ("in_use", "closed", "rack"),
     [

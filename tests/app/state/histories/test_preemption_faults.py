@@ -295,6 +295,34 @@ def test_nodes_that_cannot_be_answered_do_not_use_up_what_is_judged(monkeypatch)
     assert preemptors.killed == ["single"]
 
 
+@pytest.mark.parametrize(
+    ("bound", "priorities", "answered"),
+    [
+        pytest.param("MOST_JUDGED", (9, 8, 7, 6, 5), "n02", id="judged"),
+        pytest.param("MOST_LOOKED_AT", (9, 8, 7, 6, 5), "n01", id="looked_at"),
+        pytest.param("MOST_LOOKED_AT", (5000, 5000, 7, 6, 5), None, id="those_in_vain_are_too"),
+        pytest.param("MOST_JUDGED", (5000, 9, 8, 7, 6), "n03", id="those_in_vain_are_not_judged"),
+    ],
+)
+def test_of_the_nodes_offered_so_many_victims_decide(monkeypatch, bound, priorities, answered):
+    """One for each node: the later ones would cost less."""
+    monkeypatch.setattr(preempting, bound, 2)
+    victims = [pod(f"v{at}", on=f"n0{at}", priority=each) for at, each in enumerate(priorities)]
+    world = World(rack(0, 5), victims)
+    world.put(hp())
+    found = preempt(world, "uid-hp", {each.node: [each.uid] for each in victims})
+    assert list(found) == ([answered] if answered else [])
+
+
+def test_nodes_with_fewer_victims_are_judged_first(monkeypatch):
+    monkeypatch.setattr(preempting, "MOST_LOOKED_AT", 2)
+    several = [pod(f"v{at}", on="n00", gpus=4) for at in range(2)]
+    world = World(rack(0, 2), [*several, pod("one", on="n01", priority=900)])
+    world.put(hp())
+    offered = {"n00": [each.uid for each in several], "n01": ["uid-one"]}
+    assert list(preempt(world, "uid-hp", offered)) == ["n01"]
+
+
 # -- costs -----------------------------------------------------------------------------------------
 
 
