@@ -218,9 +218,9 @@ def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None
     for member in unplanned:
         if member.slices:
             known = common.setdefault(member.role, member.allowed)
-            if known is None or member.allowed is None:
-                common[member.role] = known or member.allowed
-            else:
+            if known is None:
+                common[member.role] = member.allowed
+            elif member.allowed is not None:
                 common[member.role] = known & member.allowed
     return {key: nodes for key, nodes in common.items() if nodes is None or nodes}
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import msgspec
+import pytest
 
 from app.dialects.corral import NARROWED, NODES
 from app.kube.core.objects import Requirement, Shape, Term
@@ -60,6 +63,35 @@ def test_slices_of_members_that_were_narrowed_differently_are_not_counted_again(
     ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
     world.put(*(narrowed_to(each, ranges[place > 0]) for place, each in enumerate(pods)))
     assert [name[:2] for name in nodes_of(world, pods)] == ["n1", "n2", "n2", "n2"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_new_member_shares_its_slice_with_one_that_was_narrowed(first):
+    """Alone, the new one would go to rack 0, where there is room for no other."""
+    pods = [pod(f"g{i}", annotations=group("g", 2, **SLICED)) for i in range(2)]
+    others = [pod(f"other{i}", on=f"n0{i}", phase="Running") for i in range(3)]
+    world = World(four_racks(), others)
+    narrowed = narrowed_to(pods[first], [f"n2{i}" for i in range(4)])
+    world.put(narrowed, pods[1 - first])
+    assert [name[:2] for name in nodes_of(world, pods)] == ["n2", "n2"]
+
+
+@pytest.mark.parametrize("ages", list(permutations(range(3))), ids=str)
+def test_members_with_slices_stay_where_they_were_narrowed_to_however_old_a_new_one_is(ages):
+    """Slices of one pod: the first two were narrowed to different racks, the third was not."""
+    pods = [
+        pod(
+            f"g{i}",
+            annotations=group("g", 3, **{SLICE_LEVEL: RACK, SLICE_SIZE: "1"}),
+            created=f"2026-01-01T00:00:0{age}Z",
+        )
+        for i, age in enumerate(ages)
+    ]
+    ranges = [[f"n{rack}{i}" for i in range(4)] for rack in (1, 2)]
+    narrowed = [narrowed_to(each, ranges[place]) for place, each in enumerate(pods[:2])]
+    world = World(four_racks())
+    world.put(*narrowed, pods[2])
+    assert [name[:2] for name in nodes_of(world, pods[:2])] == ["n1", "n2"]
 
 
 def test_a_slice_that_runs_is_completed_by_those_that_may_go_there():
