@@ -249,3 +249,13 @@ def test_whatever_is_wrong_about_absent_pods_has_its_sentence(wrong, sentence):
     assert differences(world) == []
     wrong(world.engine)
     assert sentence.format(place) in differences(world)
+
+
+def test_a_plan_for_a_pod_that_does_not_wait_is_found(world):
+    gang = world.gang("g")
+    runs = world.pods["uid-h0"]
+    gang.plan.nodes["uid-h0"] = runs.node
+    found = differences(world)
+    assert f"gang {gang.key}: the plan covers pods that are not waiting" in found
+    del gang.plan.nodes["uid-h0"]
+    assert differences(world) == []

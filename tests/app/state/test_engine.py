@@ -223,3 +223,18 @@ def test_a_queue_name_is_kueues_only_where_kueue_manages():
     queued = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
     assert len(World(four_racks(), members("g", 2, **queued)).held) == 2
     assert World(four_racks(), members("g", 2, **queued), kueue_manages=True).held == {}
+
+
+def test_no_node_scores_before_the_lists_are_in():
+    world = World()
+    engine = world.built()
+    there = pod("there", gpus=4, on="n01", phase="Running")
+    engine.apply(Listed("Node", tuple(four_racks())), 0.0)
+    engine.apply(Listed("Pod", (there,)), 0.0)
+    asked, names = pod("o", gpus=4), Names(["n00", "n01", "nowhere"])
+    assert engine.prioritize(asked, names, 0.0) == [0, 0, 0]
+    engine.apply(Listed("Topology", ()), 0.0)
+    engine.apply(Listed("Job", ()), 0.0)
+    first, second, nowhere = engine.prioritize(asked, names, 0.0)
+    assert nowhere == 0
+    assert first < second, "the node that is used already"

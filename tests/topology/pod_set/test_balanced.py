@@ -27,7 +27,7 @@ from topology import (
 )
 from topology.fit.fit import LevelFit
 from topology.fit.unit import Unit, units_of
-from topology.pod_set.balanced import entropy, greedy
+from topology.pod_set.balanced import _thresholds, entropy, greedy
 from topology.pod_set.knapsack import chosen_set
 
 
@@ -170,6 +170,24 @@ def test_greedy_finds_nothing_where_no_domain_may_lead_or_all_are_too_few() -> N
     assert greedy(led([5, 4], [3, 0], [True, False]), 8) is None
     assert greedy(led([5, 4], [3, 0], [True, False]), 7) is not None
     assert greedy(fits_of(0, 0), 1) is None
+
+
+def test_the_most_that_all_domains_taken_can_have_alike_leaves_room_for_the_leader() -> None:
+    alone = fits_of(9, 4, 6)
+    found = greedy(alone, 16)
+    assert found is not None
+    assert _thresholds(alone, found, 16) == (4, 4), "the last one taken has no more"
+    found = greedy(alone, 14)
+    assert found is not None
+    assert _thresholds(alone, found, 14) == (6, 6), "of 9 and 6"
+    with_leader = led([9, 4, 6], [7, 1, 3], [True, True, True])
+    found = greedy(with_leader, 13)
+    assert found is not None
+    assert (found.last_led, found.last) == (0, 2)
+    assert _thresholds(with_leader, found, 13) == (6, 3), "the last one could lead with 3"
+    found = greedy(with_leader, 5)
+    assert found is not None
+    assert _thresholds(with_leader, found, 5) == (5, 5), "one domain takes all"
 
 
 def least_left(fits: LevelFit, order: list[int], pods: int, domains: tuple[int, ...]) -> int | None:

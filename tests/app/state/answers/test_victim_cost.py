@@ -125,18 +125,19 @@ def test_a_gang_that_lacks_a_pod_already_is_broken_no_further() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needed", "goes"),
+    ("pods", "needed", "goes"),
     [
-        pytest.param(3, "uid-alone", id="all_are_needed"),
-        pytest.param(2, "uid-c-w-2", id="one_can_be_spared"),
-        pytest.param(None, "uid-alone", id="all_of_a_gang_that_says_nothing_else"),
+        pytest.param(3, None, "uid-alone", id="all_are_needed"),
+        pytest.param(4, 3, "uid-alone", id="it_has_just_enough"),
+        pytest.param(3, 2, "uid-c-w-2", id="one_can_be_spared"),
+        pytest.param(5, 4, "uid-c-w-2", id="it_lacks_one_already"),
     ],
 )
 def test_a_gang_is_broken_only_by_the_loss_of_a_pod_that_it_needs(
-    needed: int | None, goes: str
+    pods: int, needed: int | None, goes: str
 ) -> None:
     """The pod alone has run for longer, which decides where no gang is broken."""
-    crew = GroupSpec("c", (LeafSpec("w", 3, needed=needed),))
+    crew = GroupSpec("c", (LeafSpec("w", pods, needed=needed),))
     run = [
         replace(each, node=f"n0{at}", phase="Running")
         for at, each in enumerate(hands("c", "w", 3, created=LATE))

@@ -122,6 +122,34 @@ def test_keys_that_no_node_has_cost_no_column():
     assert table.columns == {"pool"}
 
 
+def test_a_key_that_no_node_has_any_more_has_no_column():
+    table, tree = filled(2)
+    shape = Shape(selector=(("pool", "a"),))
+    assert table.mask(shape, tree).tolist() == [True, True]
+    table.drop_node("n0")
+    table.drop_node("never there")
+    assert table.columns == {"pool"}
+    assert table.mask(shape, tree_of({"n1": node("n1")}, 2)).tolist() == [True]
+    table.drop_node("n1")
+    assert table.columns == frozenset()
+    assert table.mask(shape, tree_of({}, 3)).tolist() == []
+
+
+def test_nodes_that_come_and_go_make_no_judgement_dearer():
+    table, tree = filled(100)
+    before = spent_on(table, tree, choosing(1))
+    for round_ in range(20):
+        for at in range(100):
+            table.drop_node(f"n{at}" if not round_ else f"n{round_ - 1}-{at}")
+        for at in range(100):
+            table.put_node(node(f"n{round_}-{at}", labels={"pool": "b"}))
+    names = {f"n19-{at}": node(f"n19-{at}") for at in range(100)}
+    later = tree_of(names, 2)
+    assert spent_on(table, later, choosing(1)) == before
+    assert table.mask(Shape(selector=(("pool", "b"),)), later).all()
+    assert not table.mask(Shape(selector=(("pool", "a"),)), later).any()
+
+
 @pytest.mark.parametrize("kind", ["mask", "lasting", "scores"])
 def test_arrays_are_kept_for_so_many_shapes(kind):
     table, tree = filled(3)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.kube.watch.events import Listed
 from app.main import engine_settings
 from app.settings import Settings
+from app.state.cache.books import ALL_NODES
+from app.state.cache.topologies import DEFAULT
 from tests.app.state.world import World, members
-from tests.records import node, topology
+from tests.records import job, node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL
 
 SIXTEEN = tuple(f"example.com/level-{number}" for number in range(LEVELS_MAX))
@@ -59,3 +62,54 @@ def test_an_object_that_says_what_it_said_before_is_no_change():
     assert topologies.put(rows)
     assert not topologies.put(rows)
     assert topologies.put(topology("rows", "example.com/row", NODE_LEVEL))
+
+
+def topologies_of(world):
+    return world.engine.books.topologies.keys() - {ALL_NODES}
+
+
+def test_a_topology_that_a_list_leaves_out_is_used_no_more():
+    one, other = topology("one", "example.com/row"), topology("other", "example.com/hall")
+    world = World(topologies=[one, other], levels=())
+    assert topologies_of(world) == {"one", "other"}
+    world.apply(Listed("Topology", (other,)))
+    assert topologies_of(world) == {"other"}
+    world.apply(Listed("Topology", ()))
+    assert topologies_of(world) == set()
+
+
+def test_the_levels_set_are_a_topology_as_long_as_no_object_declares_one():
+    world = World(levels=("example.com/row",))
+    assert topologies_of(world) == {DEFAULT}
+    declared = topology("one", "example.com/hall")
+    world.put(declared)
+    assert topologies_of(world) == {"one"}
+    world.delete(declared)
+    assert topologies_of(world) == {DEFAULT}
+
+
+def test_a_list_says_whether_it_may_be_a_change():
+    topologies = World(levels=()).engine.topologies
+    rows = topology("rows", "example.com/row")
+    assert not topologies.replace("Topology", [])
+    assert topologies.replace("Topology", [rows])
+    assert topologies.replace("Topology", [])
+    assert not topologies.replace("Topology", [])
+    assert not topologies.replace("Topology", [job("j", 1)]), "a Job declares none"
+
+
+def test_an_object_that_goes_is_a_change_if_it_declared_a_topology():
+    topologies = World(levels=()).engine.topologies
+    rows = topology("rows", "example.com/row")
+    topologies.put(rows)
+    assert not topologies.drop("uid-of-another")
+    assert topologies.drop(rows.uid)
+    assert not topologies.drop(rows.uid)
+
+
+def test_a_problem_is_told_until_its_topology_is_mended():
+    world = World(topologies=[topology("odd", "a", "a")], levels=())
+    assert "a is named twice" in world.engine.topologies.problem
+    world.put(topology("odd", "a", "b"))
+    assert world.engine.topologies.problem == ""
+    assert topologies_of(world) == {"odd"}

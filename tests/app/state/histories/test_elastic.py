@@ -341,7 +341,10 @@ def test_a_leader_with_workers_in_such_a_gang_is_refused_by_name():
     world.put(*members)
     go(world)
     assert placed(world) == {}
-    assert "pod set group led" in sentence(world, "uid-c-w-0")
+    assert sentence(world, "uid-c-w-0").endswith(
+        "pod set group led: a leader and its workers are not placed in a gang that may start"
+        " without some of its pods"
+    )
 
 
 def test_groups_deeper_than_the_search_goes_are_refused_by_number():
