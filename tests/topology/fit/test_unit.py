@@ -16,7 +16,7 @@ from topology import (
     Slice,
     Strategy,
 )
-from topology.fit.unit import Unit, units_of
+from topology.fit.unit import Unit, part_of, units_of
 
 TREE, _ = cluster("b1/r1/n1\nb1/r2/n2")
 REQUIRED = Constraint(required=RACK)
@@ -103,3 +103,21 @@ def test_pods_that_do_not_divide_are_refused_or_leave_the_last_slice_smaller() -
         pods("a", 5, slices=(Slice(2, RACK),))
     [unit] = units(pods("a", 5, slices=(Slice(2, RACK),), partial_last_slice=True))
     assert (unit.slices, unit.layers.remainder) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "slices", "levels"),
+    [
+        pytest.param(Constraint(), (), (2, 2), id="free_without_slices_any_nodes"),
+        pytest.param(Constraint(), (Slice(2, RACK),), (0, 0), id="free_with_slices"),
+        pytest.param(REQUIRED, (), (1, 1), id="required"),
+    ],
+)
+def test_a_part_of_a_unit_is_looked_for_at_its_levels(
+    constraint: Constraint, slices: tuple[Slice, ...], levels: tuple[int, int]
+) -> None:
+    [unit] = units(pods("a", 8, constraint=constraint, slices=(Slice(2, RACK),)))
+    part = part_of(TREE, unit, 3, slices, None)
+    assert (part.first, part.last) == levels
+    assert (part.workers.pods, part.workers.slices, part.leader) == (3, slices, None)
+    assert part.layers.remainder == (1 if slices else 0)

@@ -125,10 +125,11 @@ def of_a_resource_that_no_node_has(pods):
     ],
 )
 def test_a_gang_that_no_rack_could_ever_take_earmarks_nothing(gang):
-    world = World(four_racks(), [*busy_racks(), *gang], **STARVED)
+    world = World(four_racks(), [*busy_racks(), *gang], **STARVED, earmarked_nodes=4)
     world.tick(61.0)
     world.tick()
     assert world.engine.starvation.of == {}
+    assert world.engine.starvation.too_large == {}, "no number of nodes would do"
 
 
 def starve(nodes, pods, **settings):

@@ -8,6 +8,8 @@ from app.state.filter_result import Passed
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
     RACK,
+    SLICE_LEVEL,
+    SLICE_SIZE,
     UNCONSTRAINED,
     group,
     job,
@@ -78,3 +80,10 @@ def test_a_terminating_pod_is_no_member_and_still_takes_its_capacity():
     whole_rack = members("h", 4)
     world.put(*whole_rack)
     assert "n00" not in world.held.values()
+
+
+def test_a_gang_has_parts_if_its_members_are_in_slices():
+    plain, sliced = group("g", 2, RACK), group("g", 2, **{SLICE_LEVEL: RACK, SLICE_SIZE: "1"})
+    for said, has_parts in ((plain, False), (sliced, True)):
+        world = World(four_racks(), [pod(f"g{i}", annotations=said) for i in range(2)])
+        assert world.gang("g").has_parts is has_parts
