@@ -445,3 +445,13 @@ def test_every_quota_of_the_namespace_counts_and_what_is_held_already():
     world.put(first_of("c", 2))
     world.tick()
     assert "ResourceQuota default/small allows 40 nvidia.com/gpu" in refusal(world, "uid-c-0")
+
+
+def test_a_place_given_up_says_once_that_a_refused_gang_may_be_placed():
+    limits = {"absent_pods_per_namespace": 2, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [first_of("a", 3), first_of("b", 3)], **limits)
+    absent = world.engine.reservations.absent_pods
+    one, other = absent.held
+    assert not absent.release("uid-of-no-place")
+    assert absent.release(one)
+    assert not absent.release(other)
