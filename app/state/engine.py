@@ -264,8 +264,9 @@ class Engine(EngineParts):
 
         A pod that the watch shows is what the watch shows, whatever the request says of it.
         """
-        claim = self.claim_reader.claim(pod)
-        if claim is None and pod.uid not in self.gangs.key_of:
+        is_member = pod.uid in self.gangs.key_of
+        claim = None if is_member else self.claim_reader.claim(pod)
+        if claim is None and not is_member:
             return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
             sentence = "Corral is not ready: it has not read the whole cluster yet"

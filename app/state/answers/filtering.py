@@ -48,7 +48,10 @@ class Filtering:
     def answer(
         self, pod: PodRecord, claim: Claim | None, candidates: Candidates, now: float
     ) -> Pinned | Rejected:
-        """Which of these nodes a pod of a gang may have. `claim` is what the request says."""
+        """Which of these nodes a pod of a gang may have.
+
+        `claim`: what the request says of a pod that no gang has yet.
+        """
         uid = pod.uid
         gang = self.gangs.of_pod(uid)
         if gang is None:
