@@ -35,8 +35,8 @@ from app.state.report.reports import Reports
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
-CHECK_SECONDS = 30.0  # until the API server has answered for every pod
-SEND_SECONDS = 300.0  # until the outcome of an eviction is known, with its turn and its tries
+CHECK_SECONDS = 30.0  # until the API server has answered for the next pod
+SEND_SECONDS = 300.0  # until the next outcome of an eviction, with its turn and its tries
 DRAIN_SECONDS = 30.0  # beyond the grace period of a pod
 SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its place
 NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
@@ -73,7 +73,9 @@ class RoomPlan:
     stage: Stage = Stage.CHECKING
     unchecked: set[str] = field(default_factory=set)
     begun: int = 0  # so many of the victims
-    sent_at: float = 0.0  # the last evictions
+    unsent: set[str] = field(default_factory=set)  # uids: what became of their eviction is unknown
+    evicted: set[str] = field(default_factory=set)  # uids: they end, whether or not that is seen
+    heard_at: float = 0.0  # when evictions were asked for, or the API server has answered, last
     freed_at: float | None = None  # when the last pod was seen to be gone
     is_told: bool = False  # what it waits for
 
@@ -226,7 +228,7 @@ class RoomPlans:
         there = frozenset(uid for node in nodes for uid in self.books.bound_on.get(node, ()))
         plan = RoomPlan(gang.number, priority, answer.domain, places, victims, set(), now, there)
         plan.awaited = {*plan.pods, *self._ending_on(plan.nodes)}
-        plan.unchecked = set(plan.pods)
+        plan.unchecked, plan.heard_at = set(plan.pods), now
         self.of[gang.key] = plan
         self._going.update(dict.fromkeys(plan.pods, gang.key))
         self.nominations.keep(places)
@@ -277,15 +279,23 @@ class RoomPlans:
             return
         if outcome in ("done", "gone"):
             plan.unchecked.discard(uid)
+            plan.heard_at = now
         else:
             self._kept.note(uid, now)
             self._end(key, "refused", now, who=uid)
 
     def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
-        """Take what became of an eviction."""
+        """Take what became of an eviction; one for a plan that is over matters to no other."""
         self._withdrawn.discard(uid)
         key = self._going.get(uid)
-        if key is not None and outcome not in ("done", "gone"):
+        plan = None if key is None else self.of.get(key)
+        if key is None or plan is None or uid not in plan.unsent:
+            return
+        plan.unsent.discard(uid)
+        if outcome in ("done", "gone"):
+            plan.evicted.add(uid)
+            plan.heard_at = now
+        else:
             self._kept.note(uid, now)
             self._end(key, "refused", now, who=uid)
 
@@ -325,13 +335,16 @@ class RoomPlans:
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         if plan.unchecked:
-            if now >= plan.since + CHECK_SECONDS:
+            if now >= plan.heard_at + CHECK_SECONDS:
                 self._end(gang.key, "unanswered", now)
             return
         if plan.begun < len(plan.victims):
             plan.stage = Stage.EVICTING
             if not self._evict_next(gang, plan, now):
                 self._end(gang.key, "changed", now)
+                return
+            if plan.begun < len(plan.victims) and now >= plan.heard_at + SEND_SECONDS:
+                self._end(gang.key, "unanswered", now)
                 return
         if plan.begun == len(plan.victims):
             plan.stage = Stage.DRAINING
@@ -352,7 +365,8 @@ class RoomPlans:
                 self._going.update(dict.fromkeys(victim.uids, gang.key))
             self._evict(gang, victim, now)
             plan.begun += 1
-            plan.sent_at = now
+            plan.unsent.update(victim.uids)
+            plan.heard_at = now
         return True
 
     def _remaining(self, victim: RoomVictim) -> list[str]:
@@ -374,6 +388,7 @@ class RoomPlans:
                 self.reports.goes_for(namespace, name, uid, sentence)
                 if owner := self.occupants.by_uid[uid].owner:
                     self._gone.note(owner, now)
+            self._withdrawn.discard(uid)
             self.outbox.add(Evict(namespace, name, uid, sentence))
 
     def _drain(self, gang: Gang, plan: RoomPlan, now: float) -> None:
@@ -386,10 +401,10 @@ class RoomPlans:
         known = self.occupants.by_uid
         ending = [uid for uid in left if known[uid].is_terminating]
         if len(ending) < len(left):
-            if now >= plan.sent_at + SEND_SECONDS:
+            if now >= plan.heard_at + SEND_SECONDS:
                 self._end(gang.key, "unanswered", now)
             return
-        since = max(plan.since, plan.sent_at)
+        since = plan.heard_at
         late = [uid for uid in ending if now >= since + known[uid].grace_seconds + DRAIN_SECONDS]
         if len(late) == len(ending):
             self._stuck.update(late)
@@ -426,7 +441,7 @@ class RoomPlans:
         for uid in plan.pods:
             self._going.pop(uid, None)
         for victim in plan.victims[: plan.begun]:
-            self._stop(victim, now)
+            self._stop(plan, victim, now)
         self.reservations.capacity_grew(plan.nodes)
         gang = self.gangs.by_key.get(key)
         if gang is None or gang.number != plan.number:
@@ -437,16 +452,16 @@ class RoomPlans:
             named = "/".join(self._named(who)) if who in self.occupants.by_uid else ""
             self.reports.room_not_made(gang, messages.room_not_made(key, result, named))
 
-    def _stop(self, victim: RoomVictim, now: float) -> None:
+    def _stop(self, plan: RoomPlan, victim: RoomVictim, now: float) -> None:
         """Keep what remains of a victim whose eviction had begun, unless its gang ends whole."""
-        remaining = self._remaining(victim)
+        remaining = [uid for uid in self._remaining(victim) if uid not in plan.evicted]
         if not remaining:
             return
         its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
         if its is None:
-            self._withdrawn.update(remaining)
+            self._withdrawn.update(plan.unsent.intersection(remaining))
         elif len(remaining) == len(victim.uids) or not self.disruptions.ends_whole(its):
-            self._withdrawn.update(remaining)
+            self._withdrawn.update(plan.unsent.intersection(remaining))
             self.disruptions.keep(its)
         else:
             self.reports.ends_whole(its, now)

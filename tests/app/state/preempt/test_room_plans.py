@@ -14,7 +14,7 @@ from app.dialects.kueue.pod_groups import SPARES
 from app.metrics import Metrics
 from app.state.effects import EmitEvent, Evict, TryEviction
 from app.state.filter_result import Passed
-from app.state.preempt.room_plans import DRAIN_SECONDS, SETTLE_SECONDS
+from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from tests.app.state.preempt.test_making_room import (
     N1,
     N2,
@@ -309,6 +309,64 @@ def test_a_pod_that_does_not_end_in_time_is_gone_around_once():
     world.let_go("t")
     world.run(2.0)
     assert set(placed(world).values()) == {"n20"}
+
+
+def test_no_room_is_kept_for_evictions_whose_outcome_never_comes():
+    """As when another replica has begun to lead."""
+    protected = [replace(each, labels={"app": "a"}) for each in gang("a", *N1[:2])]
+    running = [*protected, *gang("b", *N1[2:])]
+    world = Evicting(rack(1, 4), running, budgets=[budget("keep", "a", 2)], is_slow=True)
+    world.tick(SEND_SECONDS)
+    world.tick()
+    assert world.results == {"unanswered": 1}
+    assert world.plan is None
+    assert world.gang("a").ending == ""
+
+
+def test_a_pod_has_its_grace_period_from_when_it_is_evicted():
+    """A budget may keep it for a minute first."""
+    protected = [replace(each, labels={"app": "a"}, grace_seconds=30) for each in gang("a", *N1)]
+    world = Evicting(
+        two_racks(),
+        [*protected, *gang("b", *N2, priority=5)],
+        budgets=[budget("keep", "a", 4)],
+        is_slow=True,
+    )
+    world.run(50.0)
+    world.is_slow, world._heard = False, 0
+    world.run(25.0)
+    assert world.results == {}
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+
+
+def test_a_pod_that_was_not_evicted_may_be_later():
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    for effect in world.told(Evict):
+        world._take(world.inputs.eviction_finished(effect.uid, "failed", world.now))
+    world.run(1.0)
+    assert world.results == {"refused": 1}
+    world.is_slow, world._heard = False, len(world.effects)
+    world.run(400.0, step=2.0)
+    assert world.ending == ["a0", "a1", "a2", "a3"]
+    assert world.engine.room_plans._withdrawn == set()
+
+
+def test_what_became_of_an_eviction_for_one_gang_is_no_matter_to_the_next():
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    deleted(world)
+    world.run(1.0)
+    first = world.told(Evict)
+    world.is_slow, world._heard = False, len(world.effects)
+    world.put(*[replace(each, priority=1000) for each in members("U", 4)])
+    world.tick()
+    world.tick(10.0)
+    world.answer()
+    assert world.engine.room_plans.of
+    for effect in first:
+        world._take(world.inputs.eviction_finished(effect.uid, "dropped", world.now))
+    world.run(2.0)
+    assert world.results == {"withdrawn": 1}
+    assert world.ending == ["a0", "a1", "a2", "a3"]
 
 
 # -- undone ----------------------------------------------------------------------------------------
