@@ -180,6 +180,7 @@ class EngineParts:
             self.books,
             self.occupants,
             self.nominations,
+            self.grants,
             self.gangs,
             self.planner,
             self.reservations,

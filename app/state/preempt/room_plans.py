@@ -15,17 +15,19 @@ found without any other victim.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from app.dialects.spec import GangKey
+from app.kube.core.objects import Amounts
 from app.state.cache.books import Books
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
+from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import EVERYWHERE, Occupants
 from app.state.preempt.standing import Spared
@@ -46,6 +48,7 @@ THEFT_SECONDS = 600.0  # so long a domain is left alone …
 MOST_THEFTS = 2  # … in which others took so often what was freed
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
 MOST_COUNTED = 4_096  # owners and pods that are remembered
+MOST_LOOKED_AT = 128  # of a place's nodes in one tick: 5 us each
 DRY_RESULTS = ("withdrawn", "needless")
 AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed")
 
@@ -66,12 +69,14 @@ class RoomPlan:
     priority: int
     where: str
     places: dict[str, Nomination]  # of the gang's pods, by uid
+    on: dict[str, list[Amounts]]  # the same by node: what they request
     victims: tuple[RoomVictim, ...]  # in the order they go in
-    awaited: set[str]  # uids of pods that have to be gone
-    since: float
+    awaited: dict[str, None]  # uids of pods that have to be gone
     there: frozenset[str]  # uids of all pods on its nodes when it began
     stage: Stage = Stage.CHECKING
     unchecked: set[str] = field(default_factory=set)
+    unseen: list[str] = field(default_factory=list)  # nodes to be looked at in this round
+    is_seen: bool = False  # all nodes have been looked at
     begun: int = 0  # so many of the victims
     unsent: set[str] = field(default_factory=set)  # uids: what became of their eviction is unknown
     evicted: set[str] = field(default_factory=set)  # uids: they end, whether or not that is seen
@@ -80,9 +85,14 @@ class RoomPlan:
     is_told: bool = False  # what it waits for
 
     @property
-    def nodes(self) -> dict[str, None]:
+    def nodes(self) -> Collection[str]:
         """Where the gang will be."""
-        return dict.fromkeys(each.node for each in self.places.values())
+        return self.on.keys()
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether no pod would be kept from going if nobody else went."""
+        return self.begun == len(self.victims) and not self.unsent
 
     @property
     def pods(self) -> Iterator[str]:
@@ -125,6 +135,7 @@ class RoomPlans:
     books: Books
     occupants: Occupants
     nominations: Nominations
+    grants: Grants
     gangs: Gangs
     planner: Planner
     reservations: Reservations
@@ -221,14 +232,18 @@ class RoomPlans:
             member.pod.uid: Nomination(node, member.pod.request, priority)
             for member, node in self.planner.seats(gang, answer.places)
         }
-        if not all(self.books.takes_pods(each.node) for each in places.values()):
-            return False
+        if not places:
+            return False  # more could go when it was asked than now, or the other way round
+        on: dict[str, list[Amounts]] = {}
+        for each in places.values():
+            on.setdefault(each.node, []).append(each.request)
         victims = tuple(sorted(answer.victims, key=lambda victim: not victim.is_protected))
-        nodes = {each.node for each in places.values()}
-        there = frozenset(uid for node in nodes for uid in self.books.bound_on.get(node, ()))
-        plan = RoomPlan(gang.number, priority, answer.domain, places, victims, set(), now, there)
-        plan.awaited = {*plan.pods, *self._ending_on(plan.nodes)}
-        plan.unchecked, plan.heard_at = set(plan.pods), now
+        pods = [uid for victim in victims for uid in victim.uids]
+        awaited = dict.fromkeys((*pods, *self._leaving(on)))
+        there = frozenset(uid for node in on for uid in self.books.bound_on.get(node, ()))
+        where = answer.domain
+        plan = RoomPlan(gang.number, priority, where, places, on, victims, awaited, there)
+        plan.unchecked, plan.heard_at = set(pods), now
         self.of[gang.key] = plan
         self._going.update(dict.fromkeys(plan.pods, gang.key))
         self.nominations.keep(places)
@@ -260,10 +275,18 @@ class RoomPlans:
         occupant = self.occupants.by_uid.get(uid)
         return uid in self.books.bound and occupant is not None and not occupant.is_terminating
 
-    def _ending_on(self, nodes: Iterable[str]) -> Iterator[str]:
+    def _leaving(self, nodes: Iterable[str]) -> Iterator[str]:
+        """The pods on these nodes that count as gone already, but for those that are stuck."""
         for node in nodes:
             for uid in self.books.bound_on.get(node, ()):
-                if self.occupants.any_terminating((uid,)):
+                its = self.gangs.of_pod(uid)
+                is_leaving = (
+                    uid in self._going
+                    or self.occupants.any_terminating((uid,))
+                    or self.grants.is_victim(uid)
+                    or (its is not None and its.ending)
+                )
+                if is_leaving and uid not in self._stuck:
                     yield uid
 
     def _named(self, uid: str) -> tuple[str, str]:
@@ -334,7 +357,13 @@ class RoomPlans:
         return "" if is_same else "withdrawn"
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
-        if plan.unchecked:
+        if not plan.is_sent and not self._has_room(plan):
+            if plan.begun:
+                self._lose(gang, plan, now)
+            else:
+                self._end(gang.key, "changed", now)
+            return
+        if plan.unchecked or not (plan.is_seen or plan.is_sent):
             if now >= plan.heard_at + CHECK_SECONDS:
                 self._end(gang.key, "unanswered", now)
             return
@@ -349,6 +378,33 @@ class RoomPlans:
         if plan.begun == len(plan.victims):
             plan.stage = Stage.DRAINING
             self._drain(gang, plan, now)
+
+    def _has_room(self, plan: RoomPlan) -> bool:
+        """Look at the next few nodes of a place: False if one is not enough any more.
+
+        Since the question was asked nodes may have been closed, and pods of a higher priority or
+        of a scheduler that does not ask may have been bound there.
+        """
+        plan.unseen = plan.unseen or list(plan.on)
+        gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
+        ending = {uid for gang in gangs if gang is not None for uid in gang.plan.nodes}
+        for _ in range(min(len(plan.unseen), MOST_LOOKED_AT)):
+            node = plan.unseen.pop()
+            leaving = [uid for uid in self.books.bound_on.get(node, ()) if uid in plan.awaited]
+            leaving += [uid for uid in self.books.held_on.get(node, ()) if uid in ending]
+            if not (self.books.takes_pods(node) and self._fit(node, plan.on[node], leaving)):
+                return False
+        plan.is_seen = plan.is_seen or not plan.unseen
+        return True
+
+    def _fit(self, node: str, requests: Sequence[Amounts], leaving: Collection[str]) -> bool:
+        """Whether these requests fit on a node all together once some pods there are gone."""
+        for request in dict.fromkeys(requests):
+            others = list(requests)
+            others.remove(request)
+            if not self.books.fits(node, request, without=leaving, beside=others):
+                return False
+        return True
 
     def _evict_next(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
         """Have the next victims evicted; False if one of them is not what it was."""

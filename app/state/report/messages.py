@@ -133,7 +133,7 @@ def awaits_room(key: GangKey, where: str, ending: int, awaited: int, seconds: fl
 _NOT_MADE = {
     "refused": "{who} may not be evicted",
     "unanswered": "the API server does not say whether the pods may be evicted",
-    "changed": "those who would have had to go have changed",
+    "changed": "the place, or those who would have had to go, have changed",
     "stuck": "{who} does not end in time",
     "taken": "{who} took what was freed",
     "lost": "what was freed is not enough any more",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from app.dialects.kueue.pod_groups import SPARES
 from app.metrics import Metrics
-from app.state.effects import EmitEvent, Evict, TryEviction
+from app.state.effects import EmitEvent, Evict, SeekRoom, TryEviction
 from app.state.filter_result import Passed
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from tests.app.state.preempt.test_making_room import (
@@ -28,7 +28,7 @@ from tests.app.state.preempt.test_making_room import (
 )
 from tests.app.state.preemptor import rack
 from tests.app.state.world import members
-from tests.records import RACK, group, job_owner, pod
+from tests.records import RACK, group, job_owner, node, pod
 
 
 class Evicting(Operated):
@@ -414,6 +414,103 @@ def test_of_a_gang_that_is_half_gone_the_rest_stays_unless_it_ends_as_a_whole():
         world.is_slow, world._heard = False, 0
         world.run(120.0)
         assert 4 - len(world.ending) == rest
+
+
+# -- the place is lost before anybody goes ---------------------------------------------------------
+
+
+def taken_by_a_pod_that_does_not_ask(world):
+    thieves(world, "n13")
+
+
+def taken_by_a_pod_of_higher_priority(world):
+    urgent = pod("urgent", priority=2000)
+    world.put(urgent)
+    world.confirm(world.bind(urgent, "n13"))
+
+
+def cordoned(world):
+    world.put(node("b0/r1/n13", is_cordoned=True))
+
+
+def removed(world):
+    world.delete(node("b0/r1/n13"))
+
+
+LOST = [
+    taken_by_a_pod_that_does_not_ask,
+    taken_by_a_pod_of_higher_priority,
+    cordoned,
+    removed,
+]
+
+
+@pytest.mark.parametrize("lose", LOST)
+@pytest.mark.parametrize("when", ["asked", "checking"])
+def test_no_pod_goes_for_a_place_that_is_lost_already(lose, when):
+    """P3; half of the rack was free."""
+    world = Evicting(rack(1, 4), gang("a", *N1[:2], priority=1), silent=True, waiting=())
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    if when == "checking":
+        world.answer()
+        lose(world)
+    else:
+        (asked,) = world.told(SeekRoom)
+        answer = world.engine.making_room.request(asked.gang).answer()
+        lose(world)
+        world._take(world.inputs.room_found(asked.gang, answer, 0.05, world.now))
+    world.silent = False
+    world._serve()
+    world.tick()
+    assert world.evicted == []
+    assert world.results == {"changed": 1}
+
+
+def test_nobody_else_goes_once_the_place_is_lost():
+    """16: evictions that have not been sent are not."""
+    world = Evicting(rack(1, 4), gang("a", *N1[:2]), is_slow=True)
+    assert world.evicted == ["a0", "a1"]
+    taken_by_a_pod_of_higher_priority(world)
+    world.tick()
+    assert world.results == {"taken": 1}
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    assert world.ending == []
+
+
+def test_a_place_that_more_pods_had_to_go_for_than_might_is_none_later():
+    racks = [*rack(1, 2), *rack(2, 4)]
+    first = [replace(each, priority=1000) for each in members("U", 2)]
+    running = [*gang("a", "n10", "n11"), *gang("b", *N2)]
+    world = Evicting(racks, running, waiting=first, preempt_pods_at_once=4)
+    assert world.evicted == ["a0", "a1"]
+    world.put(*train())
+    world.tick()
+    world.tick(10.0)
+    key = world.gang("T").key
+    answer = world.engine.making_room.request(key).answer()
+    world.let_go()
+    world.tick()
+    world.tick()
+    world._take(world.inputs.room_found(key, answer, 0.05, world.now))
+    assert world.plan is None
+    assert not any("T (priority 1000) makes room" in each for each in world.reports)
+
+
+def test_a_gang_waits_for_pods_that_go_for_another_one_too():
+    """A gang of higher priority gets the place of one that makes room already."""
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    world.put(*[replace(each, priority=2000) for each in members("U", 4)])
+    world.run(30.0)
+    assert world.results == {}
+    assert len(world.answers) == 2
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world, "U").values()) == set(N1)
 
 
 # -- theft -----------------------------------------------------------------------------------------
