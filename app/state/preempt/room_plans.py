@@ -25,6 +25,7 @@ from app.state.cache.books import Books
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
+from app.state.gang.parts import Version
 from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
@@ -50,7 +51,7 @@ PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gan
 MOST_COUNTED = 4_096  # owners and pods that are remembered
 MOST_LOOKED_AT = 128  # of a place's nodes in one tick: 5 us each
 DRY_RESULTS = ("withdrawn", "needless")
-AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed")
+AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed", "other_pods")
 
 
 class Stage(Enum):
@@ -73,6 +74,8 @@ class RoomPlan:
     victims: tuple[RoomVictim, ...]  # in the order they go in
     awaited: dict[str, None]  # uids of pods that have to be gone
     there: frozenset[str]  # uids of all pods on its nodes when it began
+    wanted: frozenset[str]  # uids of all pods of the gang that needed a node then
+    version: Version  # of the gang as it was looked at last
     stage: Stage = Stage.CHECKING
     unchecked: set[str] = field(default_factory=set)
     unseen: list[str] = field(default_factory=list)  # nodes to be looked at in this round
@@ -241,8 +244,18 @@ class RoomPlans:
         pods = [uid for victim in victims for uid in victim.uids]
         awaited = dict.fromkeys((*pods, *self._leaving(on)))
         there = frozenset(uid for node in on for uid in self.books.bound_on.get(node, ()))
-        where = answer.domain
-        plan = RoomPlan(gang.number, priority, where, places, on, victims, awaited, there)
+        plan = RoomPlan(
+            gang.number,
+            priority,
+            answer.domain,
+            places,
+            on,
+            victims,
+            awaited,
+            there,
+            frozenset(member.pod.uid for member in gang.unplanned()),
+            gang.version,
+        )
         plan.unchecked, plan.heard_at = set(pods), now
         self.of[gang.key] = plan
         self._going.update(dict.fromkeys(plan.pods, gang.key))
@@ -348,13 +361,14 @@ class RoomPlans:
             return "withdrawn"
         if gang.plan.nodes or gang.has_started:
             return "placed" if plan.begun == len(plan.victims) else "needless"
-        waiting = {member.pod.uid for member in gang.membership.unbound} | gang.placeholders.keys()
-        is_same = (
-            gang.phase is Phase.WAITING
-            and gang.membership.lowest_priority >= plan.priority
-            and plan.places.keys() <= waiting
-        )
-        return "" if is_same else "withdrawn"
+        if gang.version == plan.version:
+            return ""  # as in most ticks: it may have thousands of pods
+        if gang.phase is not Phase.WAITING or gang.membership.lowest_priority < plan.priority:
+            return "withdrawn"
+        if {member.pod.uid for member in gang.unplanned()} != plan.wanted:
+            return "other_pods"
+        plan.version = gang.version
+        return ""
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         if not plan.is_sent and not self._has_room(plan):

@@ -416,6 +416,30 @@ def test_of_a_gang_that_is_half_gone_the_rest_stays_unless_it_ends_as_a_whole():
         assert 4 - len(world.ending) == rest
 
 
+def test_no_pod_goes_for_a_gang_that_has_become_larger_than_its_place():
+    world = Evicting(rack(1, 4), gang("a", *N1), silent=True)
+    world.put(*[replace(each, priority=1000) for each in members("T", 8)])
+    world.tick()
+    world.silent = False
+    world.run(5.0)
+    assert world.evicted == []
+    assert world.results == {"other_pods": 1}
+
+
+def test_a_gang_of_which_a_pod_was_made_again_asks_at_once_and_nobody_else_goes():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    first = world.pods[train()[0].uid]
+    world.delete(first)
+    world.put(replace(first, uid="again"))
+    world.run(3.0)
+    assert world.results == {"other_pods": 1}
+    assert "n10" in world.filter(pod("low")).without
+    world.let_go()
+    world.run(2.0)
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+    assert set(placed(world).values()) == set(N1)
+
+
 # -- the place is lost before anybody goes ---------------------------------------------------------
 
 
