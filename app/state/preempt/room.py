@@ -42,6 +42,7 @@ class RoomRequest:
         Raises: as `topology.victims.choose.victims`.
         """
         ending = list(self.standing.ending())
+        allowed = self.standing.allowed()
         lower = list(self.standing.units(self.priority, self.gang))
         units = [unit for unit in lower if not unit.is_left_alone]
         left_alone = sum(len(unit.uids) for unit in lower if unit.is_left_alone)
@@ -56,7 +57,7 @@ class RoomRequest:
                 search.gang,
                 search.attempts[0],
                 table,
-                self.standing.budgets.allowed,
+                allowed,
                 replace(search.options, visits=Visits()),
             )
             if isinstance(found, Victims):

@@ -206,6 +206,17 @@ class Standing:
         is_made_again = bool(occupant.owner) or self.bare_victims
         return occupant.may_go and is_made_again and not occupant.is_managed
 
+    def allowed(self) -> dict[str, int]:
+        """By budget: how many pods may go beside those that are to go for others.
+
+        What the API server says of a budget counts these only once they end.
+        """
+        allowed = dict(self.budgets.allowed)
+        begun = (uid for uid in self.going if uid in self.occupants)
+        for name, pods in self._protected(uid for uid in begun if not self._is_terminating(uid)):
+            allowed[name] = max(0, allowed.get(name, 0) - pods)
+        return allowed
+
     def is_protected(self, unit: Unit) -> bool:
         """Whether some budget counts pods of it."""
         return bool(self.budgets.budgets) and bool(self._protected(unit.uids))

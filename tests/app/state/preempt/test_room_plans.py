@@ -283,6 +283,27 @@ def test_those_that_a_budget_counts_go_first_and_what_it_keeps_then_keeps_the_re
     assert world.results == {"refused": 1}
 
 
+def test_what_a_budget_lets_go_for_one_gang_is_not_there_for_another():
+    """P9: its status follows a moment later."""
+    labels = {"app": "x"}
+    running = [
+        replace(each, labels=labels)
+        for name, *on in (("a", "n10", "n11"), ("b", "n20", "n21"))
+        for each in gang(name, *on)
+    ]
+    waiting = [replace(each, priority=1000) for name in ("T", "U") for each in members(name, 2)]
+    world = Evicting(
+        [*rack(1, 2), *rack(2, 2)],
+        running,
+        waiting=waiting,
+        budgets=[budget("x", "x", 3)],
+        is_slow=True,
+    )
+    world.run(20.0)
+    assert world.evicted == ["a0", "a1"]
+    assert world.answers[1].budgets == ("default/x",)
+
+
 def test_when_half_a_gang_is_gone_and_a_budget_keeps_the_rest_no_further_unit_is_begun():
     protected = [replace(each, labels={"app": "a"}) for each in gang("a", *N1[:2])]
     running = [*protected, *gang("b", *N1[2:])]
