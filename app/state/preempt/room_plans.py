@@ -525,11 +525,11 @@ class RoomPlans:
     def _stop(self, plan: RoomPlan, victim: RoomVictim, now: float) -> None:
         """Keep what remains of a victim whose eviction had begun, unless its gang ends whole."""
         remaining = [uid for uid in self._remaining(victim) if uid not in plan.evicted]
-        if not remaining:
-            return
         its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
-        if its is None:
+        if its is None or not its.ending:
             self._withdrawn.update(plan.unsent.intersection(remaining))
+        elif all(uid in plan.evicted or not self._is_here(uid) for uid in its.running):
+            return  # it ends with the last of them; else pods were bound that nobody knew of
         elif len(remaining) == len(victim.uids) or not self.disruptions.ends_whole(its):
             self._withdrawn.update(plan.unsent.intersection(remaining))
             self.disruptions.keep(its)

@@ -22,6 +22,7 @@ from tests.app.state.preempt.test_making_room import (
     budget,
     gang,
     names,
+    runs,
     single,
     train,
     two_racks,
@@ -388,6 +389,21 @@ def test_what_became_of_an_eviction_for_one_gang_is_no_matter_to_the_next():
     world.run(2.0)
     assert world.results == {"withdrawn": 1}
     assert world.ending == ["a0", "a1", "a2", "a3"]
+
+
+@pytest.mark.parametrize("disruption", ["single", "all"])
+def test_a_pod_that_is_bound_as_its_gang_goes_does_not_keep_it_from_coming_back(disruption):
+    """No pod joins a gang that ends, and it ends until none of its pods runs."""
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True, disruption=disruption)
+    late = pod("late", gpus=0, annotations=world.pods["uid-a0"].annotations)
+    world.put(*runs(late, on="n10"))
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    world.let_go()
+    world.run(2.0)
+    assert world.results == {"placed": 1}
+    assert ("late" in world.ending) == (disruption == "all")
+    assert world.gang("a").ending == ""
 
 
 # -- undone ----------------------------------------------------------------------------------------
