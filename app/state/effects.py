@@ -236,6 +236,8 @@ class RoomAnswer:
     """How many pods end already, which count as gone."""
     left_alone: int = 0
     """Where no room is found: pods of lower priority that do not go for now."""
+    ends_for_good: int = 0
+    """How many of those gangs their owners would not start again."""
     victims: tuple[RoomVictim, ...] = ()
     """All of those who would have to go, …"""
     places: tuple[tuple[int, str, int], ...] = ()

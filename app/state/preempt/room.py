@@ -84,6 +84,7 @@ class RoomRequest:
             sum(unit.gang is not None for unit in gone),
             pods,
             is_cut_short=not found.is_proven,
+            ends_for_good=sum(unit.ends_for_good for unit in gone),
         )
         if self.most_pods is None or pods > self.most_pods:
             return answer

@@ -448,7 +448,7 @@ class RoomPlans:
         its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
         self.evictions["pod" if its is None else "gang"] += 1
         if its is not None:
-            sentence = messages.gives_way_whole(its.key, victim.priority, len(victim.uids), *whose)
+            sentence = messages.gives_way_whole(its.key, victim, *whose)
             self.disruptions.end_for(its, sentence, now)
             self._gone.note(its.key, now)
         for uid in victim.uids:

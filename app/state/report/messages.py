@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
-from app.state.effects import RoomAnswer
+from app.state.effects import RoomAnswer, RoomVictim
 from app.state.gang import minimum
 
 MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024
@@ -95,6 +95,7 @@ def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
     names = ", ".join(f"{name} (priority {its})" for name, its in shown)
     others = answer.units - len(shown)
     more = f" and {others} more" if others else ""
+    more += _gives_up(answer.ends_for_good)
     if not why_none:
         return f"{whose} makes room{where}: evicts {pods}{gangs}: {names}{more}"
     fewer = " or fewer" if answer.is_cut_short else ""
@@ -104,12 +105,24 @@ def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
     )
 
 
-def gives_way_whole(key: GangKey, its: int, pods: int, to: GangKey, priority: int) -> str:
+def _gives_up(gangs: int) -> str:
+    """So many of the gangs that would go would not be started again."""
+    if not gangs:
+        return ""
+    owners, whose = (
+        ("owner of 1 gang", "its") if gangs == 1 else (f"owners of {gangs} gangs", "their")
+    )
+    return f"; the {owners} would count {whose} pods as failed and give up"
+
+
+def gives_way_whole(key: GangKey, victim: RoomVictim, to: GangKey, priority: int) -> str:
     """A gang goes for a waiting one."""
+    pods = len(victim.uids)
     all_pods = "its pod is" if pods == 1 else f"its {pods} pods are"
+    end = ", and its owner gives up" if victim.ends_for_good else ""
     return (
-        f"gang {key} (priority {its}) gives way to gang {to} (priority {priority}):"
-        f" {all_pods} evicted"
+        f"gang {key} (priority {victim.priority}) gives way to gang {to} (priority {priority}):"
+        f" {all_pods} evicted{end}"
     )
 
 

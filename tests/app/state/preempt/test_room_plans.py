@@ -29,7 +29,7 @@ from tests.app.state.preempt.test_making_room import (
 )
 from tests.app.state.preemptor import rack
 from tests.app.state.world import members
-from tests.records import RACK, group, job_owner, node, pod
+from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node, pod
 
 
 class Evicting(Operated):
@@ -135,6 +135,23 @@ def test_both_sides_are_told_who_goes_for_whom():
     assert said["Preempted"].gang.name == "a"
     assert said["Preempted"].is_warning
     assert {each.sentence for each in world.told(Evict)} == {said["Preempted"].sentence}
+
+
+@pytest.mark.parametrize("setting", ["explain", "on"])
+def test_where_only_a_job_is_left_that_would_fail_for_good_that_is_said(setting):
+    """19."""
+    said = replace(job("a", 4), failures_left=2)
+    pods = job_pods("a", 4, **{REQUIRED: RACK})
+    running = [replace(each, node=on, phase="Running") for each, on in zip(pods, N1, strict=True)]
+    world = Evicting(rack(1, 4), running, jobs=[said], preempt=setting)
+    (sentence,) = (text for text in world.reports if text.startswith("gang default/T (priority"))
+    assert sentence.endswith(
+        ": gang default/a (priority 0); the owner of 1 gang would count its pods as failed and give"
+        " up"
+    )
+    gone = [text for text in world.reports if text.startswith("gang default/a (priority 0) gives")]
+    whole = "its 4 pods are evicted, and its owner gives up"
+    assert [text.partition(": ")[2] for text in gone] == [whole] * (setting == "on")
 
 
 def test_a_pod_without_a_gang_hears_it_itself():
