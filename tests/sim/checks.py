@@ -122,10 +122,13 @@ class Checks:
             self._bypass.takes(life)
 
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
+        life = life_of(corral)
         if not self._is_idle:
-            life = life_of(corral)
             self._isolation.taken(life, subject, effects)
             self._bypass.taken(life)
+        if life.engine.is_synced:
+            # After each input: once a node has gone, what was held before is not judged any more.
+            self.absent.took(life)
 
     # -- /filter -------------------------------------------------------------------------------
 
@@ -310,7 +313,6 @@ class Checks:
         self._binding_is_booked(life)
         self._held_too_long(corral, life)
         self._plans(life)
-        self.absent.took(life)
         if self._inputs % HEAVY_EVERY == 0:
             check_books(life)
         if self._inputs % SHADOW_EVERY == 0:

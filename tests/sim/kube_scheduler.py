@@ -90,6 +90,14 @@ class KubeScheduler:
         """How many pods have no node yet."""
         return len(self._queue.pods)
 
+    @property
+    def puts_off_nominated(self) -> bool:
+        """Whether a pod that others ended for is not tried again before its back-off is over."""
+        return any(
+            queued.place == "backoff" and uid in self.cache.nominated
+            for uid, queued in self._queue.pods.items()
+        )
+
     # -- what the watch says -------------------------------------------------------------------
 
     def _hear(self, event: Event) -> None:

@@ -45,6 +45,7 @@ from tests.sim.liveness import (
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
 from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
+from tests.sim.queue import MOST_BACKOFF
 from tests.sim.violation import Violation
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
@@ -57,6 +58,7 @@ SETTLE_SECONDS = (
 QUIET_SECONDS = 25.0
 # ^ after gangs have ended: 10 s until they are deleted, 1 s until the next is planned, 10 s in the
 # queue; and `hold_seconds` that another one may hold in vain
+NOMINATED_SECONDS = 2.0  # from when a nominated pod is tried again until it is bound
 MOST_TICKS = 8  # that are waited for before the cluster is judged
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
 LARGE, LARGE_SHARE = 40, 0.1  # pods of a large gang, and the share of seeds that have some
@@ -454,6 +456,7 @@ class World:
             if not owing:
                 break
             self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
+        self._await_nominated()
         self.history.say("judged")
         check_books(self.api, self.corrals)
         check_expected(self.api, self.corrals)
@@ -465,6 +468,12 @@ class World:
             nominated_by(self.api, self.scheduler.cache.nominated.values(), self.corrals),
         )
         check_nothing_stays(self.api, self.corrals)
+
+    def _await_nominated(self) -> None:
+        """Let kube-scheduler try the pods that others have just ended for."""
+        ends = self.clock.now + 2 * MOST_BACKOFF
+        while self.scheduler.puts_off_nominated and self.clock.now < ends:
+            self.clock.run_until(self.clock.now + NOMINATED_SECONDS)
 
     def delete_everything(self) -> None:
         """Delete all workloads and all pods."""
