@@ -591,6 +591,26 @@ def test_a_gang_waits_for_pods_that_go_for_another_one_too():
     assert set(placed(world, "U").values()) == set(N1)
 
 
+def test_a_place_beside_pods_that_end_for_others_is_not_lost():
+    ending = [replace(each, is_terminating=True, grace_seconds=60) for each in gang("b", *N1[2:])]
+    world = Evicting(rack(1, 4), [*gang("a", *N1[:2]), *ending])
+    assert world.evicted == ["a0", "a1"]
+
+
+def test_a_pod_that_was_not_evicted_once_is_evicted_the_next_time():
+    """P12 too: the outcome that says so may be heard twice."""
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    first = world.told(Evict)[0]
+    for _ in range(2):
+        world._take(world.inputs.eviction_finished(first.uid, "failed", world.now))
+        assert world.engine.room_plans.is_wanted(first.uid)
+    for effect in world.told(Evict)[1:]:
+        world._evict(effect)
+    world.is_slow, world._heard = False, len(world.effects)
+    world.run(300.0)
+    assert world.ending == ["a0", "a1", "a2", "a3"]
+
+
 # -- theft -----------------------------------------------------------------------------------------
 
 
