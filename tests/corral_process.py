@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -75,12 +75,13 @@ class CorralProcess:
             self._people = f"http://127.0.0.1:{people}"
         self.log = folder / "corral.log"
         self._run: _Serve | None = None
-        file = folder / "corral-settings.yaml"
-        file.write_text(yaml.safe_dump({"levels": ",".join(levels), **settings}), encoding="utf-8")
+        self._file = folder / "corral-settings.yaml"
+        self._settings: dict[str, object] = {"levels": ",".join(levels)}
+        self._set(settings)
         self._flags = (
             *((f"--kubeconfig={kubeconfig}",) if kubeconfig is not None else ()),
             f"--extender-listen={host}:{port}",
-            f"--settings={file}",
+            f"--settings={self._file}",
         )
 
     def __enter__(self) -> Self:
@@ -100,6 +101,12 @@ class CorralProcess:
         """Starts it and returns when it is ready. Raises: ProcessEnded; TimeoutError."""
         self.start_unready()
         self.wait_ready()
+
+    def restart_with(self, **settings: object) -> None:
+        """Stops it and starts it with other settings. Raises: ProcessEnded; TimeoutError."""
+        self.terminate()
+        self._set(settings)
+        self.start()
 
     def start_unready(self) -> None:
         """Starts it; it may not have read the cluster yet."""
@@ -170,6 +177,10 @@ class CorralProcess:
         """The counters of Corral's own faults that are not 0; empty while it does not run."""
         told = self.metrics() if self._run is not None else {}
         return {name: value for name, value in told.items() if value and name.startswith(BUGS)}
+
+    def _set(self, settings: Mapping[str, object]) -> None:
+        self._settings |= settings
+        self._file.write_text(yaml.safe_dump(self._settings), encoding="utf-8")
 
     def _running(self) -> _Serve:
         if self._run is None:

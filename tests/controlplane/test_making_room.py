@@ -269,6 +269,32 @@ def test_after_two_thefts_no_pod_goes_there_for_a_while(cluster: Cluster) -> Non
     assert live(cluster, victims) == {f"{victims}{on}" for on in FIRST}
 
 
+def test_what_explain_says_is_what_goes_once_it_is_on(
+    cluster: Cluster, corral: CorralProcess
+) -> None:
+    """Rack r0 has a gang of two, a pod of its own and a free node; the other one a gang of four."""
+    corral.restart_with(preempt="explain")
+    stays = start(cluster, "b", 4)
+    (rack,) = racks(cluster, stays)
+    other = FIRST if SECOND[0].startswith(rack) else SECOND
+    start(cluster, "a", 2)
+    free = sorted(set(other) - set(cluster.bound().values()))
+    (alone,) = singles(cluster, free[0])
+    before = live(cluster, "")
+    waiting = train(cluster)
+    said = told(cluster, "RoomByPreemption")
+    assert "if 3 pods, those of 1 gang among them, went, and none is evicted" in said
+    named = said.rpartition("preempt is explain: ")[2]
+    assert named == f"gang default/a (priority 0), pod default/{alone} (priority 0)"
+    time.sleep(QUIET_SECONDS)
+    assert live(cluster, "") == before | waiting, "nothing is evicted"
+    corral.restart_with(preempt="on")
+    cluster.wait(partial(started, cluster, waiting), MADE_SECONDS, "the gang in the freed rack")
+    assert told(cluster, "Preempting").endswith(f": {named}")
+    time.sleep(QUIET_SECONDS)
+    assert before - live(cluster, "") == {"a-0", "a-1", alone}
+
+
 def test_a_corral_that_is_killed_while_pods_end_finds_the_same_place_and_no_other_victim(
     cluster: Cluster, corral: CorralProcess
 ) -> None:

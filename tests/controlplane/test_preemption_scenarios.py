@@ -17,6 +17,7 @@ from tests.cluster import GPU, MERGE, RACK, Cluster, collection, grid, job, node
 from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
+from tests.controlplane.test_barrier import NEAR_ANCHOR
 from tests.controlplane.test_preemption import (
     QUIET_SECONDS,
     SECONDS,
@@ -33,6 +34,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classe
 
 __all__ = ["classes"]
 MIDDLE = "middle"
+PART = "example.com/part"  # of a rack
 
 
 def begin(cluster: Cluster, name: str, at: str) -> None:
@@ -172,6 +174,65 @@ def test_where_the_freed_node_closes_one_more_pod_goes_and_no_third(
     cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
     time.sleep(QUIET_SECONDS)
     assert len(live(cluster, "gang-")) == 2
+
+
+def hold_six_of_eight(cluster: Cluster, corral: CorralProcess) -> set[str]:
+    """Returns when six members of a gang are at /bind, on nodes n0 to n5, and two are not.
+
+    Those have no node for kube-scheduler until an anchor runs: it does not ask about them. Nodes n6
+    and n7 are only held for them. The uids of all eight.
+    """
+    annotations = asking(required=RACK)
+    fields: dict[str, Any] = {"annotations": annotations, "terminationGracePeriodSeconds": 0}
+    late = {"affinity": NEAR_ANCHOR, "nodeSelector": {PART: "late"}}
+    made = cluster.create_all(
+        [
+            *members("gang", 8, numbers=range(6), nodeSelector={PART: "early"}, **fields),
+            *members("gang", 8, numbers=(6, 7), **late, **fields),
+        ]
+    )
+    cluster.wait(lambda: corral.metric("corral_held_binds") == 6, START_SECONDS, "six held binds")
+    assert cluster.bound() == {}
+    return {one["metadata"]["uid"] for one in made}
+
+
+@pytest.mark.parametrize(
+    ("part", "node_of_hp"),
+    [
+        pytest.param("late", ("b0-r0-n6", "b0-r0-n7"), id="where_they_are_only_held"),
+        pytest.param("early", tuple(f"b0-r0-n{at}" for at in range(6)), id="where_six_are"),
+    ],
+)
+def test_no_pod_ends_for_a_node_of_a_gang_that_is_not_bound_yet(
+    plane: ControlPlane,
+    cluster: Cluster,
+    corral: CorralProcess,
+    part: str,
+    node_of_hp: tuple[str, ...],
+) -> None:
+    """18: the gang plans again, and starts once there is room."""
+    rack = grid(racks=1, nodes=8, gpus=8)
+    for number, one in enumerate(rack):
+        one["metadata"]["labels"][PART] = "early" if number < 6 else "late"
+    plane.nodes(rack)
+    uids = hold_six_of_eight(cluster, corral)
+    hp = urgent("hp")
+    hp["spec"]["nodeSelector"] = {PART: part}
+    cluster.create(hp)
+    cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
+    assert cluster.bound() == {"hp": cluster.bound()["hp"]}
+    assert cluster.bound()["hp"] in node_of_hp
+    cluster.wait(lambda: corral.metric("corral_held_binds") == 0, SECONDS, "the binds' refusal")
+    anchor = pod("anchor", scheduler="none", labels={"app": "anchor"})
+    cluster.create(anchor)
+    cluster.bind("anchor", "b0-r0-n0")
+    time.sleep(QUIET_SECONDS)
+    assert cluster.bound().keys() == {"hp", "anchor"}, "seven nodes are left for eight pods"
+    cluster.delete("Pod", "hp")
+    gang = {f"gang-{number}" for number in range(8)}
+    cluster.wait(lambda: gang <= cluster.bound().keys(), 2 * START_SECONDS, "the gang's start")
+    there = {one["metadata"]["uid"] for one in cluster.list("Pod", "default")}
+    assert uids <= there, "none has ended"
 
 
 @pytest.mark.usefixtures("corral")
