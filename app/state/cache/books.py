@@ -421,15 +421,15 @@ class Books:
         """Those of these nodes where the request does not fit beside what is kept of them too."""
         nodes = self.topologies[ALL_NODES].tree.nodes
         slots = self.slots_of(beside)
-        counted: dict[Amounts, dict[int, int]] = {}
+        counted: dict[tuple[Amounts, ...], Counter[int]] = {}
         kept = []
         for slot in slots.tolist():
-            taken = Counter[int]()
-            for amounts in beside[nodes[slot]]:
-                if amounts not in counted:
-                    counted[amounts] = dict(enumerate(self.counted(amounts)))
-                taken.subtract(counted[amounts])
-            kept.append(taken)
+            alike = tuple(beside[nodes[slot]])
+            if alike not in counted:
+                taken = counted[alike] = Counter()
+                for amounts in alike:
+                    taken.subtract(dict(enumerate(self.counted(amounts))))
+            kept.append(counted[alike])
         slots = slots[self._lacks(request, slots, kept)]
         return frozenset(nodes[slot] for slot in slots.tolist())
 

@@ -330,7 +330,7 @@ class Planner:
         """Pods that this gang gives way to on the nodes they are nominated for."""
         lowest = gang.membership.lowest_priority
         known = (gang.members, gang.placeholders, self.books.held)
-        return tuple(self.nominations.above(lowest, *known))
+        return self.nominations.above(lowest, *known)
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""

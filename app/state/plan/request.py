@@ -11,12 +11,14 @@ can be searched on a copy of the books as well.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.dialects.spec import SearchPolicy
+from app.kube.core.objects import Amounts
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
@@ -187,10 +189,12 @@ class Builder:
     ) -> list[tuple[tuple[int, ...], Pairs]]:
         """The pods nominated for nodes of this topology."""
         slot_of = topology.tree.slot_of
+        alike = defaultdict[Amounts, Counter[int]](Counter)  # by request: pods by slot
+        for each in question.nominated:
+            if each.node in slot_of:
+                alike[each.request][slot_of[each.node]] += 1
         return [
-            (self.books.vector(each.request), Pairs.of([(slot_of[each.node], 1)]))
-            for each in question.nominated
-            if each.node in slot_of
+            (self.books.vector(request), Pairs.of(pods.items())) for request, pods in alike.items()
         ]
 
     def _scores(

@@ -23,6 +23,17 @@ class Nomination:
     priority: int
 
 
+class Together(tuple[Nomination, ...]):
+    """Some nominations, hashed once: each search for a gang is compared with those before it."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
+
+
 @dataclass(slots=True)
 class Nominations:
     """The nominations of all pods, whichever scheduler made them; by pod uid."""
@@ -35,6 +46,8 @@ class Nominations:
     _by_uid: dict[str, Nomination] = field(default_factory=dict)
     """Of all three, the ones that count."""
     _on: dict[str, dict[str, Nomination]] = field(default_factory=dict)  # the same by node
+    _together: dict[int, Together] = field(default_factory=dict)  # `above` without any `known`
+    _kept_on: dict[int, dict[str, list[Amounts]]] = field(default_factory=dict)  # and `kept`
 
     def put(self, pod: PodRecord) -> str:
         """Learn of a pod; returns the node it is nominated for no longer, "" if there is none."""
@@ -71,15 +84,22 @@ class Nominations:
             self._kept.pop(uid, None)
             self._settle(uid)
 
-    def kept(self, priority: int, *known: Container[str]) -> dict[str, list[Amounts]]:
+    def kept(self, priority: int, *known: Mapping[str, object]) -> Mapping[str, list[Amounts]]:
         """What is kept of each node from pods of this priority, but for pods in one of `known`."""
+        is_all = _has_none(self._kept, known)
+        if is_all and priority in self._kept_on:
+            return self._kept_on[priority]
         found: dict[str, list[Amounts]] = {}
         for each in _above(self._kept, priority, known):
             found.setdefault(each.node, []).append(each.request)
+        if is_all:
+            self._kept_on[priority] = found
         return found
 
     def _settle(self, uid: str) -> None:
         """Note which nomination of a pod counts now."""
+        self._together.clear()
+        self._kept_on.clear()
         before = self._by_uid.pop(uid, None)
         if before is not None:
             on_node = self._on[before.node]
@@ -100,9 +120,13 @@ class Nominations:
         """The nomination of a pod as the watch shows it."""
         return self._watched.get(uid)
 
-    def above(self, priority: int, *known: Container[str]) -> Iterator[Nomination]:
+    def above(self, priority: int, *known: Mapping[str, object]) -> Together:
         """Those that pods of this priority give way to, but for pods in one of `known`."""
-        return _above(self._by_uid, priority, known)
+        if not _has_none(self._by_uid, known):
+            return Together(_above(self._by_uid, priority, known))
+        if priority not in self._together:
+            self._together[priority] = Together(_above(self._by_uid, priority, ()))
+        return self._together[priority]
 
     def on(self, node: str, priority: int, *known: Container[str]) -> list[Amounts]:
         """What those of `above` request that are nominated for this node."""
@@ -110,6 +134,11 @@ class Nominations:
 
     def __bool__(self) -> bool:
         return bool(self._by_uid)
+
+
+def _has_none(nominations: Mapping[str, Nomination], known: Iterable[Mapping[str, object]]) -> bool:
+    """Whether none of these pods is in one of `known`."""
+    return all(nominations.keys().isdisjoint(some.keys()) for some in known)
 
 
 def _above(

@@ -49,7 +49,7 @@ THEFT_SECONDS = 600.0  # so long a domain is left alone …
 MOST_THEFTS = 2  # … in which others took so often what was freed
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
 MOST_COUNTED = 4_096  # owners and pods that are remembered
-MOST_LOOKED_AT = 128  # of a place's nodes in one tick: 5 us each
+MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
 DRY_RESULTS = ("withdrawn", "needless")
 AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed", "other_pods")
 

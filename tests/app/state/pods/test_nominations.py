@@ -35,7 +35,23 @@ def test_pods_of_higher_priority_and_known_ones_do_not_give_way():
     nominations = Nominations()
     nominations.put(nominated("p", "n1", priority=5))
     assert [*nominations.above(6)] == []
-    assert [*nominations.above(5, {}, {"uid-p"})] == []
+    assert [*nominations.above(5, {}, {"uid-p": None})] == []
+
+
+def test_nominations_are_gathered_once_until_one_of_them_changes():
+    """Each search of each gang that waits is compared with those before it by them."""
+    nominations = Nominations()
+    nominations.put(nominated("p", "n1", priority=5))
+    first = nominations.above(5, {"uid-q": None})
+    assert nominations.above(5) is first
+    nominations.keep({"uid-q": Nomination("n2", (("cpu", 1),), 7)})
+    assert [each.node for each in nominations.above(5)] == ["n1", "n2"]
+    assert nominations.above(5, {"uid-q": None}) == first
+    assert hash(nominations.above(5, {"uid-q": None})) == hash(first)
+    assert nominations.kept(5) == {"n2": [(("cpu", 1),)]}
+    nominations.end_kept(["uid-q"])
+    assert nominations.kept(5) == {}
+    assert nominations.above(5) == first
 
 
 ONE_NODE = [node("b0/r0/n00", gpus=8)]
