@@ -408,8 +408,8 @@ class Engine(EngineParts):
             self.queue.want_pass()
 
     def _read_pods_again(self, now: float) -> None:
-        """Have the pods listed once more if objects name labels that were not kept before."""
-        if self.kept_keys.is_list_due(now):
+        """Have the pods listed once more if what was read of them is not enough."""
+        if self.pod_lists.is_due(now):
             self.outbox.add(ReadAgain("Pod"))
 
     def _begin(self, now: float) -> None:

@@ -1,6 +1,6 @@
 """Label keys of pods that objects name: kept from then on, and the pods are read again.
 
-    object ──keys_named──▶ new key ──kept at once──▶ for a second gathered ──ReadAgain──▶ a list
+    object ──keys_named──▶ new key ──kept at once──▶ a list is wanted (`pod_lists.py`)
                               └──one too many──▶ refused: the operator is told
 
 Until a list that began with the key is in, some pods lack its label. What a gang is, is not known
@@ -13,7 +13,6 @@ labels are kept by it, since an annotation may have 256 KiB.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,8 +27,6 @@ MOST_KEYS = 64  # in all
 MOST_KEYS_OF_NAMESPACE = 8  # that objects of one namespace were the first to name
 MOST_KEYS_OF_NO_GANG = 24  # of all, that objects of no gang were the first to name, such as budgets
 MOST_TOLD = 8  # refused keys of one namespace, and namespaces with any
-GATHER_SECONDS = 1.0  # keys that are named together are one list
-RELIST_SECONDS = 30.0  # between two lists: one of 150,000 pods takes eight
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +50,6 @@ class KeptKeys:
     _refused: dict[str, dict[str, None]] = field(default_factory=dict)  # by namespace
     _read: int = 0  # the edition of the last list of pods
     _asked: int = 0  # the edition for which one was last asked
-    _since: float = math.inf  # when the first key came that none was asked for
-    _not_before: float = -math.inf  # the next list
 
     def __post_init__(self) -> None:
         self.labels = LabelKeys(self.dialects.keeps)
@@ -131,14 +126,11 @@ class KeptKeys:
         self._read = max(edition, self._read)
         return is_news
 
-    def is_list_due(self, now: float) -> bool:
-        """Whether the pods are to be read again now; True once."""
-        edition = self.labels.edition
-        if edition <= max(self._asked, self._read):
-            self._since = math.inf
-            return False
-        self._since = min(self._since, now)
-        if now < max(self._since + GATHER_SECONDS, self._not_before):
-            return False
-        self._asked, self._since, self._not_before = edition, math.inf, now + RELIST_SECONDS
-        return True
+    @property
+    def wants_list(self) -> bool:
+        """Whether there are keys that no list has, and none was asked for since."""
+        return self.labels.edition > max(self._asked, self._read)
+
+    def note_asked(self) -> None:
+        """Note that a list is asked for, which will have every key of now."""
+        self._asked = self.labels.edition

@@ -15,14 +15,13 @@ from app.dialects.registry import Dialects
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
 from app.state.cache.kept_keys import (
-    GATHER_SECONDS,
     MOST_KEYS,
     MOST_KEYS_OF_NAMESPACE,
     MOST_KEYS_OF_NO_GANG,
     MOST_TOLD,
-    RELIST_SECONDS,
     KeptKeys,
 )
+from app.state.cache.pod_lists import GATHER_SECONDS, RELIST_SECONDS
 from app.state.effects import Delete, ReadAgain, RejectBind, Ungate
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Phase
