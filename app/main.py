@@ -179,7 +179,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     receivers = _receivers(driver, desk, engine, read_again)
     writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
     namespaces = Namespaces(settings.admission_namespace_selector)
-    resources = engine.dialects.resources(keep, labels)
+    resources = engine.dialects.resources(keep, labels, engine.books.axis)
     sinks = _sinks(settings, resources, driver, namespaces)
     reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)

@@ -21,6 +21,7 @@ from app.dialects.workloads import TemplatePlace
 from app.kube.core.decode import Keep
 from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.core.requests import NONE_OFFERED, Offered
 from app.kube.watch.resource import Resource, nodes, pods
 from app.settings import EngineOptions
 
@@ -36,15 +37,19 @@ class Dialects:
         return Dialects(tuple(dialect.configured(options) for dialect in self.each))
 
     def resources(
-        self, keep: Keep | None = None, labels: LabelKeys | None = None
+        self,
+        keep: Keep | None = None,
+        labels: LabelKeys | None = None,
+        offered: Offered = NONE_OFFERED,
     ) -> tuple[Resource, ...]:
         """What to watch: nodes, pods, and the objects of every vocabulary.
 
         `labels`: which of the labels of pods are kept; by default those that `keep` says.
+        `offered`: the resources that are counted also of a pod with too many.
         """
         keep = keep or self.keeps
         own = (resource for dialect in self.each for resource in dialect.resources(keep))
-        return (nodes(), pods(keep, labels), *own)
+        return (nodes(), pods(keep, labels, offered), *own)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -205,6 +205,8 @@ class Engine(EngineParts):
             self.rejected_pods.forget(pod.uid)
             self.assumed_pods.end(pod.uid)
             self.occupants.put(pod)
+            if pod.offered_then is not None or self.part_counted.then_of:
+                self.part_counted.put(pod)
             self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
@@ -245,6 +247,8 @@ class Engine(EngineParts):
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
         self.occupants.drop(uid)
+        if self.part_counted.then_of:  # hardly ever
+            self.part_counted.drop(uid)
         self.room_plans.note_gone(uid)
         self._end_grant(self.grants.forget(uid))
         if left := self.nominations.drop(uid):

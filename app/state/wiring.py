@@ -20,6 +20,7 @@ from app.state.cache.kept_keys import KeptKeys
 from app.state.cache.node_refusals import Refusals
 from app.state.cache.node_table import NodeTable
 from app.state.cache.objects import Objects
+from app.state.cache.part_counted import PartCounted
 from app.state.cache.pod_lists import PodLists
 from app.state.cache.topologies import Topologies
 from app.state.fairness.absent_pods import AbsentPods
@@ -70,7 +71,8 @@ class EngineParts:
         # cache: the books
         self.books = Books()
         self.kept_keys = KeptKeys(self.dialects)
-        self.pod_lists = PodLists(self.kept_keys)
+        self.part_counted = PartCounted(self.books.axis)
+        self.pod_lists = PodLists(self.kept_keys, self.part_counted)
         self.objects = Objects(self.dialects, self.kept_keys)
         self.named_pods = NamedPods(self.settings, self.dialects, self.objects)
         self.claim_reader = ClaimReader(self.settings, self.dialects, self.named_pods)

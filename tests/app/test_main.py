@@ -331,6 +331,29 @@ async def test_a_second_start_sees_what_the_first_one_did(tmp_path):
 
 
 @pytest.mark.slow
+async def test_a_tenant_does_not_hide_gpus_behind_resources_that_no_node_has(tmp_path):
+    """The pods are read after nodes offer GPUs, and before one offers a NIC."""
+    made_up = {f"a.com/r{at:04}": 1 for at in range(300)}
+    async with running(tmp_path) as plane:
+        books = plane.corral.engine.books
+        for at, node in enumerate(NODES):
+            greedy = pod(
+                f"greedy-{at}", requests={**made_up, GPU: 8, "z.com/nic": 1}, nodeName=node
+            )
+            await plane.create(greedy)
+        await until(lambda: len(books.bound) == len(NODES))
+        assert {dict(each.request).get(GPU) for each in books.bound.values()} == {8}
+        for rank in range(2):
+            await plane.create(member(rank))
+        with_nics = grid(racks=RACKS + 1, nodes=1)[-1]
+        for amounts in (with_nics["status"]["capacity"], with_nics["status"]["allocatable"]):
+            amounts["z.com/nic"] = "8"
+        await plane.create(with_nics)
+        await until(lambda: all("z.com/nic" in dict(each.request) for each in books.bound.values()))
+        assert books.held == {}
+
+
+@pytest.mark.slow
 async def test_an_extra_port_answers_people(tmp_path):
     async with (
         running(tmp_path, api_listen=Address("127.0.0.1", 0)) as plane,

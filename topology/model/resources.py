@@ -15,7 +15,7 @@ Amounts stay within `AMOUNT_MAX`. Memory is never kept in thousandths: 2 TiB tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy import typing as npt
@@ -51,8 +51,11 @@ class ResourceAxis:
     def __len__(self) -> int:
         return len(self._row_of)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._row_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row_of)
 
     def row(self, name: str) -> int:
         """Row of a resource; an unknown name gets the next row."""

@@ -29,7 +29,7 @@ from app.kube.core.objects import (
     Term,
     Toleration,
 )
-from app.kube.core.requests import node_allocatable, pod_request
+from app.kube.core.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
 
 Json = bytes | memoryview | msgspec.Raw
 Keep = Callable[[str], bool]
@@ -57,20 +57,28 @@ _NODE = msgspec.json.Decoder(wire.Node)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 
 
-def decode_pod(raw: Json, keep: Keep, keep_label: Keep | None = None) -> PodRecord:
+def decode_pod(
+    raw: Json, keep: Keep, keep_label: Keep | None = None, offered: Offered = NONE_OFFERED
+) -> PodRecord:
     """Return the record of a pod, from a watch or an extender request.
 
     `keep_label`: which labels are kept, if not the same keys as of annotations.
+    `offered`: the resources that are counted also of a pod with too many.
     Raises: DecodeError naming the pod and the field.
     """
     if len(raw) <= large.LARGE:
-        return pod_record(decoded(_POD, raw, "Pod"), raw, keep, keep_label)
+        return pod_record(decoded(_POD, raw, "Pod"), raw, keep, keep_label, offered)
     pod, unread = _read(large.pod, raw, "Pod")
-    return pod_record(pod, raw, keep, keep_label, unread)
+    return pod_record(pod, raw, keep, keep_label, offered, unread)
 
 
 def pod_record(
-    pod: wire.Pod, raw: Json, keep: Keep, keep_label: Keep | None = None, unread: str = ""
+    pod: wire.Pod,
+    raw: Json,
+    keep: Keep,
+    keep_label: Keep | None = None,
+    offered: Offered = NONE_OFFERED,
+    unread: str = "",
 ) -> PodRecord:
     """Return the record of a pod that is decoded already from these bytes.
 
@@ -80,7 +88,7 @@ def pod_record(
     metadata = pod.metadata or _NO_METADATA
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
-    request, unreadable = pod_request(spec)
+    request, unreadable, offered_then = pod_request(spec, offered)
     problem = unread or unreadable
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
     return PodRecord(
@@ -106,6 +114,7 @@ def pod_record(
         is_preempted=_PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
         grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
         preempts=spec.preemption_policy != "Never",
+        offered_then=offered_then,
     )
 
 

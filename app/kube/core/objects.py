@@ -120,6 +120,9 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     is_preempted: bool = False  # kube-scheduler ends it for a pod of higher priority
     grace_seconds: int = 0  # while it terminates: for how long its containers may run on
     preempts: bool = True  # its preemptionPolicy lets pods of lower priority end for it
+    offered_then: int | None = None
+    """Of a pod with more resources than are counted: how many nodes were known to offer, all of
+    which are counted. None: so is everything that the pod requests."""
 
     @property
     def is_finished(self) -> bool:

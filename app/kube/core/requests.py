@@ -7,12 +7,17 @@ An ordinary init container runs alone, so only the largest matters; one with res
 (a sidecar) stays, so it adds to the sum and to every init container after it.
 Limits play no part: the API server has already copied them where a request was missing.
 
-Source: k8s.io/component-helpers/resource PodRequests, without the status of in-place resizes.
+A pod may request a thousand invented resources, and a kubelet drops those that its node does not
+offer. So of too many resources the ones that nodes offer are counted first: what fits beside the
+pod follows from them alone.
+
+Source: k8s.io/component-helpers/resource PodRequests, without the status of in-place resizes;
+kubernetes pkg/kubelet/lifecycle/predicate.go removeMissingExtendedResources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain, repeat
 
@@ -29,7 +34,7 @@ from app.kube.core.quantity import (
 ONE_POD = ("pods", 1)
 ALWAYS = "Always"  # the restart policy of a sidecar
 FEW = 8  # amounts, as most pods have: each is read by itself, and kept for the next pod
-MOST_RESOURCES = 256  # of one pod; no node offers so many, so a pod with more runs on none
+MOST_RESOURCES = 256  # of one pod, beside what nodes offer; no node offers as many
 ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage")  # also of a pod with more
 MOST_INTERNED = 2_048  # requests; clusters have a few hundred
 
@@ -39,14 +44,22 @@ _Amounts = Iterable[tuple[str, int]]  # of each container in turn; resources rep
 _Containers = Sequence[wire.Container | None]
 _REQUESTS = ".resources.requests"
 _NOTHING: dict[str, _Quantity] = {}
+_Request = tuple[Amounts, str, int | None]
+
+Offered = Collection[str]
+"""The resources that nodes offer. They only become more, up to a bound."""
+
+NONE_OFFERED: Offered = ()
 
 
-def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
+def pod_request(spec: wire.PodSpec, offered: Offered = NONE_OFFERED) -> _Request:
     """Return the request of one pod and, if some amount is unreadable, a word on the first one.
 
+    Of more than MOST_RESOURCES those that are `offered` are counted, then the first by name. Of
+    such a pod the third value is how many were offered; None: everything is counted.
     Units: millicores for cpu, base units otherwise, rounded up after adding.
     Order: by resource name. Resources asked for in the amount of 0 are left out.
-    Equal requests are the same tuple. Of more than MOST_RESOURCES the first by name are counted.
+    Equal requests are the same tuple.
     """
     containers = spec.containers or []
     if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
@@ -54,16 +67,17 @@ def pod_request(spec: wire.PodSpec) -> tuple[Amounts, str]:
         # Equal keys must mean equal requests, and -0.0 equals 0.
         if len(asked) <= FEW and all(type(quantity) is str for quantity in asked.values()):
             return _request_of_one(tuple(asked.items()))
-    return _request_of(containers, spec)
+    return _request_of(containers, spec, offered)
 
 
 @cached(1_024, 2 * KIB)  # most pods have one container, and are made from few templates
-def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> tuple[Amounts, str]:
+def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> _Request:
     problems: list[str] = []
-    return _finished(_nanos(dict(asked), f"spec.containers[0]{_REQUESTS}", problems), problems)
+    total = _nanos(dict(asked), f"spec.containers[0]{_REQUESTS}", problems)
+    return _finished(total, problems, NONE_OFFERED)  # FEW are all counted, whatever is offered
 
 
-def _request_of(containers: _Containers, spec: wire.PodSpec) -> tuple[Amounts, str]:
+def _request_of(containers: _Containers, spec: wire.PodSpec, offered: Offered) -> _Request:
     problems: list[str] = []
     total = _sum_of(_amounts_of(containers, "containers", problems))
     if spec.init_containers:
@@ -73,15 +87,23 @@ def _request_of(containers: _Containers, spec: wire.PodSpec) -> tuple[Amounts, s
         total.update((name, own[name]) for name in own if _counts_per_pod(name))
     if spec.overhead:
         _add(total, _nanos(spec.overhead, "spec.overhead", problems))
-    return _finished(total, problems)
+    return _finished(total, problems, offered)
 
 
-def _finished(total: _Nanos, problems: list[str]) -> tuple[Amounts, str]:
+def _finished(total: _Nanos, problems: list[str], offered: Offered) -> _Request:
     """The sum of a pod's containers as its request."""
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
+    offered_then = None
     if len(total) > MOST_RESOURCES:
-        total = _counted(total, problems)
-    return _rounded_up(tuple(total.items())), problems[0] if problems else ""
+        asked: Sequence[str] = [resource for resource, nanos in total.items() if nanos]
+        if len(asked) > MOST_RESOURCES:
+            asked, offered_then = _counted(total, asked, offered), len(offered)
+            problems.append(
+                f"more than {MOST_RESOURCES} resources requested, of which those that nodes offer"
+                " are counted, and the first of the others by name: no node offers so many"
+            )
+        total = {resource: total.get(resource, 0) for resource in asked}
+    return _rounded_up(tuple(total.items())), problems[0] if problems else "", offered_then
 
 
 def node_allocatable(status: wire.NodeStatus) -> tuple[Amounts, str]:
@@ -130,16 +152,12 @@ def _sum_of(amounts: _Amounts) -> _Nanos:
     return total
 
 
-def _counted(total: _Nanos, problems: list[str]) -> _Nanos:
-    """Those of a pod's resources that are counted."""
-    resources = [resource for resource, nanos in total.items() if nanos]
-    if len(resources) > MOST_RESOURCES:
-        problems.append(
-            f"more than {MOST_RESOURCES} resources requested, of which the first by name are"
-            " counted: no node offers so many"
-        )
-        resources = sorted({*nsmallest(MOST_RESOURCES, resources), *ALWAYS_COUNTED})
-    return {resource: total.get(resource, 0) for resource in resources}
+def _counted(total: _Nanos, asked: Sequence[str], offered: Offered) -> Sequence[str]:
+    """Those of the many resources in a total that are counted; `asked` have an amount."""
+    first = {resource for resource in offered if total.get(resource)}
+    # As many by name leave enough when those that nodes offer are taken out.
+    by_name = [resource for resource in nsmallest(MOST_RESOURCES, asked) if resource not in first]
+    return sorted({*first, *by_name[: MOST_RESOURCES - len(first)], *ALWAYS_COUNTED})
 
 
 def _include_init_containers(total: _Nanos, containers: _Containers, problems: list[str]) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from app.kube.core.decode import Json, Keep, decode_node, decode_pod
 from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import NodeRecord, PodRecord, Record
+from app.kube.core.requests import NONE_OFFERED, Offered
 from app.kube.watch.events import Kind
 
 
@@ -27,10 +28,13 @@ class Resource:
     edition: Callable[[], int] = lambda: 0
 
 
-def pods(keep: Keep, labels: LabelKeys | None = None) -> Resource:
-    """All pods; labels as far as `labels` says, annotations, and labels else, as `keep` does."""
+def pods(keep: Keep, labels: LabelKeys | None = None, offered: Offered = NONE_OFFERED) -> Resource:
+    """All pods; labels as far as `labels` says, annotations, and labels else, as `keep` does.
+
+    `offered`: the resources that are counted also of a pod with too many.
+    """
     labels = labels or LabelKeys(keep)
-    decode = partial(decode_pod, keep=keep, keep_label=labels.keeps)
+    decode = partial(decode_pod, keep=keep, keep_label=labels.keeps, offered=offered)
     return Resource("Pod", "/api/v1/pods", PodRecord, decode, edition=lambda: labels.edition)
 
 

@@ -11,7 +11,7 @@ import pytest
 from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.objects import PodRecord
 from app.kube.core.quantity import nano_units
-from app.kube.core.requests import MOST_RESOURCES
+from app.kube.core.requests import MOST_RESOURCES, NONE_OFFERED, Offered
 from tests.work import lines_run
 
 
@@ -21,9 +21,9 @@ def container(always: bool = False, **requests: str | None) -> dict:
     return {"name": "c", "resources": {"requests": requests}, **policy}
 
 
-def record_of(**spec: object) -> PodRecord:
+def record_of(offered: Offered = NONE_OFFERED, **spec: object) -> PodRecord:
     pod = {"metadata": {"namespace": "team", "name": "p"}, "spec": spec}
-    return decode_pod(json.dumps(pod).encode(), keep=lambda _key: False)
+    return decode_pod(json.dumps(pod).encode(), keep=lambda _key: False, offered=offered)
 
 
 def request_of(**spec: object) -> dict[str, int]:
@@ -313,6 +313,52 @@ def test_one_resource_more_than_are_counted_is_left_out_and_told(kind, container
     record = record_of(**{kind: made})
     assert dict(record.request) == {**dict.fromkeys(names[:-1], 1), "pods": 1}
     assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
+
+
+GPUS = ("nvidia.com/gpu", "pods", "example.com/nic")
+
+
+@pytest.mark.parametrize("made_up", [MOST_RESOURCES, 10_000])
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_of_too_many_resources_those_that_nodes_offer_are_counted_first(kind, made_up):
+    """A kubelet drops the invented ones and starts the pod, with the GPUs."""
+    names = [f"a.com/r{at:05}" for at in range(made_up)]
+    asked = {**dict.fromkeys(names, "1"), "nvidia.com/gpu": "8", "cpu": "1"}
+    record = record_of(GPUS, **{kind: [container(**asked)]})
+    counted = dict(record.request)
+    assert (counted["nvidia.com/gpu"], counted["cpu"], counted["pods"]) == (8, 1000, 1)
+    assert "example.com/nic" not in counted
+    assert names[0] in counted  # of which no node has any: the pod is not planned anywhere
+    assert len(counted) <= MOST_RESOURCES + 4
+    assert record.offered_then == len(GPUS)
+    assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
+
+
+def test_what_is_counted_follows_what_is_offered_at_the_time():
+    offered = ["pods", "cpu"]
+    asked = dict.fromkeys((f"a.com/r{at:05}" for at in range(1_000)), "1")
+    spec = {"containers": [container(**asked, **{"nvidia.com/gpu": "8"})]}
+    before = record_of(offered, **spec)
+    offered.append("nvidia.com/gpu")
+    after = record_of(offered, **spec)
+    assert [dict(each.request).get("nvidia.com/gpu") for each in (before, after)] == [None, 8]
+    assert [each.offered_then for each in (before, after)] == [2, 3]
+
+
+def test_a_pod_has_no_more_amounts_than_are_counted_however_much_is_offered():
+    offered = [f"b.com/r{at:05}" for at in range(MOST_RESOURCES)]
+    names = [*(f"a.com/r{at:05}" for at in range(5_000)), *offered]
+    record = record_of(offered, containers=[container(**dict.fromkeys(names, "1"))])
+    assert dict(record.request) == {**dict.fromkeys(offered, 1), "pods": 1}
+
+
+@pytest.mark.parametrize("resources", [1, 20, MOST_RESOURCES])
+def test_a_pod_of_which_everything_is_counted_does_not_depend_on_what_is_offered(resources):
+    asked = dict.fromkeys((f"a.com/r{at:05}" for at in range(resources)), "1")
+    none = dict.fromkeys((f"b.com/r{at:05}" for at in range(1_000)), "0")
+    records = [record_of(each, containers=[container(**asked, **none)]) for each in ((), GPUS)]
+    assert records[0] == records[1]
+    assert records[0].offered_then is None
 
 
 @pytest.mark.parametrize(
