@@ -63,8 +63,13 @@ class Engine(EngineParts):
 
     @property
     def is_synced(self) -> bool:
-        """Whether every list is in; before that nothing is planned or answered."""
-        return self._listed.issuperset(self.settings.kinds)
+        """Whether every list is in; before that nothing is planned or answered.
+
+        At the start, pods that were read before the nodes are read once more: a gated gang cannot
+        be taken back from nodes that it was narrowed to.
+        """
+        is_listed = self._listed.issuperset(self.settings.kinds)
+        return is_listed and (self.planner.is_ready or not self.part_counted.is_behind)
 
     def gangs_by_phase(self) -> dict[str, int]:
         """How many gangs stand in each phase, for metrics."""
@@ -97,6 +102,8 @@ class Engine(EngineParts):
             self._put(event.record, now)
         elif isinstance(event, Deleted):
             self._drop(event.record, now)
+        if not self.planner.is_ready:
+            self._start(now)
         self.claims.settle(now)
         self.bind_requests.take_due(now)
         self._yield_nodes(now)
@@ -129,7 +136,10 @@ class Engine(EngineParts):
             keys = [key for key in self.objects.gangs_with_keys() if key in self.gangs.by_key]
             self._each("Pod", keys, lambda key: self.members.review(key, now))
         self._listed.add(event.kind)
-        if self.is_synced and not self.planner.is_ready:
+
+    def _start(self, now: float) -> None:
+        """Begin to plan if everything has been read."""
+        if self.is_synced:
             self.planner.is_ready = True
             self.roll_calls.review_all(now)
             self.reservations.capacity_grew()

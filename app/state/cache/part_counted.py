@@ -4,7 +4,8 @@
     node ──first to offer one──▶ new row ──▶ it may be among the others: a list is wanted
 
 A pod may name its node itself and so is counted whatever it requests. A tenant cannot make us list
-all the time: only nodes add rows, and these are bounded (`books.py`).
+all the time: only nodes add rows, and these are bounded (`books.py`). When Corral starts, pods may
+be read before nodes are: nothing is planned until the second list is in.
 """
 
 from __future__ import annotations
@@ -41,9 +42,14 @@ class PartCounted:
                 del self._pods[then]
 
     @property
+    def is_behind(self) -> bool:
+        """Whether some pod was read before a resource was offered."""
+        return any(then < len(self.axis) for then in self._pods)
+
+    @property
     def wants_list(self) -> bool:
-        """Whether some pod was read before a resource was offered, and no list was asked for."""
-        return self._asked < len(self.axis) and any(then < len(self.axis) for then in self._pods)
+        """Whether no list was asked for since a resource was offered that pods may lack."""
+        return self._asked < len(self.axis) and self.is_behind
 
     def note_asked(self) -> None:
         """Note that a list is asked for, which will count every resource of now."""

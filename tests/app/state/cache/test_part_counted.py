@@ -13,6 +13,7 @@ from app.kube.core.requests import MOST_RESOURCES
 from app.kube.watch.events import Listed
 from app.state.cache.pod_lists import GATHER_SECONDS, RELIST_SECONDS
 from app.state.effects import ReadAgain
+from app.state.filter_result import Failed
 from app.state.journal.replay import replay
 from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.world import World, members
@@ -23,6 +24,7 @@ BARE = [
     for path in ("b0/r0/n00", "b0/r0/n01")
 ]
 WITH_GPUS = node("b0/r0/n00", gpus=8)
+NOT_READY = "Corral is not ready: it has not read the whole cluster yet"
 
 
 def greedy(world: World, name: str = "greedy", made_up: int = MOST_RESOURCES, on: str = "n00"):
@@ -90,13 +92,59 @@ def test_a_gang_that_was_planned_in_the_meantime_loses_its_plan():
     assert world.held == {}
 
 
-def test_at_the_start_pods_may_be_read_before_nodes():
-    world = World([])
-    early = greedy(world)
-    world.apply(Listed("Node", (WITH_GPUS, BARE[1])))
-    listed(world, early)
+class Starting(World):
+    """A world whose nodes are listed after its pods, as may be when Corral starts."""
+
+    def apply(self, event):
+        return [] if event in (Listed("Node", ()), Listed("Pod", ())) else super().apply(event)
+
+
+@pytest.mark.parametrize("last", ["Node", "Pod"])
+def test_at_the_start_nothing_is_planned_until_the_pods_are_counted_with_what_nodes_offer(last):
+    world = Starting()
+    gang = members("g", 1)
+    early = (greedy(world), *gang)
+    lists = [Listed("Pod", early), Listed("Node", (WITH_GPUS, BARE[1]))]
+    for each in lists if last == "Node" else reversed(lists):
+        world.apply(each)
     wait(world)
     assert asked(world) == [ReadAgain("Pod")]
+    assert not world.engine.is_synced
+    assert (world.held, world.filter(gang[0])) == ({}, Failed(NOT_READY))
+    listed(world, greedy(world), *gang)
+    wait(world)
+    assert world.engine.is_synced
+    assert world.held == {}
+    world.delete(world.pods["uid-greedy"])
+    world.tick()
+    assert world.held == {"uid-g0": "n00"}
+
+
+@pytest.mark.parametrize("change", ["goes", "is read anew"])
+def test_at_the_start_a_pod_that_changes_before_the_list_is_in_keeps_nobody_waiting(change):
+    world = Starting()
+    early = greedy(world)
+    listed(world, early, *members("g", 1))
+    world.apply(Listed("Node", (WITH_GPUS, BARE[1])))
+    assert not world.engine.is_synced
+    if change == "goes":
+        world.delete(early)
+    else:
+        world.put(greedy(world))
+    world.tick()
+    assert world.engine.is_synced
+    assert world.held == ({"uid-g0": "n00"} if change == "goes" else {})
+    wait(world)
+    assert asked(world) == []
+
+
+def test_once_started_corral_stays_ready_while_the_pods_are_listed_once_more():
+    world = World(BARE)
+    world.put(greedy(world))
+    world.put(WITH_GPUS)
+    assert world.engine.is_synced
+    wait(world)
+    assert world.engine.is_synced
 
 
 def test_a_list_that_was_read_before_a_node_offered_a_resource_is_not_enough():
