@@ -97,7 +97,7 @@ def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
     more = f" and {others} more" if others else ""
     more += _gives_up(answer.ends_for_good)
     if not why_none:
-        return f"{whose} makes room{where}: evicts {pods}{gangs}: {names}{more}"
+        return f"{whose} makes room{where}: evicts {pods}{gangs.rstrip(',')}: {names}{more}"
     fewer = " or fewer" if answer.is_cut_short else ""
     return (
         f"{whose} could start{where} if {pods}{gangs} went{fewer}, and none is evicted, as"

@@ -154,6 +154,15 @@ def test_where_only_a_job_is_left_that_would_fail_for_good_that_is_said(setting)
     assert [text.partition(": ")[2] for text in gone] == [whole] * (setting == "on")
 
 
+def test_gangs_and_other_pods_that_go_are_told_apart():
+    world = Evicting(rack(1, 4), [*gang("a", *N1[:2]), single("s", "n12")])
+    (sentence,) = {each.sentence for each in world.told(EmitEvent) if each.reason == "Preempting"}
+    assert sentence.endswith(
+        ": evicts 3 pods, those of 1 gang among them: gang default/a (priority 0), pod default/s"
+        " (priority 0)"
+    )
+
+
 def test_a_pod_without_a_gang_hears_it_itself():
     world = Evicting(rack(1, 4), [single(f"s{at}", on) for at, on in enumerate(N1)])
     assert sorted(world.evicted) == ["s0", "s1", "s2", "s3"]
