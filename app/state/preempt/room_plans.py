@@ -26,6 +26,7 @@ from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEv
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.parts import Version
+from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
@@ -349,11 +350,12 @@ class RoomPlans:
     def review(self, now: float) -> None:
         """Go on with what is under way, and end what is over."""
         for key, plan in list(self.of.items()):
-            gang = self.gangs.by_key.get(key)
-            if over := self._over(gang, plan):
-                self._end(key, over, now)
-            elif gang is not None:
-                self._go_on(gang, plan, now)
+            with confined(self.planner.on_fault, "room made for gang {}", key):
+                gang = self.gangs.by_key.get(key)
+                if over := self._over(gang, plan):
+                    self._end(key, over, now)
+                elif gang is not None:
+                    self._go_on(gang, plan, now)
 
     def _over(self, gang: Gang | None, plan: RoomPlan) -> str:
         """Why the gang needs the room no more; "" if it does."""

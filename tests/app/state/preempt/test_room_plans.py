@@ -432,6 +432,19 @@ def test_a_pod_that_is_bound_as_its_gang_goes_does_not_keep_it_from_coming_back(
     assert world.gang("a").ending == ""
 
 
+def test_a_gang_with_a_fault_does_not_keep_others_from_making_room():
+    faults = []
+    nodes = [*rack(1, 4), *rack(2, 4)]
+    world = Evicting(nodes, [*gang("a", *N1), *gang("b", *N2)], silent=True)
+    world.engine.planner.on_fault = lambda what, error: faults.append(what)
+    world.plan.on = None
+    world.put(*[replace(each, priority=1000) for each in members("U", 4)])
+    world.silent = False
+    world.run(30.0)
+    assert world.evicted == ["b0", "b1", "b2", "b3"]
+    assert set(faults) == {"room made for gang default/T"}
+
+
 # -- undone ----------------------------------------------------------------------------------------
 
 
