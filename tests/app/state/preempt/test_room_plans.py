@@ -432,6 +432,16 @@ def test_a_pod_that_is_bound_as_its_gang_goes_does_not_keep_it_from_coming_back(
     assert world.gang("a").ending == ""
 
 
+def test_a_gang_that_has_a_more_important_pod_by_now_does_not_go():
+    *running, last = members("a", 5)
+    world = Evicting(rack(1, 4), runs(*running, on=N1), silent=True)
+    world.put(replace(last, priority=1000))
+    world.tick()
+    world.silent = False
+    world.run(2.0)
+    assert world.evicted == []
+
+
 def test_a_gang_with_a_fault_does_not_keep_others_from_making_room():
     faults = []
     nodes = [*rack(1, 4), *rack(2, 4)]
