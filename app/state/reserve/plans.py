@@ -162,11 +162,16 @@ class Plans:
                 self.queue.want_turn(gang)
             else:
                 self.make(gang, now)
-        elif gang.phase is Phase.RUNNING and not gang.ending:
+        elif gang.phase is Phase.RUNNING:
             self.hold_spares(gang, now)
 
     def hold_spares(self, gang: Gang, now: float) -> None:
-        """Reserve a node for each spare placeholder that fits; those that do not are no problem."""
+        """Reserve a node for each spare placeholder that fits; those that do not are no problem.
+
+        None for a gang that ends as a whole.
+        """
+        if gang.ending:
+            return
         if self._owe_placeholders(gang):
             return
         if gang.unplanned() or gang.binding.outdated:

@@ -778,6 +778,17 @@ def test_a_gang_that_goes_frees_what_is_held_for_it_too():
     assert world.answers[0].pods == 3
 
 
+def test_no_spare_is_held_again_for_a_gang_that_goes():
+    annotations = {**group("a", 3, RACK), SPARES: "1"}
+    running = [replace(each, annotations=annotations) for each in gang("a", *N1[:3])]
+    world = Evicting(rack(1, 5), running, waiting=())
+    assert len(world.held) == 1
+    world.put(*train())
+    world.run(12.0)
+    assert world.ending == ["a0", "a1", "a2"]
+    assert world.held == {}
+
+
 def test_what_a_gang_waits_for_is_said_once_it_takes_long():
     ending = [replace(each, grace_seconds=60) for each in gang("a", *N1)]
     world = Evicting(rack(1, 4), ending)
