@@ -21,10 +21,10 @@ WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
-# What became of the places that were made for gangs: see `app.state.preempt.room_plans`.
+# What became of the places that were made for gangs: see `app.state.preempt.room_plan`.
 ROOM_RESULTS = (
     *("placed", "needless", "withdrawn"),
-    *("refused", "unanswered", "changed", "stuck", "taken", "lost"),
+    *("refused", "unanswered", "changed", "stuck", "taken", "lost", "other_pods"),
 )
 ROOM_VICTIMS = ("gang", "pod")
 ADMISSION_ROUTES = ("mutate", "validate")

@@ -46,6 +46,7 @@ from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
+from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.making_room import MakingRoom
 from app.state.preempt.room_plans import RoomPlans
 from app.state.report.notes import Notes
@@ -191,6 +192,7 @@ class EngineParts:
             self.disruptions,
             self.outbox,
             self.reports,
+            LeftAlone(self.settings),
         )
         self.making_room = MakingRoom(
             self.settings,

@@ -209,7 +209,7 @@ class MakingRoom:
             self.room_plans.going.union(*(grant.victims for grant in self.grants.of.values())),
             self.budgets.view(),
             self.settings.bare_victims,
-            self.room_plans.spared(now, self._newest_that_may_go(gang, now)),
+            self.room_plans.left_alone.spared(now, self._newest_that_may_go(gang, now)),
             dict(self.books.held),
         )
 

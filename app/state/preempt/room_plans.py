@@ -14,10 +14,9 @@ found without any other victim.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
@@ -25,14 +24,14 @@ from app.state.cache.books import Books
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.parts import Version
 from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import EVERYWHERE, Occupants
-from app.state.preempt.standing import Spared
+from app.state.preempt.left_alone import LeftAlone, Recent
+from app.state.preempt.room_plan import Result, RoomPlan, Stage
 from app.state.report import messages
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
@@ -44,91 +43,12 @@ SEND_SECONDS = 300.0  # until the next outcome of an eviction, with its turn and
 DRAIN_SECONDS = 30.0  # beyond the grace period of a pod
 SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its place
 NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
-VICTIM_SECONDS = 3600.0  # `preempted_at_most`
-SPARED_SECONDS = 60.0  # a pod that was not evicted is not asked for again so soon
-THEFT_SECONDS = 600.0  # so long a domain is left alone …
-MOST_THEFTS = 2  # … in which others took so often what was freed
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
-MOST_COUNTED = 4_096  # owners and pods that are remembered
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
-DRY_RESULTS = ("withdrawn", "needless")
-AGAIN_RESULTS = ("stuck", "taken", "lost", "refused", "changed", "other_pods")
-
-
-class Stage(Enum):
-    """How far it has come."""
-
-    CHECKING = "checking"
-    EVICTING = "evicting"
-    DRAINING = "draining"
-
-
-@dataclass(slots=True)
-class RoomPlan:
-    """One gang's place, and who goes for it."""
-
-    number: int  # of the gang
-    priority: int
-    where: str
-    places: dict[str, Nomination]  # of the gang's pods, by uid
-    on: dict[str, list[Amounts]]  # the same by node: what they request
-    victims: tuple[RoomVictim, ...]  # in the order they go in
-    awaited: dict[str, None]  # uids of pods that have to be gone
-    there: frozenset[str]  # uids of all pods on its nodes when it began
-    wanted: frozenset[str]  # uids of all pods of the gang that needed a node then
-    version: Version  # of the gang as it was looked at last
-    stage: Stage = Stage.CHECKING
-    unchecked: set[str] = field(default_factory=set)
-    unseen: list[str] = field(default_factory=list)  # nodes to be looked at in this round
-    is_seen: bool = False  # all nodes have been looked at
-    begun: int = 0  # so many of the victims
-    unsent: set[str] = field(default_factory=set)  # uids: what became of their eviction is unknown
-    evicted: set[str] = field(default_factory=set)  # uids: they end, whether or not that is seen
-    heard_at: float = 0.0  # when evictions were asked for, or the API server has answered, last
-    freed_at: float | None = None  # when the last pod was seen to be gone
-    is_told: bool = False  # what it waits for
-
-    @property
-    def nodes(self) -> Collection[str]:
-        """Where the gang will be."""
-        return self.on.keys()
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether no pod would be kept from going if nobody else went."""
-        return self.begun == len(self.victims) and not self.unsent
-
-    @property
-    def pods(self) -> Iterator[str]:
-        """The uids of all that go."""
-        for victim in self.victims:
-            yield from victim.uids
-
-
-@dataclass(slots=True)
-class _Times:
-    """When things happened, by what they happened to."""
-
-    seconds: float  # for so long they count
-    _at: dict[Hashable, deque[float]] = field(default_factory=dict)
-
-    def note(self, what: Hashable, now: float) -> None:
-        if what not in self._at and len(self._at) >= MOST_COUNTED:
-            self._at = {each: at for each, at in self._at.items() if self._count(at, now)}
-        if what in self._at or len(self._at) < MOST_COUNTED:
-            self._at.setdefault(what, deque()).append(now)
-
-    def often(self, most: int, now: float) -> Iterator[Hashable]:
-        """What it happened to so often, or more."""
-        return (what for what, at in self._at.items() if self._count(at, now) >= most)
-
-    def count(self, what: Hashable, now: float) -> int:
-        return self._count(self._at.get(what, deque()), now)
-
-    def _count(self, at: deque[float], now: float) -> int:
-        while at and at[0] <= now - self.seconds:
-            at.popleft()
-        return len(at)
+DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
+AGAIN_RESULTS: tuple[Result, ...] = (
+    *("stuck", "taken", "lost", "refused", "changed", "other_pods"),
+)
 
 
 @dataclass(slots=True)
@@ -146,6 +66,7 @@ class RoomPlans:
     disruptions: Disruptions
     outbox: Outbox
     reports: Reports
+    left_alone: LeftAlone
     of: dict[GangKey, RoomPlan] = field(default_factory=dict)
     results: Counter[str] = field(default_factory=Counter)
     """How many plans came to which end."""
@@ -154,12 +75,7 @@ class RoomPlans:
     _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
     _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
     _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
-    _made: _Times = field(default_factory=lambda: _Times(NAMESPACE_SECONDS))  # by namespace
-    _gone: _Times = field(default_factory=lambda: _Times(VICTIM_SECONDS))  # by gang, owner's uid
-    _kept: _Times = field(default_factory=lambda: _Times(SPARED_SECONDS))  # by uid, not evicted
-    _thefts: dict[str, list[tuple[float, frozenset[str]]]] = field(default_factory=dict)
-    """By domain: when others took what was freed, and on which nodes."""
-    _stuck: set[str] = field(default_factory=set)  # uids of pods that end, and have not in time
+    _made: Recent = field(default_factory=lambda: Recent(NAMESPACE_SECONDS))  # by namespace
 
     # -- whether -------------------------------------------------------------------------------
 
@@ -186,29 +102,6 @@ class RoomPlans:
     def going(self) -> frozenset[str]:
         """The uids of pods that count as gone, whether or not they end already."""
         return frozenset(self._going)
-
-    def spared(self, now: float, newest: float) -> Spared:
-        """Those that are left alone for now, and all that were created after `newest`."""
-        often = list(self._gone.often(self.settings.preempted_at_most, now))
-        return Spared(
-            frozenset(each for each in often if isinstance(each, GangKey)),
-            frozenset(each for each in often if isinstance(each, str)),
-            frozenset(str(uid) for uid in self._kept.often(1, now)),
-            frozenset(self._stuck),
-            self._left_alone(now),
-            newest,
-        )
-
-    def _left_alone(self, now: float) -> frozenset[str]:
-        """The nodes of domains where others have taken what was freed."""
-        found = set[str]()
-        for domain, thefts in list(self._thefts.items()):
-            thefts[:] = [each for each in thefts if now < each[0] + THEFT_SECONDS]
-            if not thefts:
-                del self._thefts[domain]
-            elif len(thefts) >= MOST_THEFTS:
-                found.update(*(nodes for _, nodes in thefts))
-        return frozenset(found)
 
     def why_none(self, gang: Gang, answer: RoomAnswer, now: float) -> str:
         """Why no pod is evicted for a gang that this was answered to; "": they may be."""
@@ -302,7 +195,7 @@ class RoomPlans:
                     or self.grants.is_victim(uid)
                     or (its is not None and its.ending)
                 )
-                if is_leaving and uid not in self._stuck:
+                if is_leaving and uid not in self.left_alone.stuck:
                     yield uid
 
     def _named(self, uid: str) -> tuple[str, str]:
@@ -320,7 +213,7 @@ class RoomPlans:
             plan.unchecked.discard(uid)
             plan.heard_at = now
         else:
-            self._kept.note(uid, now)
+            self.left_alone.note_refused(uid, now)
             self._end(key, "refused", now, who=uid)
 
     def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
@@ -335,7 +228,7 @@ class RoomPlans:
             plan.evicted.add(uid)
             plan.heard_at = now
         else:
-            self._kept.note(uid, now)
+            self.left_alone.note_refused(uid, now)
             self._end(key, "refused", now, who=uid)
 
     def is_wanted(self, uid: str) -> bool:
@@ -344,7 +237,7 @@ class RoomPlans:
 
     def note_gone(self, uid: str) -> None:
         """Learn that a pod is gone."""
-        self._stuck.discard(uid)
+        self.left_alone.note_gone(uid)
         self._withdrawn.discard(uid)
 
     # -- time ----------------------------------------------------------------------------------
@@ -359,20 +252,20 @@ class RoomPlans:
                 elif gang is not None:
                     self._go_on(gang, plan, now)
 
-    def _over(self, gang: Gang | None, plan: RoomPlan) -> str:
-        """Why the gang needs the room no more; "" if it does."""
+    def _over(self, gang: Gang | None, plan: RoomPlan) -> Result | None:
+        """Why the gang needs the room no more; None if it does."""
         if gang is None or gang.number != plan.number:
             return "withdrawn"
         if gang.plan.nodes or gang.has_started:
             return "placed" if plan.begun == len(plan.victims) else "needless"
         if gang.version == plan.version:
-            return ""  # as in most ticks: it may have thousands of pods
+            return None  # as in most ticks: it may have thousands of pods
         if gang.phase is not Phase.WAITING or gang.membership.lowest_priority < plan.priority:
             return "withdrawn"
         if {member.pod.uid for member in gang.unplanned()} != plan.wanted:
             return "other_pods"
         plan.version = gang.version
-        return ""
+        return None
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         if not plan.is_sent and not self._has_room(plan):
@@ -454,14 +347,14 @@ class RoomPlans:
         if its is not None:
             sentence = messages.gives_way_whole(its.key, victim, *whose)
             self.disruptions.end_for(its, sentence, now)
-            self._gone.note(its.key, now)
+            self.left_alone.note_evicted(its.key, now)
         for uid in victim.uids:
             namespace, name = self._named(uid)
             if its is None:
                 sentence = messages.goes_for(namespace, name, victim.priority, *whose)
                 self.reports.goes_for(namespace, name, uid, sentence)
                 if owner := self.occupants.by_uid[uid].owner:
-                    self._gone.note(owner, now)
+                    self.left_alone.note_evicted(owner, now)
             self._withdrawn.discard(uid)
             self.outbox.add(Evict(namespace, name, uid, sentence))
 
@@ -481,7 +374,7 @@ class RoomPlans:
         since = plan.heard_at
         late = [uid for uid in ending if now >= since + known[uid].grace_seconds + DRAIN_SECONDS]
         if len(late) == len(ending):
-            self._stuck.update(late)
+            self.left_alone.note_stuck(late)
             self._end(gang.key, "stuck", now, who=late[0])
         elif now >= since + PATIENCE_SECONDS and not plan.is_told:
             plan.is_told = True
@@ -499,15 +392,14 @@ class RoomPlans:
             if uid not in plan.there and uid in self.occupants.by_uid
         ]
         thieves = [u for u in takers if self.occupants.by_uid[u].priority <= plan.priority]
-        if thieves and len(self._thefts) < MOST_COUNTED:
-            theft = now, frozenset(plan.nodes)
-            self._thefts.setdefault(plan.where, []).append(theft)
+        if thieves:
+            self.left_alone.note_theft(plan.where, plan.nodes, now)
         who = (thieves or takers or [""])[0]
         self._end(gang.key, "taken" if takers else "lost", now, who)
 
     # -- the end -------------------------------------------------------------------------------
 
-    def _end(self, key: GangKey, result: str, now: float, who: str = "") -> None:
+    def _end(self, key: GangKey, result: Result, now: float, who: str = "") -> None:
         """Keep nothing for the gang any more, and evict nobody else for it."""
         plan = self.of.pop(key)
         self.results[result] += 1

@@ -7,14 +7,19 @@ pod, evicted pods end, and are gone when a test lets them go.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from msgspec.structs import replace
 
 from app.dialects.kueue.pod_groups import SPARES
-from app.metrics import Metrics
+from app.dialects.spec import GangKey
+from app.metrics import ROOM_RESULTS, Metrics
 from app.state.effects import EmitEvent, Evict, SeekRoom, TryEviction
 from app.state.filter_result import Passed
+from app.state.preempt.room_plan import Result
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
+from app.state.report import messages
 from tests.app.state.preempt.test_making_room import (
     N1,
     N2,
@@ -678,7 +683,7 @@ def test_what_a_pod_of_higher_priority_takes_is_no_theft():
     world.put(pod("urgent", on="n10", priority=2000, phase="Running"))
     world.run(SETTLE_SECONDS + 2.0)
     assert world.results == {"taken": 1}
-    assert world.engine.room_plans._left_alone(world.now) == frozenset()
+    assert world.engine.room_plans.left_alone.nodes(world.now) == frozenset()
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -798,6 +803,13 @@ def test_what_a_gang_waits_for_is_said_once_it_takes_long():
     assert sentence.startswith(
         "gang default/T waits for 3 of 4 pods in cloud.provider.com/topology-rack=b0/r1 to end, "
     )
+
+
+def test_every_end_of_a_place_has_a_counter_and_those_in_vain_a_sentence():
+    assert set(ROOM_RESULTS) == set(get_args(Result))
+    for result in set(get_args(Result)) - {"placed", "needless", "withdrawn"}:
+        key = GangKey("default", "T", "podgroup", "")
+        assert messages.room_not_made(key, result, "").startswith("gang default/T makes no room")
 
 
 def test_counters_show_what_became_of_places_and_who_went():
