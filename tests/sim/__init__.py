@@ -2,6 +2,6 @@
 
 Order to read: clock, api, watch, calls · queue, extender, cache, post_filter, kube_scheduler ·
 life, observer, corral, writes · kinds, owners, workloads, kubelets · faults, chaos ·
-told, checks, isolation, bypass, absent, preemption, shadow · oracle, liveness, afterwards ·
-world, runs, planted.
+budgets, evictions · told, checks, isolation, bypass, absent, preemption, making_room, shadow ·
+oracle, liveness, afterwards · world, runs, planted.
 """

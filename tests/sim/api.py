@@ -7,6 +7,7 @@ bindings, evictions and patches with their preconditions. What may go wrong on t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from app.dialects.budgets.dialect import KIND as BUDGET
+from app.dialects.budgets.dialect import BudgetRecord
 from app.dialects.kueue import pod_groups
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
@@ -23,6 +26,7 @@ from app.state.gang.membership import member_of
 from tests.sim.clock import Clock, History
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
+WITH_BUDGETS: tuple[Kind, ...] = (BUDGET, *KINDS)  # where pods are evicted for gangs
 
 
 class Refused(Exception):
@@ -47,13 +51,13 @@ class ApiServer:
 
     def __init__(self, clock: Clock, history: History) -> None:
         self.version = 1
-        self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
-        self.changes: dict[Kind, list[Change]] = {kind: [] for kind in KINDS}
+        self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in WITH_BUDGETS}
+        self.changes: dict[Kind, list[Change]] = {kind: [] for kind in WITH_BUDGETS}
         self.succeeded_and_gone: dict[GangKey, Counter[str]] = {}  # pods of groups, by set
         self.stopped: set[GangKey] = set()  # groups of which a pod succeeded as it was deleted
         self._history = history
         self._clock = clock
-        self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in KINDS}
+        self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in WITH_BUDGETS}
         self._uids = 0
 
     @property
@@ -158,9 +162,45 @@ class ApiServer:
         elif not pod.is_terminating:
             self._history.say(f"api: Pod {name} terminating")
             self.change("Pod", name, is_terminating=True)
-            self._clock.after(grace, lambda: self._killed(name, uid))
+            self._clock.after(grace, lambda: self.kill(name, uid))
 
-    def _killed(self, name: str, uid: str) -> None:
+    def check_eviction(self, name: str, uid: str, *, counts: bool) -> bool:
+        """Whether the pod would be evicted and is not ending yet; `counts`: its budget counts it.
+
+        Source: kubernetes v1.36 pkg/registry/core/pod/storage/eviction.go, canIgnorePDB and
+        checkAndDecrement.
+        Raises: Refused (429 where its budget allows none; 500 where two select it).
+        """
+        pod = self.get_pod(name, uid)
+        if pod.is_finished or pod.is_terminating or pod.phase == "Pending":
+            return not pod.is_terminating
+        found = [budget for budget in self.objects[BUDGET].values() if selects(budget, pod)]
+        if len(found) > 1:
+            raise Refused(500, "InternalError: two budgets")
+        if found and not found[0].allowed:
+            raise Refused(429, f"TooManyRequests: {found[0].name}")
+        if found and counts:
+            self.change(BUDGET, found[0].name, allowed=found[0].allowed - 1)
+        return True
+
+    def evict(self, name: str, uid: str, grace: int, seconds: float) -> None:
+        """Evict a pod, which ends after so long; its containers may run for `grace` seconds.
+
+        Raises: Refused.
+        """
+        if not self.check_eviction(name, uid, counts=True):
+            return
+        pod = self.pods[name]
+        if not pod.node or pod.is_finished:
+            self.remove("Pod", name)
+            return
+        self._history.say(f"api: Pod {name} evicted, {grace} s; ends in {seconds:.1f} s")
+        self.change("Pod", name, is_terminating=True, grace_seconds=grace)
+        if seconds < math.inf:
+            self._clock.after(seconds, lambda: self.kill(name, uid))
+
+    def kill(self, name: str, uid: str) -> None:
+        """The pod is gone, if it still is the one of this uid."""
         pod = self.pods.get(name)
         if pod is not None and pod.uid == uid:
             self.remove("Pod", name)
@@ -218,6 +258,11 @@ class ApiServer:
             shape=shape,
             annotations={**pod.annotations, **dict(annotations)},
         )
+
+
+def selects(budget: BudgetRecord, pod: PodRecord) -> bool:
+    """Whether a budget counts a pod: by one label that has one of these values."""
+    return any(pod.labels.get(key) in values for key, _, values in budget.requirements or ())
 
 
 def _group_of(pod: PodRecord) -> GangKey | None:

@@ -6,7 +6,7 @@ which is all a Corral can know; the engine's own view is looked at only for what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -15,7 +15,17 @@ from app.dialects import corral as own
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Event, Listed
-from app.state.effects import Bind, BindFailed, BindOutcome, Effect, RejectBind, Ungate
+from app.state.effects import (
+    Bind,
+    BindFailed,
+    BindOutcome,
+    Effect,
+    Evict,
+    RejectBind,
+    RoomAnswer,
+    TryEviction,
+    Ungate,
+)
 from app.state.filter_result import FilterAnswer, Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.pods.arrivals import EARLY_SECONDS
@@ -26,9 +36,11 @@ from tests.sim.arrivals import Arrivals, arrived_of
 from tests.sim.bypass import Bypass
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
+from tests.sim.evictions import Evictions
 from tests.sim.faults import Hits
 from tests.sim.isolation import Isolation, Subject
 from tests.sim.life import Life
+from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, is_open, totals_by_node
 from tests.sim.observer import PreemptCall
 from tests.sim.preemption import PreemptionChecks
@@ -80,6 +92,8 @@ class Checks:
     dies: float = 0.0
     restart: Any = None
     preemption: PreemptionChecks | None = None
+    room: RoomChecks | None = None
+    evictions: Evictions | None = None
     _asked: Asked | None = None
     _inputs: int = 0
     _split: dict[GangKey, None] = field(default_factory=dict)
@@ -126,6 +140,8 @@ class Checks:
         if not self._is_idle:
             self._isolation.taken(life, subject, effects)
             self._bypass.taken(life)
+        if self.room is not None:
+            self.room.taken(corral)
         if life.engine.is_synced:
             # After each input: once a node has gone, what was held before is not judged any more.
             self.absent.took(life)
@@ -201,6 +217,10 @@ class Checks:
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         life = life_of(corral)
+        if self.room is not None:
+            self.room.decided(corral, effects)
+        else:
+            self._evicts_for_none(life, effects)
         binds = [effect for effect in effects if isinstance(effect, Bind)]
         for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
             if key is not None:
@@ -215,6 +235,13 @@ class Checks:
                 self._not_early(corral, effect)
             elif isinstance(effect, RejectBind) and "waits for a node" in effect.sentence:
                 self._arrivals.was_early(life, effect.uid)
+
+    def _evicts_for_none(self, life: Life, effects: Sequence[Effect]) -> None:
+        """P8: none goes for a gang while it is only explained who would have to."""
+        asked = [effect for effect in effects if isinstance(effect, TryEviction)]
+        require(not asked, f"P8: only explained, and yet {asked}")
+        plans = list(life.engine.room_plans.of)
+        require(not plans, f"P8: only explained, and yet room is made for {plans}")
 
     def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
         foreign = [name for name in names if not name.startswith(own.PREFIX)]
@@ -251,6 +278,12 @@ class Checks:
             )
 
     def crash_after(self, corral: Corral, effects: Sequence[Effect]) -> int | None:
+        if self.evictions is not None:
+            index = self.evictions.crash_after(effects)
+            if index is not None:
+                self.hits.hit("F21 crash evicting")
+                self.restart(corral)
+                return index
         if not self.dies or self.rng.random() >= self.dies:
             return None
         index = self.rng.randrange(len(effects))
@@ -272,6 +305,20 @@ class Checks:
             others = [each for each in members_of(life, key) if each.uid != bind.uid]
             if any(counts(each) or each.uid in life.posted for each in others):
                 self.hits.hit("F7 partial")
+
+    # -- evictions -----------------------------------------------------------------------------
+
+    def found_room(self, corral: Corral, gang: GangKey, answer: RoomAnswer) -> None:
+        if self.room is not None:
+            self.room.found(corral, gang, answer)
+
+    def evicting(self, corral: Corral, effect: Evict) -> None:
+        if self.room is not None:
+            self.room.sending(corral, effect)
+
+    def eviction_ended(self, corral: Corral, take: Callable[[], list[Effect]]) -> None:
+        if self.room is not None:
+            self.room.ended(corral, take)
 
     # -- inputs --------------------------------------------------------------------------------
 

@@ -26,10 +26,13 @@ from app.state.effects import (
     Effect,
     EmitEvent,
     Evict,
+    EvictOutcome,
+    ReadAgain,
     RejectBind,
     Requeue,
     RoomAnswer,
     SeekRoom,
+    TryEviction,
     Ungate,
     UngateFailed,
     UngateOutcome,
@@ -40,9 +43,10 @@ from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from tests.app.state.world import Names
-from tests.sim.api import KINDS, ApiServer
+from tests.sim.api import ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
+from tests.sim.evictions import Evictions
 from tests.sim.extender import Unavailable, in_words
 from tests.sim.faults import Hits
 from tests.sim.isolation import EvaluationFailed, Subject, make_fail
@@ -81,6 +85,7 @@ class Corral:
         settings: EngineSettings,
         tick_seconds: float,
         fails: Callable[[GangKey], bool] | None = None,
+        evictions: Evictions | None = None,
     ) -> None:
         self.name = name
         self._fails = fails  # for which gangs our search raises
@@ -93,8 +98,16 @@ class Corral:
         self._open_journal: OpenJournal | None = None
         self._observer = observer
         self._writes = Writes(
-            clock, api, rng, history, hits, name, lambda bind: observer.posting(self, bind)
+            clock,
+            api,
+            rng,
+            history,
+            hits,
+            name,
+            lambda bind: observer.posting(self, bind),
+            self._is_eviction_wanted,
         )
+        self._evictions = evictions
         self._clock, self._api, self._rng = clock, api, rng
         self._report_rng = Random(name)
         self._history, self._hits, self._network = history, hits, network
@@ -109,7 +122,7 @@ class Corral:
             kind: Stream(
                 self._clock, self._api, self._rng, kind, self._hear, lambda: self.paused_until
             )
-            for kind in KINDS
+            for kind in self.settings.kinds
         }
         began = self._rng.uniform(0.0, 1e6)
         engine = Engine(self.settings, self._on_fault)
@@ -371,9 +384,14 @@ class Corral:
                 self._work(self._writes.annotate(effect))
             case Ungate():
                 self._work(self._ungating(effect))
+            case Evict() | TryEviction() if self.is_leading and self._evictions is not None:
+                self._work(self._evicting(effect, self._evictions))
             case Evict() | Delete() if self.is_leading:
                 self._work(self._writes.remove(effect))
-
+            case ReadAgain():
+                pods = life.streams[effect.kind]
+                pods.edition = life.engine.kept_keys.labels.edition
+                pods.expire(self._report_rng.uniform(0.1, 1.0))
             case SeekRoom() if self.is_leading:
                 self._seek_room(effect.gang)
 
@@ -381,6 +399,8 @@ class Corral:
         """The answer is to the question as it is now, and comes a little later."""
         question = self.engine.making_room.request(gang)
         answer = None if question is None else question.answer()
+        if answer is not None:
+            self._observer.found_room(self, gang, answer)
         self._clock.after(ROOM_SECONDS, self._alive(lambda: self._room_found(gang, answer)))
 
     def _room_found(self, gang: GangKey, answer: RoomAnswer | None) -> None:
@@ -390,6 +410,35 @@ class Corral:
         self._step(
             None, "room", lambda: self.taking.room_found(gang, answer, ROOM_SECONDS, self.now)
         )
+
+    def _evicting(self, effect: Evict | TryEviction, evictions: Evictions) -> Work:
+        outcome = yield from self._writes.evict(effect, evictions, self._pause)
+        self._alive(lambda: self._eviction_ended(effect, outcome))()
+
+    def _pause(self) -> float:
+        return max(0.0, self.paused_until - self._clock.now)
+
+    def _is_eviction_wanted(self, effect: Evict) -> bool:
+        """Asked just before it is sent."""
+        if not self.engine.room_plans.is_wanted(effect.uid):
+            self._hits.hit("F21 withdrawn")
+            return False
+        self._observer.evicting(self, effect)
+        return True
+
+    def _eviction_ended(self, effect: Evict | TryEviction, outcome: EvictOutcome) -> None:
+        uid, name = effect.uid, type(effect).__name__
+        self._history.say(f"{self.name}: {name} {effect.name} ended: {outcome}")
+        is_trial = isinstance(effect, TryEviction)
+
+        def take() -> list[Effect]:
+            give = self.taking.eviction_tried if is_trial else self.taking.eviction_finished
+            return give(uid, outcome, self.now)
+
+        incarnation = self.incarnation
+        self._step(uid, name, take)
+        if self.life is not None and self.incarnation == incarnation:
+            self._observer.eviction_ended(self, take)
 
     def _lose(self, effect: EmitEvent) -> None:
         self._hits.hit("F18 report dropped")

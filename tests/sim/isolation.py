@@ -132,7 +132,7 @@ class Isolation:
         require(node is not None, what)
         assert node is not None
         require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
-        priority = life.engine.gangs.by_key[key].priority
+        priority = self._priority_on(life, key, node)
         require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
         # Whose binding kube-scheduler wants to end is its own choice.
         has_no_room = is_granted or self._is_taken(life, pod, node)
@@ -167,11 +167,19 @@ class Isolation:
 
     def _yields(self, life: Life, pod: PodRecord, key: GangKey, what: str) -> None:
         """Require that the gang gives way to a nominated pod of higher priority."""
-        node, priority = pod.nominated_node, life.engine.gangs.by_key[key].priority
+        node = pod.nominated_node
+        priority = self._priority_on(life, key, node)
         require(node in self._plans.get(key, {}).values(), f"{what}; not on {node}")
         require(pod.priority > priority, f"{what}: {pod.priority} is not above {priority}")
         has_room = f"{what}; {node} had room for both"
         require(self._is_taken(life, pod, node, leaving=pod.priority), has_room)
+
+    def _priority_on(self, life: Life, key: GangKey, node: str) -> int:
+        """The lowest of the gang's pods that something was held for on the node."""
+        gang = life.engine.gangs.by_key[key]
+        planned = [uid for uid, on in self._plans.get(key, {}).items() if on == node]
+        known = [gang.members[uid].pod.priority for uid in planned if uid in gang.members]
+        return min(known) if len(known) == len(planned) else gang.membership.lowest_priority
 
     def _is_taken(self, life: Life, pod: PodRecord, on: str, leaving: int | None = None) -> bool:
         """Whether what was held on the node has no room beside this pod and what runs there.

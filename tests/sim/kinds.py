@@ -53,6 +53,7 @@ class Workload:
     annotations: dict[str, str]
     priority: int
     is_gated: bool
+    first_priority: int | None = field(default=None, kw_only=True)  # of its first pod, if another
     seconds: float  # that each of its pods runs
     declared: int
     replaces: bool = True  # pods that failed or went are made again
@@ -67,6 +68,8 @@ class Workload:
     is_over: bool = False
     resized_at: float = -1e9  # when `declared` last changed
     owner_uid: str = ""
+    is_owned: bool = False  # ordinary pods that a ReplicaSet makes
+    app: str = ""  # label of its pods, by which budgets select them
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
 
     @property
@@ -77,6 +80,12 @@ class Workload:
     def required(self) -> str:
         """The level all its pods must be in one domain of, or ""."""
         return self.annotations.get(REQUIRED, "")
+
+    def priority_of(self, name: str) -> int:
+        """The priority of the pod of this name."""
+        if self.first_priority is not None and name.endswith("-0"):
+            return self.first_priority
+        return self.priority
 
     def number(self, name: str) -> int:
         """The pod's number among those of its template."""

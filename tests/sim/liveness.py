@@ -179,6 +179,9 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "refusals": engine.refusals._until,
             "grants": engine.grants.of,
             "nominations": engine.nominations._by_uid,
+            "room": engine.room_plans.of,
+            "victims": engine.room_plans._going,
+            "late evictions": engine.room_plans._withdrawn | engine.room_plans._stuck,
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.state.effects import Bind, BindOutcome, Effect
+from app.state.effects import Bind, BindOutcome, Effect, Evict, RoomAnswer
 from app.state.filter_result import FilterAnswer, Victims
 from tests.sim.isolation import Subject
 
@@ -65,6 +66,15 @@ class Observer(Protocol):
 
     def posting(self, corral: Corral, bind: Bind) -> None:
         """This binding has reached the API server."""
+
+    def found_room(self, corral: Corral, gang: GangKey, answer: RoomAnswer) -> None:
+        """This has been found for a gang that waits, as the cluster is now."""
+
+    def evicting(self, corral: Corral, effect: Evict) -> None:
+        """This eviction is about to be sent."""
+
+    def eviction_ended(self, corral: Corral, take: Callable[[], list[Effect]]) -> None:
+        """The outcome of an eviction has been taken; `take` gives it to the engine again."""
 
     def bind_ended(self, corral: Corral, bind: Bind, outcome: BindOutcome) -> None:
         """The engine is about to hear of this."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from app.dialects import corral as own
 from app.dialects.spec import ANYWHERE, Claim, GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
+from app.kube.watch.events import Kind
 from app.state.plan.planner import MOST_TRIES
 from tests.records import BLOCK, RACK
 from tests.sim.api import ApiServer
@@ -38,6 +40,15 @@ from topology.model.tree import Tree
 from topology.nested.walk import find
 
 LEVELS = (BLOCK, RACK, NODE_LEVEL)
+
+
+class Cluster(Protocol):
+    """Nodes and pods: the API server's, or those that somebody knows of."""
+
+    @property
+    def nodes(self) -> dict[str, NodeRecord]: ...
+
+    def list(self, kind: Kind) -> tuple[Any, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ def first_fit(api: ApiServer, pod: PodRecord, taken: Taken) -> str:
 
 
 def place(
-    api: ApiServer, key: GangKey, waiting: list[Wanted], bound: list[PodRecord], taken: Taken
+    api: Cluster, key: GangKey, waiting: list[Wanted], bound: list[PodRecord], taken: Taken
 ) -> Placement | None:
     """A place for all of these beside those that run, if there is one."""
     levels = LEVELS if any(map(_names_levels, waiting)) else (NODE_LEVEL,)
@@ -154,7 +165,7 @@ def _names_levels(each: Wanted) -> bool:
 
 
 def _books(
-    api: ApiServer, axis: ResourceAxis, levels: tuple[str, ...], taken: Taken
+    api: Cluster, axis: ResourceAxis, levels: tuple[str, ...], taken: Taken
 ) -> tuple[Tree, Capacity]:
     paths = {}
     for node in api.list("Node"):
@@ -175,7 +186,7 @@ def _books(
     return tree, capacity
 
 
-def _pinned(api: ApiServer, like: Wanted, bound: list[PodRecord]) -> set[str] | None:
+def _pinned(api: Cluster, like: Wanted, bound: list[PodRecord]) -> set[str] | None:
     """The domains its role, or its group, runs in where one is required; None: anywhere."""
     required = like.constraint.required
     same = [
@@ -191,7 +202,7 @@ def _pinned(api: ApiServer, like: Wanted, bound: list[PodRecord]) -> set[str] | 
     return domains if len(domains) == 1 else set()
 
 
-def _mask(api: ApiServer, tree: Tree, role: list[Wanted], pinned: Set[str] | None) -> Mask:
+def _mask(api: Cluster, tree: Tree, role: list[Wanted], pinned: Set[str] | None) -> Mask:
     """Where each pod of the role may be; those that were narrowed may differ."""
     level = next((level for level in (RACK, BLOCK) if level in tree.levels), "")
     may = []

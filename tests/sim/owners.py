@@ -99,6 +99,8 @@ def said_on(made: Workload, name: str, template: Template) -> Said:
         case "statefulset":
             owner = Owner("apps/v1", "StatefulSet", made.name, made.owner_uid)
             return wishes, {POD_INDEX: str(made.number(name))}, owner
+        case "plain" if made.is_owned:
+            return wishes, {}, Owner("apps/v1", "ReplicaSet", made.name, made.owner_uid)
     return wishes, {}, None
 
 

@@ -229,10 +229,11 @@ def check_nothing_stays(api: ApiServer, corrals: Iterable[Corral]) -> None:
     nominated = {uid: pod.nominated_node for uid, pod in waiting.items() if pod.nominated_node}
     for corral in corrals:
         grants, nominations = corral.engine.grants, corral.engine.nominations
+        kept = nominations._kept.keys()
         for name, uids in (
             ("grants", grants.of),
             ("grants in vain", grants._in_vain),
-            ("nominations", nominations._by_uid),
+            ("nominations", nominations._by_uid.keys() - kept),
         ):
             gone = [uid for uid in uids if uid not in waiting]
             require(not gone, f"I7: {corral.name} has {name} of {gone}")

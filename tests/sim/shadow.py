@@ -9,7 +9,6 @@ from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from app.state.report.notes import carriers
-from tests.sim.api import KINDS
 from tests.sim.life import Life
 from tests.sim.violation import require
 from topology import invariants
@@ -43,7 +42,7 @@ def shadow(life: Life, now: float) -> None:
     """I8: an engine that reads the same from lists comes to the same books."""
     engine = life.engine
     fresh = Engine(engine.settings)
-    for kind in KINDS:
+    for kind in engine.settings.kinds:
         records = tuple(record for _, record in sorted(life.streams[kind].mirror.items()))
         fresh.apply(Listed(kind, records), now)
     fresh.tick(now)
@@ -56,8 +55,8 @@ def shadow(life: Life, now: float) -> None:
     for name, ours, theirs in pairs:
         require(ours == theirs, f"I8: {name} differ from a fresh start: {_unequal(ours, theirs)}")
     for key, gang in engine.gangs.by_key.items():
-        if key in engine.gangs.unreviewed:
-            continue
+        if key in engine.gangs.unreviewed or gang.ending:
+            continue  # that its pods are being evicted is not known after a start
         again = fresh.gangs.by_key[key]
         if _is_unwritten(gang, again):
             again.succeeded.gone = gang.succeeded.gone.copy()
@@ -98,9 +97,15 @@ def _check_bounds(life: Life) -> None:
     for name, uids in (
         ("grants", engine.grants.of.keys()),
         ("grants in vain", engine.grants._in_vain.keys()),
-        ("nominations", engine.nominations._by_uid.keys()),
+        ("nominations", engine.nominations._by_uid.keys() - engine.nominations._kept.keys()),
     ):
         require(uids <= pods, f"I11: {name} are remembered of pods that are gone")
+    plans = engine.room_plans
+    kept = {uid for plan in plans.of.values() for uid in plan.places}
+    require(kept == engine.nominations._kept.keys(), "P7: room is kept for no gang")
+    going = {uid for plan in plans.of.values() for uid in plan.pods}
+    require(going == plans._going.keys(), "I11: pods go for no gang")
+    require(plans._withdrawn | plans._stuck <= pods, "I11: evictions are remembered of no pod")
     waiting = {key for keys in gangs.plannable_in.values() for key in keys}
     for name, keys in (
         ("plannable_in", waiting),

@@ -35,6 +35,7 @@ class Stream:
         self.kind = kind
         self.mirror: dict[str, Record] = {}
         self.lag = QUICK
+        self.edition = 0  # of what its lists keep
         self.is_synced = False
         self._clock, self._api, self._rng = clock, api, rng
         self._sink, self._resume_at = sink, resume_at
@@ -52,7 +53,7 @@ class Stream:
     def start(self, seconds: float) -> None:
         """List, and have it arrive after so long; then follow."""
         self._position, self._due = len(self._api.changes[self.kind]), []
-        listed = Listed(self.kind, self._api.list(self.kind))
+        listed = Listed(self.kind, self._api.list(self.kind), self.edition)
         self.is_synced = False
         self._lists += 1
         number = self._lists

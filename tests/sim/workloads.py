@@ -18,6 +18,7 @@ from app.kube.core.objects import PodRecord
 from tests.records import SLICE_LAYERS, SLICE_LEVEL, pod
 from tests.sim import kinds, owners
 from tests.sim.api import ApiServer
+from tests.sim.budgets import APP
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
 from tests.sim.kinds import Workload
@@ -37,6 +38,7 @@ class Workloads:
         self.of_uid: dict[str, Workload] = {}
         self.gated_share = 0.0
         self.failing_share = 0.0
+        self.apps: tuple[str, ...] = ()  # of which each workload is one, where budgets count
         self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
         self.wall_offset = 0.0  # of the API server's clock, in seconds
         self._clock, self._api, self._rng = clock, api, rng
@@ -67,6 +69,8 @@ class Workloads:
     def begin(self, workload: Workload) -> None:
         """Have a workload from now on."""
         self.all[workload.name] = workload
+        if self.apps:
+            workload.app = self._rng.choice(self.apps)
         for kind in _counted(workload):
             self._hits.hit(kind)
         self._begin(workload)
@@ -121,6 +125,8 @@ class Workloads:
             self._clock.after(self._rng.uniform(1.0, 10.0), lambda: self._drop_gate(name, uid))
         if workload.is_gated:
             labels = {**labels, MANAGED: "true"}
+        if workload.app:
+            labels = {**labels, APP: workload.app}
         self._register(workload, uid)
         self._api.create(
             "Pod",
@@ -134,7 +140,7 @@ class Workloads:
                 gates=gates,
                 owner=owner,
                 scheduler=SCHEDULER,
-                priority=workload.priority,
+                priority=workload.priority_of(name),
                 shape=template.shape,
                 created=self._wall_time(),
             ),

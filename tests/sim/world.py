@@ -27,12 +27,13 @@ from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
 from tests.sim.api import KINDS as KINDS_READ
-from tests.sim.api import ApiServer
+from tests.sim.api import WITH_BUDGETS, ApiServer
 from tests.sim.calls import Network
 from tests.sim.chaos import KINDS, Chaos
 from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
+from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
 from tests.sim.kinds import LEAST_HIGH, POOL, Workload, filler, preemptor
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
@@ -42,11 +43,12 @@ from tests.sim.liveness import (
     check_expected,
     check_nobody_is_forgotten,
 )
+from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
 from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
 from tests.sim.queue import MOST_BACKOFF
-from tests.sim.violation import Violation
+from tests.sim.violation import Violation, require
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
 
@@ -58,6 +60,8 @@ SETTLE_SECONDS = (
 QUIET_SECONDS = 25.0
 # ^ after gangs have ended: 10 s until they are deleted, 1 s until the next is planned, 10 s in the
 # queue; and `hold_seconds` that another one may hold in vain
+REST_SECONDS = 15.0  # from when room is made for no gang any more until all have their nodes
+MOST_REST = 1200.0  # until then
 NOMINATED_SECONDS = 2.0  # from when a nominated pod is tried again until it is bound
 MOST_TICKS = 8  # that are waited for before the cluster is judged
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
@@ -188,6 +192,13 @@ class World:
             self.checks.preemption = PreemptionChecks(
                 self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._expected
             )
+        self.evictions = evictions_of(Random(f"evictions {seed}"))
+        if self.evictions is not None:
+            self.history.say(f"evicts: {self.evictions.settings}")
+            self.checks.room = RoomChecks(
+                self.clock, self.api, self.evictions.rng, self.history, self.hits
+            )
+            self.checks.evictions = self.evictions
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
@@ -202,12 +213,14 @@ class World:
         settings = EngineSettings(
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
-            kinds=KINDS_READ,
+            kinds=KINDS_READ if self.evictions is None else WITH_BUDGETS,
             absent_pods_per_namespace=absent_pods,
             absent_share_per_namespace=absent_share,
             **dict(self.profile.settings),
+            **dict(self.evictions.settings if self.evictions is not None else ()),
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
+        self.contest = Contest(self, self.evictions) if self.evictions is not None else None
         self._leaders = 0
         self.scheduler = self._lead(self.corrals[0])
 
@@ -233,6 +246,7 @@ class World:
             settings=settings,
             tick_seconds=self.profile.tick_seconds,
             fails=self.workloads.fails if self.is_failing else None,
+            evictions=self.evictions,
         )
         corral.start()
         corral.is_leading = name.endswith("-0")
@@ -369,11 +383,14 @@ class World:
         self._plan_workloads()
         if self.preemption is not None:
             self._plan_preemptors(self.preemption)
+        if self.contest is not None:
+            self.contest.begin()
         self.network.failures = profile.failures
         self.checks.dies = profile.dies
         kinds = {kind: KINDS[kind] for kind in profile.kinds}
         self.chaos.begin(kinds, profile.intensity)
-        self.clock.run_until(profile.chaos_seconds)
+        least = LEAST_SECONDS if self.evictions is not None else 0.0
+        self.clock.run_until(max(profile.chaos_seconds, least))
         self._heal()
         held = sum(dict(profile.settings)[name] for name in ("owed_seconds", "hold_seconds"))
         self.clock.run_until(self.clock.now + SETTLE_SECONDS + held)
@@ -443,6 +460,8 @@ class World:
         self.chaos.heal()
         if self.preemption is not None:
             self.preemption.heal()
+        if self.contest is not None:
+            self.contest.heal()
         self.network.failures = 0.0
         self.checks.dies = 0.0
         self.scheduler.oddities = 0.0
@@ -456,6 +475,7 @@ class World:
             if not owing:
                 break
             self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
+        self._await_rest()
         self._await_nominated()
         self.history.say("judged")
         check_books(self.api, self.corrals)
@@ -468,6 +488,18 @@ class World:
             nominated_by(self.api, self.scheduler.cache.nominated.values(), self.corrals),
         )
         check_nothing_stays(self.api, self.corrals)
+
+    def _await_rest(self) -> None:
+        """P11: let gangs get the room that is made for them; with no new pods that has an end."""
+        if self.evictions is None:
+            return
+        began = quiet_since = self.clock.now
+        while self.clock.now < quiet_since + REST_SECONDS:
+            leading = [each for each in self.corrals if each.life and each.is_leading]
+            if any(corral.engine.room_plans.of for corral in leading):
+                quiet_since = self.clock.now + 1.0
+            require(self.clock.now < began + MOST_REST, "P11: room is made without end")
+            self.clock.run_until(self.clock.now + 1.0)
 
     def _await_nominated(self) -> None:
         """Let kube-scheduler try the pods that others have just ended for."""

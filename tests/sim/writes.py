@@ -5,6 +5,7 @@ Each is a generator for `calls.Network`, which may lose any call, or its answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from random import Random
@@ -19,7 +20,9 @@ from app.state.effects import (
     Bound,
     Delete,
     Evict,
+    EvictOutcome,
     Requeue,
+    TryEviction,
     Ungate,
     Ungated,
     UngateFailed,
@@ -28,14 +31,21 @@ from app.state.effects import (
 from tests.sim.api import ApiServer, Refused
 from tests.sim.calls import Call, Unanswered, Work
 from tests.sim.clock import Clock, History
+from tests.sim.evictions import Evictions
 from tests.sim.faults import Hits
 
+MOST_TRIES = 3  # of an eviction
+RETRY_SECONDS = (0.5, 3.0)
 GRACE_SECONDS = 2.0  # of a pod that is evicted or deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """One process's hands. `posting` is told when a binding reaches the API server."""
+    """One process's hands.
+
+    `posting` is told when a binding reaches the API server. `sending` is asked before an eviction
+    is sent whether it is still wanted.
+    """
 
     _clock: Clock
     _api: ApiServer
@@ -44,6 +54,7 @@ class Writes:
     _hits: Hits
     name: str
     _posting: Callable[[Bind], None]
+    _sending: Callable[[Evict], bool]
 
     def wake(self, wake: Requeue) -> Work:
         def patch() -> None:
@@ -137,6 +148,54 @@ class Writes:
             outcome = UngateFailed("no answer")
 
         return outcome
+
+    def evict(
+        self, effect: Evict | TryEviction, evictions: Evictions, pause: Callable[[], float]
+    ) -> Generator[Call | float, Any, EvictOutcome]:
+        """As `controllers/pods/evict.py`. `pause`: for how long the process still sleeps."""
+        is_trial = isinstance(effect, TryEviction)
+        if evictions.is_dropped():
+            self._hits.hit("F21 dropped")
+            yield 0.001
+            return "dropped"
+        yield evictions.turn_seconds()
+        for _ in range(1 if is_trial else MOST_TRIES):
+            while seconds := pause():
+                yield seconds
+            if isinstance(effect, Evict) and not self._sending(effect):
+                return "dropped"
+            try:
+                yield lambda: self._call_eviction(effect, evictions)
+                return "done"
+            except Refused as refused:
+                if refused.status in (404, 409):
+                    return "gone"
+                if refused.status == 403:
+                    return "refused"
+            except Unanswered:
+                pass
+            yield self._rng.uniform(*RETRY_SECONDS)
+        return "failed"
+
+    def _call_eviction(self, effect: Evict | TryEviction, evictions: Evictions) -> None:
+        try:
+            if isinstance(effect, TryEviction):
+                self._hits.hit("F21 asked")
+                self._api.check_eviction(effect.name, effect.uid, counts=False)
+                return
+            grace = evictions.grace_seconds()
+            seconds = evictions.ends_after(grace)
+            self._api.evict(effect.name, effect.uid, grace, seconds)
+        except Refused as refused:
+            if refused.status in (429, 500):
+                self._hits.hit("F21 budget")
+            raise
+        self._hits.hit("F21 evicted")
+        if seconds == math.inf:
+            self._hits.hit("F21 stuck")
+            evictions.held_back[effect.uid] = effect.name
+        elif seconds > grace:
+            self._hits.hit("F21 late")
 
     def remove(self, effect: Evict | Delete) -> Work:
         self._history.say(f"{self.name}: {type(effect).__name__} {effect.name}")

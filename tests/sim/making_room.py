@@ -1,0 +1,474 @@
+"""P1, P3, P4, P6 to P10, P12: pods that are evicted for gangs, by what their Corral has been told.
+
+    found      P1 only of a lower priority: the victims' highest, the gang's lowest · P4 each of
+               them is needed · P6 gangs go whole · P9 all of them within the budgets · P10 limits
+    begun      P10 so many at a time, and so often
+    evicted    P3 with all of them gone the gang has its place · P8 not once it needs it no more
+    bound      P7 what is kept for a gang is for it, or for pods of a higher priority
+    outcome    P12 heard once more it changes nothing
+
+What its engine remembers is looked at only for what it keeps, and for whom.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from app.dialects.budgets.dialect import KIND as BUDGET
+from app.dialects.spec import GangKey
+from app.kube.core.objects import Amounts, NodeRecord, PodRecord
+from app.state.effects import Bind, Effect, EmitEvent, Evict, RoomAnswer, RoomVictim
+from app.state.engine import Engine
+from app.state.preempt.room_plans import NAMESPACE_SECONDS, VICTIM_SECONDS, RoomPlan
+from tests.records import REQUIRED
+from tests.sim.api import ApiServer, selects
+from tests.sim.clock import Clock, History
+from tests.sim.corral import Corral
+from tests.sim.faults import Hits
+from tests.sim.life import Life
+from tests.sim.node_filters import counts, is_open, may_be_on, totals_by_node
+from tests.sim.oracle import Taken, place, wanted
+from tests.sim.shadow import state_of
+from tests.sim.told import (
+    claim_of,
+    domain,
+    is_live,
+    key_of,
+    life_of,
+    members_of,
+    pods_of,
+    role_of,
+)
+from tests.sim.violation import require
+
+AGAIN = 0.3  # share of the outcomes that are heard twice
+GIVES_WAY = "gives way to gang"  # in the sentence of an eviction
+SLACK = 0.5  # seconds, beside the tick, until a gang is seen to need no room any more
+MOST_PUT_BACK = 6  # units of one set that are put back alone
+KEPT_SECONDS = 600.0  # for so long it is remembered for whom a pod was to go
+
+Booked = tuple[str, Amounts]
+
+
+@dataclass(slots=True, eq=False)
+class Tracked:
+    """What one engine does for one gang."""
+
+    life: Life
+    key: GangKey
+    plan: RoomPlan
+    began: float
+    held: frozenset[tuple[GangKey | str, str]]  # (gang or uid, node) that was held by then
+    over_at: float | None = None  # when it was told that the gang needs no room any more
+    is_judged: bool = False  # its first eviction
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCluster:
+    """Nodes and pods, as far as one Corral has heard of them."""
+
+    nodes: dict[str, NodeRecord]
+    pods: dict[str, PodRecord]
+
+    def list(self, kind: str) -> tuple[Any, ...]:
+        objects: dict[str, Any] = self.nodes if kind == "Node" else self.pods
+        return tuple(record for _, record in sorted(objects.items()))
+
+
+@dataclass(slots=True)
+class RoomChecks:
+    """One for all Corrals."""
+
+    clock: Clock
+    api: ApiServer
+    rng: Random
+    history: History
+    hits: Hits
+    has_jumped: bool = False  # the wall clock: nobody can tell how old a pod is
+    evicted_at: list[float] = field(default_factory=list)
+    _of: dict[int, Tracked] = field(default_factory=dict)
+    _by_uid: dict[str, Tracked] = field(default_factory=dict)  # the last for which a pod was to go
+    _gone: list[tuple[Life, float, GangKey | str]] = field(default_factory=list)
+    """Who went: a gang, or a pod of this controller."""
+
+    # -- found ---------------------------------------------------------------------------------
+
+    def found(self, corral: Corral, key: GangKey, answer: RoomAnswer) -> None:
+        """Raises: Violation."""
+        if not answer.victims:
+            return
+        life = life_of(corral)
+        told = {pod.uid: pod for pod in pods_of(life)}
+        priority = min(pod.priority for pod in _waiting(life, key))
+        for victim in answer.victims:
+            self._may_go(life, key, priority, victim, told)
+        self._within_budgets(life, answer, told)
+        self._all_needed(life, key, answer)
+
+    def _may_go(
+        self,
+        life: Life,
+        key: GangKey,
+        priority: int,
+        victim: RoomVictim,
+        told: dict[str, PodRecord],
+    ) -> None:
+        pods = [told[uid] for uid in victim.uids]
+        highest = max(pod.priority for pod in pods)
+        names = [pod.name for pod in pods]
+        if victim.gang is not None:
+            members = [pod for pod in members_of(life, victim.gang) if is_live(pod)]
+            highest = max(highest, *(pod.priority for pod in members))
+            going = _going(life)
+            rest = {pod.uid for pod in members if pod.node} - set(victim.uids) - going
+            require(not rest, f"P6: of gang {victim.gang} {names} are to go, and not {rest}")
+        else:
+            for pod in pods:
+                is_member = claim_of(pod) is not None and key_of(life, pod.uid) is not None
+                require(not is_member, f"P6: {pod.name} is to go alone, and is of a gang")
+        require(
+            highest < priority,
+            f"P1: {names} of priority {highest} are to go for gang {key} of {priority}",
+        )
+        settings = life.engine.settings
+        for pod in pods:
+            require(
+                pod.owner is not None or settings.bare_victims,
+                f"P6: {pod.name} is to go, and no controller makes it again",
+            )
+            require(not pod.is_terminating, f"P6: {pod.name} is to go, and ends already")
+        whose = victim.gang or (pods[0].owner.uid if pods[0].owner else "")
+        since = self.clock.now - VICTIM_SECONDS
+        often = sum(
+            of is life and at > since and who == whose for of, at, who in self._gone if whose
+        )
+        require(
+            often < settings.preempted_at_most,
+            f"P10: {names} are to go, and {whose} went {often} times before",
+        )
+
+    def _within_budgets(self, life: Life, answer: RoomAnswer, told: dict[str, PodRecord]) -> None:
+        """P9: all of the set together."""
+        budgets: Iterable[Any] = life.streams[BUDGET].mirror.values()
+        counted = [
+            pod
+            for victim in answer.victims
+            for uid in victim.uids
+            if (pod := told[uid]).phase != "Pending"
+        ]
+        for budget in budgets:
+            names = [pod.name for pod in counted if selects(budget, pod)]
+            require(
+                len(names) <= budget.allowed,
+                f"P9: {names} are to go, and {budget.name} allows {budget.allowed}",
+            )
+        for pod in counted:
+            both = [budget.name for budget in budgets if selects(budget, pod)]
+            require(len(both) <= 1, f"P9: {pod.name} is to go, and {both} select it")
+
+    def _all_needed(self, life: Life, key: GangKey, answer: RoomAnswer) -> None:
+        """P4: with any one of them back, and all others gone, the gang has no place."""
+        engine = life.engine
+        gang = engine.gangs.by_key[key]
+        uids = {member.pod.uid for member in gang.unplanned()}
+        waiting = [pod for pod in _waiting(life, key) if pod.uid in uids]
+        bound = [pod for pod in members_of(life, key) if pod.node and is_live(pod)]
+        if len(waiting) < len(uids) or bound or engine.refusals._until:
+            return  # which pods are to come, and where the rest belongs, is the engine's choice
+        asked = [wanted(pod) for pod in waiting]
+        gone = {uid for victim in answer.victims for uid in victim.uids}
+        closed = frozenset[str]().union(
+            *(mark.nodes for of, mark in engine.starvation.of.items() if of != key)
+        )
+        for victim in answer.victims[:MOST_PUT_BACK]:
+            back = set(victim.uids)
+            planned = self._planned_for(
+                engine, {each.gang for each in answer.victims} - {victim.gang}
+            )
+            rest = _without(life, _going(life) | (gone - back))
+            taken = Taken(closed, tuple(self._others(engine, key, planned, min_priority=None)))
+            found = place(rest, key, asked, [], taken)
+            names = [pod.name for pod in rest.pods.values() if pod.uid in back]
+            require(found is None, f"P4: gang {key} fits beside {names}, which are to go for it")
+
+    def _planned_for(self, engine: Engine, keys: Iterable[GangKey | None]) -> set[str]:
+        gangs = engine.gangs.by_key
+        return {
+            uid for key in keys if key is not None and key in gangs for uid in gangs[key].plan.nodes
+        }
+
+    def _others(
+        self, engine: Engine, key: GangKey, without: set[str], min_priority: int | None
+    ) -> list[Booked]:
+        """What is held for others, and kept for pods that a gang gives way to."""
+        own = engine.gangs.by_key.get(key)
+        mine = set() if own is None else {*own.members, *own.placeholders}
+        priority = own.membership.lowest_priority if own is not None else 0
+        if min_priority is not None:
+            priority = min_priority
+        held = engine.books.held
+        found = [
+            (each.node, each.request)
+            for uid, each in held.items()
+            if uid not in without and uid not in mine
+        ]
+        found += [
+            (each.node, each.request)
+            for uid, each in engine.nominations._by_uid.items()
+            if each.priority >= priority and uid not in mine and uid not in held
+        ]
+        return found
+
+    # -- begun ---------------------------------------------------------------------------------
+
+    def taken(self, corral: Corral) -> None:
+        """Raises: Violation."""
+        life = life_of(corral)
+        plans = life.engine.room_plans
+        for key, plan in plans.of.items():
+            if id(plan) not in self._of:
+                self._begun(life, key, plan)
+        for number, tracked in list(self._of.items()):
+            if self.clock.now > tracked.began + KEPT_SECONDS:
+                del self._of[number]
+            elif tracked.over_at is None and tracked.life is life and _is_over(tracked):
+                tracked.over_at = self.clock.now
+
+    def _begun(self, life: Life, key: GangKey, plan: RoomPlan) -> None:
+        engine, now = life.engine, self.clock.now
+        tracked = Tracked(life, key, plan, now, frozenset(_held(engine)))
+        self.history.say(f"room for {key}: {plan.where or 'anywhere'}, {list(plan.pods)} go")
+        self._of[id(plan)] = tracked
+        self._by_uid.update(dict.fromkeys(plan.pods, tracked))
+        settings, plans = engine.settings, engine.room_plans.of
+        require(len(plans) <= settings.preempt_plans, f"P10: room is made for {list(plans)}")
+        pods = sum(len(list(each.pods)) for each in plans.values())
+        require(pods <= settings.preempt_pods_at_once, f"P10: {pods} pods go at once")
+        recent = [
+            each.key
+            for each in self._of.values()
+            if each.life is life and each.plan.victims and each.began > now - NAMESPACE_SECONDS
+        ]
+        require(
+            len(recent) <= settings.preempt_per_namespace,
+            f"P10: others go for {recent} within {NAMESPACE_SECONDS:.0f} s",
+        )
+
+    # -- evicted -------------------------------------------------------------------------------
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """Raises: Violation."""
+        life = life_of(corral)
+        units: dict[int, tuple[Tracked, RoomVictim]] = {}
+        for effect in effects:
+            if isinstance(effect, Evict) and GIVES_WAY in effect.sentence:
+                tracked = self._tracked(life, effect.uid)
+                require(tracked is not None, f"P8: {effect.name} goes, and for no gang")
+                assert tracked is not None
+                is_under_way = life.engine.room_plans.of.get(tracked.key) is tracked.plan
+                require(is_under_way, f"P8: {effect.name} goes for {tracked.key}, which is over")
+                victim = next(v for v in tracked.plan.victims if effect.uid in v.uids)
+                units[id(victim)] = tracked, victim
+            elif isinstance(effect, Bind):
+                self._not_taken(life, effect)
+        for tracked, victim in units.values():
+            self._evicted(life, tracked, victim)
+
+    def _tracked(self, life: Life, uid: str) -> Tracked | None:
+        tracked = self._by_uid.get(uid)
+        return tracked if tracked is not None and tracked.life is life else None
+
+    def _evicted(self, life: Life, tracked: Tracked, victim: RoomVictim) -> None:
+        told = {pod.uid: pod for pod in pods_of(life)}
+        owner = told[victim.uids[0]].owner
+        whose = victim.gang or (owner.uid if owner else "")
+        priority = tracked.plan.priority
+        self.evicted_at.append(self.clock.now)
+        for uid in victim.uids:
+            require(uid in told, f"P8: {uid} goes for {tracked.key}, and is gone")
+        require(
+            max(told[uid].priority for uid in victim.uids) < priority,
+            f"P1: {victim.uids} go for {tracked.key} of priority {priority}",
+        )
+        self._gone.append((life, self.clock.now, whose))
+        if not tracked.is_judged:
+            tracked.is_judged = True
+            self.hits.hit("W made room")
+            self._has_place(life, tracked)
+
+    def _has_place(self, life: Life, tracked: Tracked) -> None:
+        """P3: with all of the set gone each pod of the gang fits where its room is kept."""
+        engine, plan = life.engine, tracked.plan
+        nodes: dict[str, Any] = life.streams["Node"].mirror
+        told = {pod.uid: pod for pod in pods_of(life)}
+        what = f"P3: others go for gang {tracked.key}, and"
+        rest = _without(life, _going(life) | set(plan.pods))
+        planned = self._planned_for(engine, (victim.gang for victim in plan.victims))
+        taken = totals_by_node(
+            [(pod.node, pod.request) for pod in rest.pods.values() if counts(pod)]
+            + self._others(engine, tracked.key, planned, plan.priority)
+            + [(each.node, each.request) for each in plan.places.values()]
+        )
+        for uid, place_of in plan.places.items():
+            node: NodeRecord | None = nodes.get(place_of.node)
+            require(node is not None, f"{what} {place_of.node} is gone")
+            assert node is not None
+            require(is_open(node), f"{what} {node.name} is closed")
+            if uid in told:
+                is_allowed = may_be_on(node, told[uid].shape)
+                require(is_allowed, f"{what} {told[uid].name} may not be on {node.name}")
+            has = dict(node.allocatable)
+            for resource, _ in place_of.request:
+                asked = taken[node.name][resource]
+                require(
+                    asked <= has.get(resource, 0),
+                    f"{what} {asked} of {resource} would be on {node.name}, which has"
+                    f" {has.get(resource, 0)}",
+                )
+        domains: dict[tuple[object, ...], set[str]] = {}
+        for uid, place_of in plan.places.items():
+            pod = told.get(uid)
+            level = pod.annotations.get(REQUIRED, "") if pod is not None else ""
+            if pod is not None and level:
+                here = domain(nodes[place_of.node], level)
+                domains.setdefault((level, *role_of(pod)), set()).add(here)
+        for role, where in domains.items():
+            require(len(where) == 1, f"{what} it requires one {role[0]}, and not {sorted(where)}")
+
+    def sending(self, corral: Corral, effect: Evict) -> None:
+        """P8. Raises: Violation."""
+        life = life_of(corral)
+        tracked = self._tracked(life, effect.uid)
+        if tracked is None or tracked.over_at is None:
+            return
+        if life.engine.settings.disruption == "all":
+            return  # the rest of a gang goes for what has gone
+        if all(pod.uid != effect.uid for pod in pods_of(life)):
+            return  # it is gone, and so is nothing lost
+        seconds = self.clock.now - tracked.over_at
+        most = corral.tick_seconds + SLACK
+        if self.clock.now < life.slept_until + most:
+            return
+        require(
+            seconds <= most,
+            f"P8: {effect.name} goes for {tracked.key}, which needs no room for {seconds:.1f} s",
+        )
+
+    # -- bound ---------------------------------------------------------------------------------
+
+    def _not_taken(self, life: Life, bind: Bind) -> None:
+        """P7: a pod gets nothing of what is kept for a gang of its own or a higher priority."""
+        engine = life.engine
+        key = key_of(life, bind.uid)
+        told = {pod.uid: pod for pod in pods_of(life)}
+        pod = told.get(bind.uid)
+        if pod is None:
+            return
+        for tracked in self._of.values():
+            plan = tracked.plan
+            if tracked.life is not life or engine.room_plans.of.get(tracked.key) is not plan:
+                continue
+            if tracked.key == key or pod.priority > plan.priority:
+                continue
+            if (key or bind.uid, bind.node) in tracked.held:
+                continue
+            if bind.node not in plan.nodes:
+                continue
+            node: Any = life.streams["Node"].mirror.get(bind.node)
+            if node is None:
+                continue
+            rest = _without(life, _going(life))
+            there = [(each.node, each.request) for each in rest.pods.values() if counts(each)]
+            there += [(each.node, each.request) for each in engine.books.held.values()]
+            there += [(each.node, each.request) for each in plan.places.values()]
+            if bind.uid not in engine.books.held:
+                there.append((bind.node, pod.request))
+            taken, has = totals_by_node(there)[bind.node], dict(node.allocatable)
+            over = [name for name, _ in pod.request if taken[name] > has.get(name, 0)]
+            require(
+                not over,
+                f"P7: {bind.name} of priority {pod.priority} gets {over} on {bind.node}, where"
+                f" room is kept for {tracked.key} of {plan.priority}",
+            )
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def ended(self, corral: Corral, take: Callable[[], list[Effect]]) -> None:
+        """P12. Raises: Violation."""
+        if self.rng.random() >= AGAIN:
+            return
+        before = _remembered(corral.engine)
+        effects = take()
+        after = _remembered(corral.engine)
+        changed = [name for name in before if before[name] != after[name]]
+        require(not changed, f"P12: an outcome that is heard twice changes {changed}")
+        acts = [effect for effect in effects if not isinstance(effect, EmitEvent)]
+        require(not acts, f"P12: an outcome that is heard twice leads to {acts}")
+        corral.carry_out(effects)
+
+
+def _held(engine: Engine) -> Iterator[tuple[GangKey | str, str]]:
+    """Whose reservations there are, and on which nodes: of a gang, or of a pod outside gangs."""
+    planned = {uid: gang.key for gang in engine.gangs.by_key.values() for uid in gang.plan.nodes}
+    for uid, booking in engine.books.held.items():
+        yield planned.get(uid, uid), booking.node
+
+
+def _waiting(life: Life, key: GangKey) -> list[PodRecord]:
+    return [pod for pod in members_of(life, key) if is_live(pod) and not pod.node]
+
+
+def _going(life: Life) -> set[str]:
+    """Uids of pods that count as gone, because they go for others."""
+    engine = life.engine
+    return {*engine.room_plans.going, *engine.grants._victims}
+
+
+def _without(life: Life, uids: set[str]) -> ToldCluster:
+    """The cluster once these are gone, and all that end already, but for those that are stuck."""
+    nodes: dict[str, Any] = life.streams["Node"].mirror
+    stuck = life.engine.room_plans._stuck
+    evicted = {
+        uid for gang in life.engine.gangs.by_key.values() if gang.ending for uid in gang.running
+    }
+    pods = {
+        pod.name: pod
+        for pod in pods_of(life)
+        if pod.uid in stuck or not (pod.is_terminating or pod.uid in uids or pod.uid in evicted)
+    }
+    return ToldCluster(dict(nodes), pods)
+
+
+def _is_over(tracked: Tracked) -> bool:
+    """Whether it has been told that the gang needs no room: a pod of it is gone or has a node."""
+    engine = tracked.life.engine
+    gang = engine.gangs.by_key.get(tracked.key)
+    if gang is None or gang.plan.nodes:
+        return True
+    told = {pod.uid: pod for pod in pods_of(tracked.life)}
+    for uid in tracked.plan.places:
+        if not uid.startswith("absent/"):
+            pod = told.get(uid)
+            if pod is None or not is_live(pod) or pod.node:
+                return True
+    return False
+
+
+def _remembered(engine: Engine) -> dict[str, Any]:
+    plans = engine.room_plans
+    return {
+        **state_of(engine),
+        "room": {
+            key: (plan.stage, plan.begun, sorted(plan.unchecked), sorted(plan.awaited))
+            for key, plan in plans.of.items()
+        },
+        "results": Counter(plans.results),
+        "evictions": Counter(plans.evictions),
+        "withdrawn": sorted(plans._withdrawn),
+        "going": dict(plans._going),
+        "kept": dict(engine.nominations._kept),
+    }
