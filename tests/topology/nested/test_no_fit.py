@@ -26,7 +26,10 @@ from topology import (
     find,
 )
 from topology.fit.fit import OUTSIDE
-from topology.nested.parts import is_nested
+from topology.fit.view import View
+from topology.nested.parts import is_nested, root_of
+from topology.nested.state import _with_others
+from topology.nested.walk import Walk
 
 IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
 
@@ -210,3 +213,54 @@ def test_pods_that_stay_leave_only_their_own_domain() -> None:
     assert isinstance(answer, NoFit)
     assert (answer.level, answer.needed, answer.available) == (RACK, 4, 2)
     assert answer.excluded == ((OUTSIDE, 1),)
+
+
+@pytest.mark.parametrize(
+    ("names", "short", "leader", "beside"),
+    [
+        pytest.param("led", "w", "boss", (), id="a_leader_and_its_workers"),
+        pytest.param("led x", "w", "", ("boss", "x"), id="the_first_has_a_leader"),
+        pytest.param("x led", "w", "", ("x", "boss"), id="the_last_has_a_leader"),
+        pytest.param("x", "x", "", (), id="nothing_else_is_there"),
+        pytest.param("x y", "x", "", ("y",), id="of_another_kind"),
+        pytest.param("x z", "x", "", ("z",), id="of_the_same_kind"),
+        pytest.param("x y z", "x", "", ("y",), id="of_other_kinds_if_there_are"),
+    ],
+)
+def test_beside_whom_pods_of_one_kind_do_not_fit(
+    names: str, short: str, leader: str, beside: tuple[str, ...]
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4")
+    boss = Leader("boss", vector(capacity.axis, pods=1, gpu=3))
+    members = {
+        "led": PodSet("w", 2, vector(capacity.axis, pods=1, gpu=1), leader=boss),
+        "x": pods(capacity, "x", 1, gpu=2),
+        "y": pods(capacity, "y", 1, gpu=4),
+        "z": pods(capacity, "z", 1, gpu=2),
+    }
+    root = Group("root", tuple(members[name] for name in names.split()))
+    gang = Gang("ns/gang", root)
+    part = root_of(tree, gang, Options().unconstrained)
+    units = [leaf.unit for leaf in part.leaves() if leaf.unit is not None]
+    [kind] = [(one.request, one.shape) for one in gang.pod_sets() if one.name == short]
+    told = _with_others(NoFit(short, "", 1, 1), units, kind)
+    assert (told.leader, told.beside) == (leader, beside)
+
+
+@pytest.mark.parametrize(
+    ("tries", "is_proven"),
+    [
+        pytest.param(1, True, id="for_both"),
+        pytest.param(0, False, id="for_the_first_alone"),
+    ],
+)
+def test_that_a_member_has_no_place_is_proven_while_there_are_tries(
+    tries: int, is_proven: bool
+) -> None:
+    """The first member has a place alone, the second has none, though the nodes have the room."""
+    tree, capacity = cluster("b1/r1/n1 gpu=17\nb1/r2/n2 gpu=17")
+    members = (pods(capacity, "a", 1, gpu=1), pods(capacity, "b", 20, IN_RACK, gpu=1))
+    root = root_of(tree, Gang("ns/gang", Group("root", members)), Options().unconstrained)
+    walk = Walk(View(tree, capacity, {}, Options(tries=tries)), root)
+    walk.failure = NoFit("b", RACK, 20, 17)
+    assert walk.no_fit().is_proven is is_proven

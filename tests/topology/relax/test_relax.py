@@ -152,6 +152,15 @@ def test_the_coarsest_of_the_layers_that_share_a_level_is_kept() -> None:
     assert of_kind(WiderLevel, answer) == [WiderLevel(("workers",), "", of_slices=True)]
 
 
+def test_wider_layers_stay_where_narrower_slices_are_widened() -> None:
+    tree, capacity = cluster(
+        "b1/r1/n1 gpu=1\nb1/r1/n2 gpu=1\nb1/r2/n3 gpu=1\nb1/r2/n4 gpu=1\nb2/r3/n5 gpu=1"
+    )
+    layers = (Slice(4, BLOCK), Slice(2, NODE_LEVEL))
+    answer = relaxed(tree, capacity, pods(capacity, 4, slices=layers))
+    assert of_kind(WiderLevel, answer) == [WiderLevel(("workers",), RACK, of_slices=True)]
+
+
 # Fewer
 
 

@@ -5,6 +5,8 @@ Nodes of 8 GPUs, pods of 8 unless it says otherwise; the gang that waits needs o
 
 from __future__ import annotations
 
+import pytest
+
 from tests.text import BLOCK, RACK
 from topology import (
     NODE_LEVEL,
@@ -21,6 +23,7 @@ from topology import (
 )
 from topology.victims.choose import victims
 from topology.victims.table import Table
+from topology.victims.trial import SEARCH
 from topology.victims.victim import Loss, NoVictims, Victim, Victims
 
 GPUS, CPUS = 8, 64
@@ -271,3 +274,54 @@ def test_a_pod_that_arrives_counts_as_being_there() -> None:
         for arriving in ((), ((WHOLE, Pairs.of([(1, 1)])),))
     ]
     assert [answer.keys for answer in found if isinstance(answer, Victims)] == [(), ("a",)]
+
+
+def test_one_that_ends_for_good_goes_where_a_budget_is_in_the_way_of_the_others() -> None:
+    cluster = Cluster(3)
+    for at in range(2):
+        cluster.runs(f"web{at}", f"n0{at}", protected="web-pdb")
+    cluster.runs("job", "n02", ends_for_good=True)
+    cluster.allowed = {"web-pdb": 1}
+    answer = cluster.asked(2)
+    assert isinstance(answer, Victims)
+    assert "job" in answer.keys
+    assert answer.loss == Loss(1, 0, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "pods", "searches"),
+    [
+        # As it is, with all gone, and at last with those that go; and for priorities in between.
+        pytest.param((3,), 1, 3, id="one_priority"),
+        pytest.param((1, 2), 1, 4, id="the_lower_of_two"),
+        pytest.param((1, 2), 2, 4, id="both"),
+        pytest.param((1, 2, 4), 1, 4, id="the_lowest_of_three"),
+        pytest.param((1, 2, 4), 2, 5, id="two_of_three"),
+    ],
+)
+def test_no_more_is_searched_than_has_to_be(
+    ranks: tuple[int, ...], pods: int, searches: int
+) -> None:
+    cluster = Cluster(len(ranks))
+    for at, rank in enumerate(ranks):
+        cluster.runs(f"p{at}", f"n0{at}", rank=rank)
+    answer = cluster.asked(pods)
+    assert who(answer) == {f"p{at}" for at in range(pods)}
+    assert isinstance(answer, Victims)
+    assert answer.visits // SEARCH == searches
+
+
+def test_losses_are_added_number_by_number() -> None:
+    assert Loss(1, 20, 300, 4000).plus(Loss(2, 30, 400, 5000)) == Loss(3, 50, 700, 9000)
+
+
+def test_work_is_added_up_along_the_way() -> None:
+    """Two small ones that lose little work go, rather than those that come before them."""
+    cluster = Cluster(1, 1)
+    for rack, works in enumerate(((7, 1, 8, 2), (4, 4, 4, 4))):
+        for at, work in enumerate(works):
+            cluster.runs(f"p{rack}{at}", f"n{rack}0", request=(1, 2, 1), lost_work=work)
+    answer = cluster.asked(2, (1, 2, 1))
+    assert who(answer) == {"p01", "p03"}
+    assert isinstance(answer, Victims)
+    assert answer.loss == Loss(0, 0, 2, 3)

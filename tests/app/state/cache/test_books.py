@@ -8,10 +8,7 @@ import pytest
 from app.kube.core.objects import Owner
 from app.state.cache.books import MOST_BOOKED, Books
 from tests.app.state.world import World, four_racks, members
-from tests.records import (
-    node,
-    pod,
-)
+from tests.records import BLOCK, RACK, node, pod, topology
 
 
 def test_pods_of_other_schedulers_are_counted():
@@ -237,3 +234,18 @@ def test_nodes_that_offer_too_many_resources_are_told(monkeypatch):
     assert world.held == {}
     world.put(asking(members("h", 1)[0], r2=1))
     assert world.held == {"uid-h0": "n00"}
+
+
+@pytest.mark.parametrize(
+    ("after", "has_moved"),
+    [
+        pytest.param(node("b0/r0/n00", labels={"zone": "z"}), False, id="another_label"),
+        pytest.param(node("b0/r0/n00", gpus=4), False, id="no_label"),
+        pytest.param(node("b0/r1/n00"), True, id="another_rack"),
+        pytest.param(node("b1/r0/n00"), True, id="another_block"),
+    ],
+)
+def test_a_node_has_moved_if_some_topology_has_it_elsewhere(after, has_moved):
+    listed = [topology("blocks", BLOCK), topology("racks", BLOCK, RACK)]
+    books = World([node("b0/r0/n00")], topologies=listed).engine.books
+    assert books.has_moved(books.nodes["n00"], after) is has_moved

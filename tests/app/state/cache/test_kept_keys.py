@@ -383,3 +383,15 @@ def test_budgets_of_tenants_leave_keys_for_objects_that_declare_gangs():
     assert kept.labels.edition == MOST_KEYS_OF_NO_GANG
     kept.put(TRIO)
     assert kept.lacking([TRIO]).refused == ()
+
+
+def test_a_list_of_the_pods_has_more_keys_only_if_it_began_with_a_later_edition():
+    kept = KeptKeys(Dialects(DIALECTS.each))
+    assert [kept.pods_read(edition) for edition in (0, 2, 2, 1, 2, 3)] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
