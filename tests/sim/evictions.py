@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tests.sim.corral import Corral
     from tests.sim.world import World
 
-ON_SHARE = 1 / 3  # of the seeds
+FIRST_SEED = 100_001  # from which on others are evicted for gangs, where `preempt` is on …
+ON_SHARE = 1 / 3  # … in this share of the seeds
 PER_MINUTE = 60.0  # workloads of these, at most
 MOST_WORKLOADS = 20  # at a time
 MOST_HIGH = 4  # gangs of high priority at a time
@@ -90,9 +91,10 @@ class Evictions:
         return self.rng.randrange(len(effects)) if self.rng.random() < CRASH_SHARE else None
 
 
-def evictions_of(rng: Random) -> Evictions | None:
+def evictions_of(seed: int) -> Evictions | None:
     """How others are evicted for gangs in this world, if they are."""
-    if rng.random() >= ON_SHARE:
+    rng = Random(f"evictions {seed}")
+    if seed < FIRST_SEED or rng.random() >= ON_SHARE:
         return None
     settings = (
         ("preempt", "on"),

@@ -181,7 +181,7 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "nominations": engine.nominations._by_uid,
             "room": engine.room_plans.of,
             "victims": engine.room_plans._going,
-            "late evictions": engine.room_plans._withdrawn | engine.room_plans._stuck,
+            "late evictions": engine.room_plans._withdrawn | engine.room_plans.left_alone.stuck,
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")

@@ -23,7 +23,9 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from app.state.effects import Bind, Effect, EmitEvent, Evict, RoomAnswer, RoomVictim
 from app.state.engine import Engine
-from app.state.preempt.room_plans import NAMESPACE_SECONDS, VICTIM_SECONDS, RoomPlan
+from app.state.preempt.left_alone import EVICTED_SECONDS
+from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.room_plans import NAMESPACE_SECONDS
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer, selects
 from tests.sim.clock import Clock, History
@@ -142,7 +144,7 @@ class RoomChecks:
             )
             require(not pod.is_terminating, f"P6: {pod.name} is to go, and ends already")
         whose = victim.gang or (pods[0].owner.uid if pods[0].owner else "")
-        since = self.clock.now - VICTIM_SECONDS
+        since = self.clock.now - EVICTED_SECONDS
         often = sum(
             of is life and at > since and who == whose for of, at, who in self._gone if whose
         )
@@ -431,7 +433,7 @@ def _going(life: Life) -> set[str]:
 def _without(life: Life, uids: set[str]) -> ToldCluster:
     """The cluster once these are gone, and all that end already, but for those that are stuck."""
     nodes: dict[str, Any] = life.streams["Node"].mirror
-    stuck = life.engine.room_plans._stuck
+    stuck = life.engine.room_plans.left_alone.stuck
     evicted = {
         uid for gang in life.engine.gangs.by_key.values() if gang.ending for uid in gang.running
     }

@@ -105,7 +105,9 @@ def _check_bounds(life: Life) -> None:
     require(kept == engine.nominations._kept.keys(), "P7: room is kept for no gang")
     going = {uid for plan in plans.of.values() for uid in plan.pods}
     require(going == plans._going.keys(), "I11: pods go for no gang")
-    require(plans._withdrawn | plans._stuck <= pods, "I11: evictions are remembered of no pod")
+    require(
+        plans._withdrawn | plans.left_alone.stuck <= pods, "I11: evictions are remembered of no pod"
+    )
     waiting = {key for keys in gangs.plannable_in.values() for key in keys}
     for name, keys in (
         ("plannable_in", waiting),

@@ -192,7 +192,7 @@ class World:
             self.checks.preemption = PreemptionChecks(
                 self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._expected
             )
-        self.evictions = evictions_of(Random(f"evictions {seed}"))
+        self.evictions = evictions_of(seed)
         if self.evictions is not None:
             self.history.say(f"evicts: {self.evictions.settings}")
             self.checks.room = RoomChecks(

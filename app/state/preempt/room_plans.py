@@ -294,26 +294,39 @@ class RoomPlans:
         """Look at the next few nodes of a place: False if one is not enough any more.
 
         Since the question was asked nodes may have been closed, and pods of a higher priority or
-        of a scheduler that does not ask may have been bound there.
+        of a scheduler that does not ask may have been bound there, or are on their way.
         """
         plan.unseen = plan.unseen or list(plan.on)
         gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
         ending = {uid for gang in gangs if gang is not None for uid in gang.plan.nodes}
         for _ in range(min(len(plan.unseen), MOST_LOOKED_AT)):
             node = plan.unseen.pop()
-            leaving = [uid for uid in self.books.bound_on.get(node, ()) if uid in plan.awaited]
+            leaving = [uid for uid in self._leaving((node,)) if uid in plan.awaited]
             leaving += [uid for uid in self.books.held_on.get(node, ()) if uid in ending]
-            if not (self.books.takes_pods(node) and self._fit(node, plan.on[node], leaving)):
+            # Once some go, the others do too, though a gang of higher priority has the place by now
+            on_their_way = self.nominations.on(node, plan.priority, plan.places, self.books.held)
+            others = [] if plan.begun else on_their_way
+            fits = self.books.takes_pods(node) and self._fit(node, plan.on[node], leaving, others)
+            if not fits:
                 return False
         plan.is_seen = plan.is_seen or not plan.unseen
         return True
 
-    def _fit(self, node: str, requests: Sequence[Amounts], leaving: Collection[str]) -> bool:
-        """Whether these requests fit on a node all together once some pods there are gone."""
+    def _fit(
+        self,
+        node: str,
+        requests: Sequence[Amounts],
+        leaving: Collection[str],
+        others: Sequence[Amounts],
+    ) -> bool:
+        """Whether these requests fit on a node all together, and beside others on their way there.
+
+        `leaving`: uids of pods there that are gone by then.
+        """
         for request in dict.fromkeys(requests):
-            others = list(requests)
-            others.remove(request)
-            if not self.books.fits(node, request, without=leaving, beside=others):
+            beside = [*others, *requests]
+            beside.remove(request)
+            if not self.books.fits(node, request, without=leaving, beside=beside):
                 return False
         return True
 

@@ -552,7 +552,12 @@ def removed(world):
     world.delete(node("b0/r1/n13"))
 
 
+def promised_to_a_pod_of_higher_priority(world):
+    world.put(replace(pod("urgent", priority=2000, scheduler="other"), nominated_node="n13"))
+
+
 LOST = [
+    promised_to_a_pod_of_higher_priority,
     taken_by_a_pod_that_does_not_ask,
     taken_by_a_pod_of_higher_priority,
     cordoned,
