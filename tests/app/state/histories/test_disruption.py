@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from app.dialects.kueue.pod_groups import SPARES
 from app.state.effects import EmitEvent, Evict
 from app.state.filter_result import Pinned, Rejected
 from tests.app.state.preemptor import Preemptors, hp, rack, running
@@ -59,6 +60,21 @@ def test_the_rest_of_a_gang_is_evicted_where_the_gang_or_the_setting_says_so(
     (killed,) = preempted(world).killed
     others = sorted({each.name for each in gang} - {killed})
     assert evicted(world) == (others if is_whole else [])
+
+
+def test_no_spare_is_held_again_while_a_gang_ends():
+    gang = [
+        replace(each, annotations={**each.annotations, SPARES: "1"})
+        for each in gang_of("g", 6, "all")
+    ]
+    world = running(World(rack()), gang)
+    world.tick()
+    assert len(world.held) == 1
+    world.put(replace(world.pods["uid-g3"], is_preempted=True, is_terminating=True))
+    for _ in range(5):
+        world.tick(1.0)
+        assert world.held == {}
+    assert len(evicted(world)) == 5
 
 
 @pytest.mark.parametrize("which", [0, 7])
