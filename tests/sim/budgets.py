@@ -67,7 +67,7 @@ class DisruptionBudgets:
                 del self._missing[name], self._most[name]
                 self._api.remove(KIND, name)
             else:
-                self._missing[name] = self._rng.choice((0, 1, 2, 4))
+                self._missing[name] = self._rng.choice((0, 1, 2, 4, 8))
                 self._tell(name)
 
     def tighten(self) -> None:
@@ -81,7 +81,7 @@ class DisruptionBudgets:
         self._names += 1
         name = f"budget-{self._names}"
         apps = tuple(sorted(self._rng.sample(APPS, self._rng.choice((1, 1, 2)))))
-        self._missing[name] = self._rng.choice((0, 1, 1, 2, 4))
+        self._missing[name] = self._rng.choice((0, 1, 2, 4, 8))
         self._most[name] = 0
         self._history.say(f"create {name} of {apps}: {self._missing[name]} may be missing")
         record = BudgetRecord(
@@ -103,7 +103,7 @@ class DisruptionBudgets:
         """Write how many may go now: as many as run beyond those that have to."""
         budgets: Mapping[str, Any] = self._api.objects[KIND]
         pods = [pod for pod in self._api.pods.values() if selects(budgets[name], pod)]
-        there = sum(not pod.is_finished for pod in pods)
+        there = sum(bool(pod.node) and not pod.is_finished for pod in pods)
         healthy = sum(pod.phase == "Running" and not pod.is_terminating for pod in pods)
         allowed = max(0, healthy - max(0, there - self._missing[name]))
         if budgets[name].allowed != allowed:

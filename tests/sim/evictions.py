@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.dialects.kueue.pod_groups import FAST
 from app.state.effects import Effect, Evict
-from tests.records import GPU
+from tests.records import BLOCK, GPU, RACK, REQUIRED, SLICE_LEVEL, UNCONSTRAINED
 from tests.sim import kinds
 from tests.sim.budgets import APPS, DisruptionBudgets
 from tests.sim.kinds import Workload
@@ -30,15 +30,17 @@ FIRST_SEED = 100_001  # from which on others are evicted for gangs, where `preem
 ON_SHARE = 1 / 3  # … in this share of the seeds
 PER_MINUTE = 60.0  # workloads of these, at most
 MOST_WORKLOADS = 20  # at a time
+MOST_PODS = 4  # of a gang of high priority
 MOST_HIGH = 4  # gangs of high priority at a time
 HIGH = (20, 50, 50)  # priorities; `kinds.draw` has none as high
+MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
 DISTURBED_PER_MINUTE = 40.0  # at most: tried so often, and there must be a plan
 KINDS = ("crash", "crash", "tighten", "give up", "none", "none", "none", "none")
 OWNED = ("job", "jobset", "statefulset", "plain")  # kinds whose pods a controller makes
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
-CRASH_SHARE = 0.1  # of the times that pods are to be evicted
+CRASH_SHARE = 0.3  # of the times that pods are to be evicted
 BUDGETED_SHARE = 0.6  # of these seeds
 
 
@@ -183,27 +185,38 @@ class Contest:
             workload = self._drawn()
         workload.priority = rng.choice((0, 0, 5))
         workload.seconds, workload.lacks_volume = rng.uniform(60.0, 300.0), ""
-        if (
-            workload.kind in ("job", "group")
-            and rng.random() < 0.3
-            and FAST not in workload.annotations
-        ):
-            workload.first_priority = MIXED
+        self._mix(workload)
         is_owned = rng.random() < OWNED_SHARE or not self._takes_bare
         workload.is_owned = workload.kind == "plain" and is_owned
         return workload
 
-    def _drawn(self) -> Workload:
+    def _mix(self, workload: Workload) -> None:
+        """Give some gangs a first pod of another priority, where all of their pods come at once."""
+        is_whole = workload.kind in ("job", "group") and FAST not in workload.annotations
+        if is_whole and self._rng.random() < MIXED_SHARE:
+            workload.first_priority = MIXED
+
+    def _drawn(self, most_pods: int = 1_000) -> Workload:
         profile = self._world.profile
-        return kinds.draw(self._rng, profile.most_pods, profile.gpus, profile.gated_share)
+        return kinds.draw(
+            self._rng, min(profile.most_pods, most_pods), profile.gpus, profile.gated_share
+        )
 
     def _high(self) -> Workload:
         rng = self._rng
-        workload = self._drawn()
+        workload = self._drawn(MOST_PODS)
         while not workload.is_gang:
-            workload = self._drawn()
+            workload = self._drawn(MOST_PODS)
         workload.priority = rng.choice(HIGH)
+        if REQUIRED in workload.annotations and SLICE_LEVEL not in workload.annotations:
+            # Else few of them find a whole domain of lower pods.
+            level = rng.choice(("", "", BLOCK, RACK))
+            workload.annotations[REQUIRED] = level
+            if not level:
+                del workload.annotations[REQUIRED]
+                workload.annotations[UNCONSTRAINED] = "true"
         workload.seconds, workload.lacks_volume = rng.uniform(10.0, 60.0), ""
+        self._mix(workload)
         return workload
 
     # -- while room is made --------------------------------------------------------------------

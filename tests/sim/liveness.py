@@ -16,6 +16,7 @@ from app.dialects import corral as own
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.engine import Engine
 from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
 from tests.sim.absent import AbsentPlaces
@@ -23,12 +24,12 @@ from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
-from tests.sim.oracle import Taken, first_fit, place, to_come, wanted
+from tests.sim.oracle import Cluster, Remaining, Taken, first_fit, place, to_come, wanted
 from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, is_known, life_of
+from tests.sim.told import OWNERS, claim_of, is_known, is_live, life_of
 from tests.sim.violation import Violation, require
 
 
@@ -68,6 +69,49 @@ def check_nobody_is_forgotten(
     for pod in ordinary(api):
         node = first_fit(api, pod, Taken(closed, (*expected, *_kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
+
+
+def check_room_is_sought(
+    api: ApiServer, leader: Corral, is_hopeless: Callable[[PodRecord], bool]
+) -> None:
+    """P11: a gang that could start by evictions has asked who would have to go.
+
+    Raises: Violation.
+    """
+    engine = leader.engine
+    kept = [
+        (each.node, each.request)
+        for uid, each in engine.nominations._by_uid.items()
+        if uid not in engine.gangs.key_of
+    ]
+    held = [(each.node, each.request) for each in engine.books.held.values()]
+    closed = frozenset[str]().union(*(mark.nodes for mark in engine.starvation.of.values()))
+    everyone = gangs(api)
+    for key, members in everyone.items():
+        waiting = [pod for pod in members if not pod.node and not pod.is_finished]
+        if not waiting or any(map(is_hopeless, members)) or any(map(counts, members)):
+            continue  # none goes for a gang of which some pods run
+        priority = min(pod.priority for pod in waiting)
+        lower = {
+            pod.uid
+            for pod in api.pods.values()
+            if _may_go(engine, pod, priority) and claim_of(pod) is None
+        }
+        for others in everyone.values():
+            run = [pod for pod in others if counts(pod)]
+            if all(_may_go(engine, pod, priority) for pod in (*run, *filter(is_live, others))):
+                lower.update(pod.uid for pod in run)
+        left = {name: pod for name, pod in api.pods.items() if pod.uid not in lower}
+        taken = Taken(closed, (*kept, *held))
+        among = Remaining(api.nodes, left)
+        why = waits_in_vain(api, key, members, taken, lambda _: False, among)
+        has_asked = key in engine.making_room._asked or key in engine.room_plans.of
+        require(not why or has_asked, f"P11: gang {key} never asked who would have to go: {why}")
+
+
+def _may_go(engine: Engine, pod: PodRecord, priority: int) -> bool:
+    is_made_again = pod.owner is not None or engine.settings.bare_victims
+    return pod.priority < priority and is_made_again
 
 
 def _kept_from(
@@ -221,8 +265,12 @@ def waits_in_vain(
     members: list[PodRecord],
     taken: Taken,
     may_hold: Callable[[Collection[Amounts]], bool],
+    among: Cluster | None = None,
 ) -> str:
-    """Where the gang's waiting members would fit; "" if they do not, or must not start."""
+    """Where the gang's waiting members would fit; "" if they do not, or must not start.
+
+    `among`: the nodes, and the pods that count; None: all.
+    """
     live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
     bound = [pod for pod in live if pod.node]
     excess = _in_excess(api, key, members, live)
@@ -247,7 +295,7 @@ def waits_in_vain(
         if not may_hold([each.pod.request for each in absent]):
             return ""
         asked += absent
-    placement = place(api, key, asked, bound, taken)
+    placement = place(among or api, key, asked, bound, taken)
     return str([(one.pod_set, one.domains) for one in placement.pod_sets]) if placement else ""
 
 

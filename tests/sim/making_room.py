@@ -33,7 +33,7 @@ from tests.sim.corral import Corral
 from tests.sim.faults import Hits
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, is_open, may_be_on, totals_by_node
-from tests.sim.oracle import Taken, place, wanted
+from tests.sim.oracle import Remaining, Taken, place, wanted
 from tests.sim.shadow import state_of
 from tests.sim.told import (
     claim_of,
@@ -67,18 +67,6 @@ class Tracked:
     held: frozenset[tuple[GangKey | str, str]]  # (gang or uid, node) that was held by then
     over_at: float | None = None  # when it was told that the gang needs no room any more
     is_judged: bool = False  # its first eviction
-
-
-@dataclass(frozen=True, slots=True)
-class ToldCluster:
-    """Nodes and pods, as far as one Corral has heard of them."""
-
-    nodes: dict[str, NodeRecord]
-    pods: dict[str, PodRecord]
-
-    def list(self, kind: str) -> tuple[Any, ...]:
-        objects: dict[str, Any] = self.nodes if kind == "Node" else self.pods
-        return tuple(record for _, record in sorted(objects.items()))
 
 
 @dataclass(slots=True)
@@ -430,7 +418,7 @@ def _going(life: Life) -> set[str]:
     return {*engine.room_plans.going, *engine.grants._victims}
 
 
-def _without(life: Life, uids: set[str]) -> ToldCluster:
+def _without(life: Life, uids: set[str]) -> Remaining:
     """The cluster once these are gone, and all that end already, but for those that are stuck."""
     nodes: dict[str, Any] = life.streams["Node"].mirror
     stuck = life.engine.room_plans.left_alone.stuck
@@ -442,7 +430,7 @@ def _without(life: Life, uids: set[str]) -> ToldCluster:
         for pod in pods_of(life)
         if pod.uid in stuck or not (pod.is_terminating or pod.uid in uids or pod.uid in evicted)
     }
-    return ToldCluster(dict(nodes), pods)
+    return Remaining(dict(nodes), pods)
 
 
 def _is_over(tracked: Tracked) -> bool:

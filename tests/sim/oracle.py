@@ -52,6 +52,18 @@ class Cluster(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Remaining:
+    """A cluster of which some pods are gone."""
+
+    nodes: dict[str, NodeRecord]
+    pods: dict[str, PodRecord]
+
+    def list(self, kind: Kind) -> tuple[Any, ...]:
+        objects: dict[str, Any] = self.nodes if kind == "Node" else self.pods
+        return tuple(record for _, record in sorted(objects.items()))
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """What nobody else may have: nodes, and amounts (node, amounts) on others."""
 

@@ -344,4 +344,69 @@ PLANTED = (
         Change("statement", "self._end_grant(self.grants.forget(uid))", becomes="pass"),
         "the grant of a preemptor outlives it",
     ),
+    Planted(
+        "app.state.preempt.room_plans.RoomPlans.begin",
+        Change("statement", "self.nominations.keep(places)", becomes="pass"),
+        "the room that is made for a gang is not kept while pods end",
+    ),
+    Planted(
+        "app.state.preempt.standing.Standing.ending",
+        Change(
+            "condition", "uid in evicted or self._is_terminating(uid)", becomes="uid in evicted"
+        ),
+        "others go for a gang though enough pods end already",
+    ),
+    Planted(
+        "app.state.preempt.room.RoomRequest.answer",
+        Change("expression", "[units[int(key)] for key in found.keys]", becomes="list(units)"),
+        "all pods of a lower priority go, whether or not they are in the way",
+    ),
+    Planted(
+        "app.state.preempt.making_room.MakingRoom.question",
+        Change(
+            "expression",
+            "gang.membership.lowest_priority",
+            becomes="gang.membership.highest_priority",
+        ),
+        "pods go for a gang by the priority of its most important pod",
+    ),
+    Planted(
+        "app.state.preempt.room_plans.RoomPlans.is_wanted",
+        Change("expression", "uid not in self._withdrawn", becomes="True"),
+        "evictions are sent for a gang that is gone",
+    ),
+    Planted(
+        "app.state.preempt.standing.Standing._protected",
+        Change(
+            "expression",
+            "tuple(counted.items())",
+            becomes="tuple((name, 1) for name in counted)",
+        ),
+        "a budget counts each victim once, however many pods it has",
+    ),
+    Planted(
+        "app.state.preempt.room_plans.RoomPlans.is_full",
+        Change("expression", "len(self.of) >= self.settings.preempt_plans", becomes="False"),
+        "room is made for any number of gangs at a time",
+    ),
+    Planted(
+        "app.state.preempt.room_plans.RoomPlans._evict_next",
+        Change("condition", "not (stands and self._is_room(plan))", becomes="not stands"),
+        "others go for a gang whose place has been taken meanwhile",
+    ),
+    Planted(
+        "app.state.preempt.room_plans._Times.often",
+        Change("expression", "self._count(at, now) >= most", becomes="False"),
+        "the same gang goes for others any number of times",
+    ),
+    Planted(
+        "app.state.preempt.room_plans.RoomPlans._end",
+        Change("statement", "self.nominations.end_kept(plan.places)", becomes="pass"),
+        "room is kept for a gang that is gone",
+    ),
+    Planted(
+        "app.state.reserve.plans.Plans.hold_spares",
+        Change("condition", "gang.ending", becomes="False"),
+        "a spare is held again for a gang that ends",
+    ),
 )

@@ -42,6 +42,7 @@ from tests.sim.liveness import (
     check_empty,
     check_expected,
     check_nobody_is_forgotten,
+    check_room_is_sought,
 )
 from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
@@ -487,6 +488,9 @@ class World:
             self.workloads.is_hopeless,
             nominated_by(self.api, self.scheduler.cache.nominated.values(), self.corrals),
         )
+        if self.evictions is not None:
+            leader = next(each for each in self.corrals if each.is_leading)
+            check_room_is_sought(self.api, leader, self.workloads.is_hopeless)
         check_nothing_stays(self.api, self.corrals)
 
     def _await_rest(self) -> None:
