@@ -442,7 +442,9 @@ class Engine(EngineParts):
 
     def _make_room(self, now: float) -> None:
         """Find out who would have to go for gangs that have no place."""
-        if not self.is_draining:
+        if self.is_draining:
+            self.room_plans.end_over(now)
+        else:
             self.making_room.review(now)
 
     def _review_earmarks(self, now: float) -> None:

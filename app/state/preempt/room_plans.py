@@ -174,7 +174,7 @@ class RoomPlans:
         known = self.occupants.by_uid
         return all(
             self._is_here(uid)
-            and uid not in self._going
+            and self._going.get(uid, gang.key) == gang.key
             and known[uid].priority < gang.membership.lowest_priority
             for uid in victim.uids
         )
@@ -244,13 +244,19 @@ class RoomPlans:
 
     def review(self, now: float) -> None:
         """Go on with what is under way, and end what is over."""
+        self.end_over(now)
         for key, plan in list(self.of.items()):
             with confined(self.planner.on_fault, "room made for gang {}", key):
                 gang = self.gangs.by_key.get(key)
-                if over := self._over(gang, plan):
-                    self._end(key, over, now)
-                elif gang is not None:
+                if gang is not None:
                     self._go_on(gang, plan, now)
+
+    def end_over(self, now: float) -> None:
+        """End what is over: those of its evictions that have not been sent are not sent."""
+        for key, plan in list(self.of.items()):
+            with confined(self.planner.on_fault, "room made for gang {}", key):
+                if over := self._over(self.gangs.by_key.get(key), plan):
+                    self._end(key, over, now)
 
     def _over(self, gang: Gang | None, plan: RoomPlan) -> Result | None:
         """Why the gang needs the room no more; None if it does."""
@@ -331,23 +337,25 @@ class RoomPlans:
         return True
 
     def _evict_next(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
-        """Have the next victims evicted; False if one of them is not what it was."""
-        for victim in plan.victims[plan.begun :]:
-            before = plan.victims[: plan.begun]
-            if any(each.is_protected and self._remaining(each) for each in before):
-                return True  # a budget may keep it yet, and then no other goes
-            for uid in victim.uids:
-                del self._going[uid]
-            try:
-                if not self._stands(victim, gang):
-                    return False
-            finally:
-                self._going.update(dict.fromkeys(victim.uids, gang.key))
+        """Have the next victims evicted; False if one to come is not what it was."""
+        rest = plan.victims[plan.begun :]
+        if self._is_kept_yet(plan):
+            return True
+        if not all(self._stands(each, gang) for each in rest):
+            return False
+        for victim in rest:
             self._evict(gang, victim, now)
             plan.begun += 1
             plan.unsent.update(victim.uids)
             plan.heard_at = now
+            if self._is_kept_yet(plan):
+                break
         return True
+
+    def _is_kept_yet(self, plan: RoomPlan) -> bool:
+        """Whether a budget may keep one that was begun: then no other goes."""
+        begun = plan.victims[: plan.begun]
+        return any(each.is_protected and self._remaining(each) for each in begun)
 
     def _remaining(self, victim: RoomVictim) -> list[str]:
         """Its pods that run on."""

@@ -495,6 +495,16 @@ def test_evictions_that_are_not_sent_yet_are_not_sent_any_more(undo):
     assert world.gang("a").ending == ""
 
 
+def test_they_are_not_sent_by_a_corral_that_is_being_stopped_either():
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    world.inputs.drain(world.now)
+    world.tick(1.0)
+    assert all(world.engine.room_plans.is_wanted(each.uid) for each in world.told(Evict))
+    deleted(world)
+    world.tick(1.0)
+    assert not any(world.engine.room_plans.is_wanted(each.uid) for each in world.told(Evict))
+
+
 def test_of_a_gang_that_is_half_gone_the_rest_stays_unless_it_ends_as_a_whole():
     for disruption, rest in (("single", 2), ("all", 0)):
         world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True, disruption=disruption)
@@ -631,6 +641,20 @@ def test_a_gang_waits_for_pods_that_go_for_another_one_too():
     world.let_go()
     world.run(2.0)
     assert set(placed(world, "U").values()) == set(N1)
+
+
+def test_none_is_evicted_if_a_later_one_of_them_is_not_what_it_was():
+    running = [*gang("a", *N1[:2]), single("s", "n12")]
+    world = Evicting(rack(1, 4), running, silent=True)
+    assert len(world.told(TryEviction)) == 3
+    world.put(replace(world.pods["uid-s"], is_terminating=True))
+    world.silent = False
+    world.tick(0.1)
+    world._serve()
+    world.tick(0.1)
+    assert world.evicted == []
+    assert "Preempted" not in world.room
+    assert world.results == {"changed": 1}
 
 
 def test_a_place_beside_pods_that_end_for_others_is_not_lost():
