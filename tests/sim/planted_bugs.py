@@ -391,7 +391,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.preempt.room_plans.RoomPlans._evict_next",
-        Change("condition", "not (stands and self._is_room(plan))", becomes="not stands"),
+        Change("expression", "self._is_room(plan)", becomes="True"),
         "others go for a gang whose place has been taken meanwhile",
     ),
     Planted(
