@@ -224,7 +224,7 @@ class RoomPlans:
         if key is None or plan is None or uid not in plan.unsent:
             return
         plan.unsent.discard(uid)
-        if outcome in ("done", "gone"):
+        if outcome in ("done", "gone") or not self._is_here(uid):
             plan.evicted.add(uid)
             plan.heard_at = now
         else:
@@ -232,8 +232,12 @@ class RoomPlans:
             self._end(key, "refused", now, who=uid)
 
     def is_wanted(self, uid: str) -> bool:
-        """Whether an eviction that has not been sent is still to be."""
-        return uid not in self._withdrawn
+        """Whether an eviction that has not been sent is still to be.
+
+        Not of a pod that has ended, or ends: nothing gets free, and one that has succeeded would be
+        deleted.
+        """
+        return uid not in self._withdrawn and self._is_here(uid)
 
     def note_gone(self, uid: str) -> None:
         """Learn that a pod is gone."""

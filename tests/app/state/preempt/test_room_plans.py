@@ -495,6 +495,19 @@ def test_evictions_that_are_not_sent_yet_are_not_sent_any_more(undo):
     assert world.gang("a").ending == ""
 
 
+def test_an_eviction_is_not_sent_for_a_pod_that_has_ended_by_itself_and_its_gang_has_the_room():
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    first, *others = world.told(Evict)
+    world.put(replace(world.pods[first.uid], phase="Succeeded"))
+    assert not world.engine.room_plans.is_wanted(first.uid)
+    world._take(world.inputs.eviction_finished(first.uid, "dropped", world.now))
+    for effect in others:
+        world._evict(effect)
+    world.let_go()
+    world.run(2.0)
+    assert world.results == {"placed": 1}
+
+
 def test_they_are_not_sent_by_a_corral_that_is_being_stopped_either():
     world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
     world.inputs.drain(world.now)
