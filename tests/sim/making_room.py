@@ -260,6 +260,8 @@ class RoomChecks:
                 require(tracked is not None, f"P8: {effect.name} goes, and for no gang")
                 assert tracked is not None
                 is_under_way = life.engine.room_plans.of.get(tracked.key) is tracked.plan
+                if not is_under_way and _ends_whole(life, effect.uid):
+                    continue
                 require(is_under_way, f"P8: {effect.name} goes for {tracked.key}, which is over")
                 victim = next(v for v in tracked.plan.victims if effect.uid in v.uids)
                 units[id(victim)] = tracked, victim
@@ -446,6 +448,13 @@ def _is_over(tracked: Tracked) -> bool:
             if pod is None or not is_live(pod) or pod.node:
                 return True
     return False
+
+
+def _ends_whole(life: Life, uid: str) -> bool:
+    """Whether a pod goes as others of its gang have gone, and not for who those went for."""
+    gang = life.engine.gangs.of_pod(uid)
+    is_ending = gang is not None and bool(gang.ending)
+    return is_ending and life.engine.settings.disruption == "all"
 
 
 def _remembered(engine: Engine) -> dict[str, Any]:

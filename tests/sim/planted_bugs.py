@@ -372,7 +372,11 @@ PLANTED = (
     ),
     Planted(
         "app.state.preempt.room_plans.RoomPlans.is_wanted",
-        Change("expression", "uid not in self._withdrawn", becomes="True"),
+        Change(
+            "expression",
+            "uid not in self._withdrawn and self._is_here(uid)",
+            becomes="self._is_here(uid)",
+        ),
         "evictions are sent for a gang that is gone",
     ),
     Planted(
