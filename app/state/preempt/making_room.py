@@ -13,10 +13,13 @@ The question is made in the tick that asks it: what it costs is counted, and a j
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
+from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.effects import RoomAnswer, SeekRoom
@@ -71,6 +74,8 @@ class _UnderWay:
     since: float
     question: RoomRequest | None
     """None: it was handed out."""
+    nodes: Mapping[str, NodeRecord]
+    """As they were when it was asked."""
 
 
 @dataclass(slots=True)
@@ -161,7 +166,9 @@ class MakingRoom:
             return
         question = self.question(gang, now)
         if question is not None:
-            self._under_way = _UnderWay(gang.key, _same(gang), alike, now, question)
+            self._under_way = _UnderWay(
+                gang.key, _same(gang), alike, now, question, dict(self.books.nodes)
+            )
             self.outbox.add(SeekRoom(gang.key))
 
     def _may_evict(self, answer: RoomAnswer) -> bool:
@@ -227,14 +234,21 @@ class MakingRoom:
         if len(self._answers) < MOST_SHARED:
             self._answers[asked.alike] = answer, now + SHARED_SECONDS
         if gang.phase is Phase.WAITING:
-            self._tell(gang, answer, now)
+            self._tell(gang, answer, now, asked.nodes)
 
-    def _tell(self, gang: Gang, answer: RoomAnswer, now: float) -> None:
+    def _tell(
+        self,
+        gang: Gang,
+        answer: RoomAnswer,
+        now: float,
+        nodes: Mapping[str, NodeRecord] = MappingProxyType({}),
+    ) -> None:
+        """Report an answer, and begin what it says; `nodes`: what it was searched on."""
         asked = self._asked.setdefault(gang.key, Asked(0, now))
         is_all = answer.pods or answer.ending  # else it fits by now
         why_none = self.room_plans.why_none(gang, answer, now)
         is_made = answer.is_found and is_all and not why_none
-        if is_made and not self.room_plans.begin(gang, answer, now):
+        if is_made and not self.room_plans.begin(gang, answer, nodes, now):
             asked.not_before = now + BUSY_SECONDS
             return
         asked.not_before = now + AGAIN_SECONDS * 2.0 ** min(asked.times, MOST_DOUBLED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from app.kube.core.objects import Amounts
+from app.kube.core.objects import Amounts, NodeRecord
 from app.state.effects import RoomVictim
 from app.state.gang.parts import Version
 from app.state.pods.nominations import Nomination
@@ -45,6 +45,7 @@ class RoomPlan:
     where: str
     places: dict[str, Nomination]  # of the gang's pods, by uid
     on: dict[str, list[Amounts]]  # the same by node: what they request
+    asked_of: dict[str, NodeRecord]  # its nodes as they were when it was searched
     victims: tuple[RoomVictim, ...]  # in the order they go in
     awaited: dict[str, None]  # uids of pods that have to be gone
     there: frozenset[str]  # uids of all pods on its nodes when it began

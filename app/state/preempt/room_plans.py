@@ -15,12 +15,13 @@ found without any other victim.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import Amounts
+from app.kube.core.objects import Amounts, NodeRecord
 from app.state.cache.books import Books
+from app.state.cache.eligibility import may_host
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -118,8 +119,13 @@ class RoomPlans:
 
     # -- making room ---------------------------------------------------------------------------
 
-    def begin(self, gang: Gang, answer: RoomAnswer, now: float) -> bool:
-        """Keep the place that was found, and have its victims go; False if all has changed."""
+    def begin(
+        self, gang: Gang, answer: RoomAnswer, nodes: Mapping[str, NodeRecord], now: float
+    ) -> bool:
+        """Keep the place that was found, and have its victims go; False if all has changed.
+
+        `nodes`: as they were when it was searched.
+        """
         if self.is_full or len(self._going) + answer.pods > self.settings.preempt_pods_at_once:
             return False
         if not all(self._stands(victim, gang) for victim in answer.victims):
@@ -144,6 +150,7 @@ class RoomPlans:
             answer.domain,
             places,
             on,
+            {node: nodes[node] for node in on},
             victims,
             awaited,
             there,
@@ -278,7 +285,7 @@ class RoomPlans:
         return None
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
-        if not plan.is_sent and not self._has_room(plan):
+        if not plan.is_sent and not self._has_room(gang, plan):
             if plan.begun:
                 self._lose(gang, plan, now)
             else:
@@ -300,11 +307,12 @@ class RoomPlans:
             plan.stage = Stage.DRAINING
             self._drain(gang, plan, now)
 
-    def _has_room(self, plan: RoomPlan) -> bool:
+    def _has_room(self, gang: Gang, plan: RoomPlan) -> bool:
         """Look at the next few nodes of a place: False if one is not enough any more.
 
-        Since the question was asked nodes may have been closed, and pods of a higher priority or
-        of a scheduler that does not ask may have been bound there, or are on their way.
+        Since the question was asked nodes may have been closed, tainted or moved, and pods of a
+        higher priority or of a scheduler that does not ask may have been bound there, or are on
+        their way.
         """
         plan.unseen = plan.unseen or list(plan.on)
         gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
@@ -317,10 +325,20 @@ class RoomPlans:
             on_their_way = self.nominations.on(node, plan.priority, plan.places, self.books.held)
             others = [] if plan.begun else on_their_way
             fits = self.books.takes_pods(node) and self._fit(node, plan.on[node], leaving, others)
-            if not fits:
+            if not fits or self._is_barred(node, gang, plan):
                 return False
         plan.is_seen = plan.is_seen or not plan.unseen
         return True
+
+    def _is_barred(self, name: str, gang: Gang, plan: RoomPlan) -> bool:
+        """Whether a node has moved since, or takes the gang's pods no more."""
+        before, node = plan.asked_of[name], self.books.nodes[name]
+        if before.labels == node.labels and before.taints == node.taints:
+            return False
+        if gang.names_levels and self.books.has_moved(before, node):
+            return True
+        here = [uid for uid, place in plan.places.items() if place.node == name]
+        return not all(may_host(node, gang.member(uid).shape) for uid in here)
 
     def _fit(
         self,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from app.dialects.kueue.pod_groups import SPARES
 from app.dialects.spec import GangKey
+from app.kube.core.objects import Taint
 from app.metrics import ROOM_RESULTS, Metrics
 from app.state.effects import EmitEvent, Evict, SeekRoom, TryEviction
 from app.state.filter_result import Passed
@@ -575,6 +576,14 @@ def removed(world):
     world.delete(node("b0/r1/n13"))
 
 
+def tainted(world):
+    world.put(node("b0/r1/n13", taints=(Taint("maintenance", "", "NoSchedule"),)))
+
+
+def moved_to_another_rack(world):
+    world.put(node("b0/r9/n13"))
+
+
 def promised_to_a_pod_of_higher_priority(world):
     world.put(replace(pod("urgent", priority=2000, scheduler="other"), nominated_node="n13"))
 
@@ -584,6 +593,8 @@ LOST = [
     taken_by_a_pod_that_does_not_ask,
     taken_by_a_pod_of_higher_priority,
     cordoned,
+    tainted,
+    moved_to_another_rack,
     removed,
 ]
 
@@ -609,6 +620,16 @@ def test_no_pod_goes_for_a_place_that_is_lost_already(lose, when):
     world.tick()
     assert world.evicted == []
     assert world.results == {"changed": 1}
+
+
+def test_a_node_that_has_another_label_by_now_is_as_good_as_before():
+    world = Evicting(rack(1, 4), gang("a", *N1), silent=True)
+    world.put(node("b0/r1/n13", labels={"example.com/driver": "550"}))
+    world.silent = False
+    world.run(2.0)
+    world.let_go()
+    world.run(2.0)
+    assert world.results == {"placed": 1}
 
 
 def test_nobody_else_goes_once_the_place_is_lost():
