@@ -62,8 +62,8 @@ from tests.sim.told import (
 )
 from tests.sim.violation import require
 
-HEAVY_EVERY = 6  # inputs
-SHADOW_EVERY = 45
+HEAVY_EVERY = 11  # inputs
+SHADOW_EVERY = 91
 SLACK = 0.5  # seconds a deadline may be seen late, beside the tick
 LATE = 1.0  # seconds of lag that count as a fault
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tests.sim.corral import Corral
     from tests.sim.world import World
 
-FIRST_SEED = 100_001  # from which on others are evicted for gangs, where `preempt` is on …
-ON_SHARE = 1 / 3  # … in this share of the seeds
+ON_SHARE = 1 / 3  # of the seeds: others are evicted for gangs there
 PER_MINUTE = 60.0  # workloads of these, at most
 MOST_WORKLOADS = 20  # at a time
 MOST_PODS = 4  # of a gang of high priority
@@ -35,13 +34,13 @@ MOST_HIGH = 4  # gangs of high priority at a time
 HIGH = (20, 50, 50)  # priorities; `kinds.draw` has none as high
 MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
-DISTURBED_PER_MINUTE = 40.0  # at most: tried so often, and there must be a plan
-KINDS = ("crash", "crash", "tighten", "give up", "none", "none", "none", "none")
+DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
+KINDS = ("crash", "crash", "crash", "tighten", "tighten", "give up", "none", "none", "none", "none")
 OWNED = ("job", "jobset", "statefulset", "plain")  # kinds whose pods a controller makes
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
 CRASH_SHARE = 0.3  # of the times that pods are to be evicted
-BUDGETED_SHARE = 0.6  # of these seeds
+BUDGETED_SHARE = 0.9  # of these seeds
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ class Evictions:
 def evictions_of(seed: int) -> Evictions | None:
     """How others are evicted for gangs in this world, if they are."""
     rng = Random(f"evictions {seed}")
-    if seed < FIRST_SEED or rng.random() >= ON_SHARE:
+    if rng.random() >= ON_SHARE:
         return None
     settings = (
         ("preempt", "on"),
@@ -115,9 +114,9 @@ def evictions_of(seed: int) -> Evictions | None:
         dropped=rng.choice((0.0, 0.05, 0.1)),
         grace=rng.choice(((0, 2), (1, 10), (5, 30))),
         late=rng.choice((0.0, 0.1, 0.3)),
-        stuck=rng.choice((0.0, 0.0, 0.1, 0.3)),
+        stuck=rng.choice((0.0, 0.2, 0.4)),
         turn=rng.choice(((0.001, 0.01), (0.01, 0.5), (0.5, 6.0))),
-        crashes=rng.random() < 0.5,
+        crashes=rng.random() < 0.6,
         has_budgets=rng.random() < BUDGETED_SHARE,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
 from app.state.effects import Requeue
@@ -45,3 +46,6 @@ class Life:
     succeeded_and_gone: dict[GangKey, Counter[str]] = field(default_factory=dict)
     """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs
+    members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
+    """Of each gang, as told when the mirror had changed `members_at` times."""
+    members_at: int = -1

@@ -394,12 +394,16 @@ PLANTED = (
         "room is made for any number of gangs at a time",
     ),
     Planted(
-        "app.state.preempt.room_plans.RoomPlans._evict_next",
-        Change("expression", "self._is_room(plan)", becomes="True"),
+        "app.state.preempt.room_plans.RoomPlans._fit",
+        Change(
+            "condition",
+            "not self.books.fits(node, request, without=leaving, beside=beside)",
+            becomes="False",
+        ),
         "others go for a gang whose place has been taken meanwhile",
     ),
     Planted(
-        "app.state.preempt.room_plans._Times.often",
+        "app.state.preempt.left_alone.Recent.often",
         Change("expression", "self._count(at, now) >= most", becomes="False"),
         "the same gang goes for others any number of times",
     ),

@@ -44,13 +44,20 @@ def key_of(life: Life, uid: str) -> GangKey | None:
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:
     """The gang's pods that are there, ended ones too."""
-    found = []
+    stream = life.streams["Pod"]
+    if life.members_at != stream.changed:
+        life.members, life.members_at = _by_gang(life), stream.changed
+    return list(life.members.get(key, ()))
+
+
+def _by_gang(life: Life) -> dict[GangKey, list[PodRecord]]:
+    found: dict[GangKey, list[PodRecord]] = {}
     for pod in pods_of(life):
         if pod.scheduler != life.engine.settings.scheduler_name:
             continue
         claim = claim_of(pod)
-        if claim is not None and claim.gang == key:
-            found.append(pod)
+        if claim is not None:
+            found.setdefault(claim.gang, []).append(pod)
     return found
 
 

@@ -34,6 +34,7 @@ class Stream:
     ) -> None:
         self.kind = kind
         self.mirror: dict[str, Record] = {}
+        self.changed = 0  # so often was the mirror
         self.lag = QUICK
         self.edition = 0  # of what its lists keep
         self.is_synced = False
@@ -108,6 +109,7 @@ class Stream:
             return
         change = self._api.changes[self.kind][self._position]
         self._position += 1
+        self.changed += 1
         del self._due[0]
         if change.is_deleted:
             self.mirror.pop(change.record.name, None)
@@ -125,6 +127,7 @@ class Stream:
             return
         self.is_synced = True
         self.mirror = {record.name: record for record in listed.records}
+        self.changed += 1
         self._hear(listed)
         self._plan()
 
