@@ -24,6 +24,7 @@ APPS = ("a", "b", "c", "d", "e")
 MOST_BUDGETS = 4
 COUNTS_EVERY = (0.3, 2.0)  # seconds
 CHANGES_EVERY = 8.0  # seconds, on average
+TIGHT_SECONDS = (1.0, 10.0)
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class DisruptionBudgets:
 
     def begin(self) -> None:
         """Make some, change them now and then, and keep their status."""
-        for _ in range(self._rng.randint(0, 2)):
+        for _ in range(self._rng.randint(1, 3)):
             self._create()
         self._plan_change()
         self._count()
@@ -67,21 +68,26 @@ class DisruptionBudgets:
                 del self._missing[name], self._most[name]
                 self._api.remove(KIND, name)
             else:
-                self._missing[name] = self._rng.choice((0, 1, 2, 4, 8))
+                self._missing[name] = self._rng.choice((0, 1, 2, 2, 4, 8))
                 self._tell(name)
 
     def tighten(self) -> None:
-        """Let none of the pods be missing, from now on."""
-        for name in sorted(self._missing):
+        """Let none of the pods be missing, for a while."""
+        before = dict(self._missing)
+        for name in sorted(before):
             self._hits.hit("F21 budget changed")
             self._missing[name] = 0
             self._tell(name)
+        self._clock.after(self._rng.uniform(*TIGHT_SECONDS), lambda: self._loosen(before))
+
+    def _loosen(self, before: Mapping[str, int]) -> None:
+        self._missing.update((name, before[name]) for name in before if name in self._missing)
 
     def _create(self) -> None:
         self._names += 1
         name = f"budget-{self._names}"
         apps = tuple(sorted(self._rng.sample(APPS, self._rng.choice((1, 1, 2)))))
-        self._missing[name] = self._rng.choice((0, 1, 2, 4, 8))
+        self._missing[name] = self._rng.choice((0, 1, 2, 2, 4, 8))
         self._most[name] = 0
         self._history.say(f"create {name} of {apps}: {self._missing[name]} may be missing")
         record = BudgetRecord(

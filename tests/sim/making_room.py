@@ -335,7 +335,7 @@ class RoomChecks:
         """P8. Raises: Violation."""
         life = life_of(corral)
         tracked = self._tracked(life, effect.uid)
-        if tracked is None or tracked.over_at is None:
+        if tracked is None or tracked.over_at is None or GIVES_WAY not in effect.sentence:
             return
         if life.engine.settings.disruption == "all":
             return  # the rest of a gang goes for what has gone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.dialects import corral
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
@@ -50,7 +52,7 @@ def shadow(life: Life, now: float) -> None:
         ("nodes", engine.books.nodes, fresh.books.nodes),
         ("bound", _bookings(engine), _bookings(fresh)),
         ("members", engine.gangs.key_of, fresh.gangs.key_of),
-        ("objects", engine.objects.by_uid, fresh.objects.by_uid),
+        ("objects", _objects(engine), _objects(fresh)),
     )
     for name, ours, theirs in pairs:
         require(ours == theirs, f"I8: {name} differ from a fresh start: {_unequal(ours, theirs)}")
@@ -115,6 +117,11 @@ def _check_bounds(life: Life) -> None:
         ("with_placeholders", gangs.with_placeholders.keys()),
     ):
         require(keys <= gangs.by_key.keys(), f"I11: {name} names gangs that are gone")
+
+
+def _objects(engine: Engine) -> dict[str, Any]:
+    """Without their versions: an update that changes nothing else is not kept."""
+    return {uid: replace(each, version="") for uid, each in engine.objects.by_uid.items()}
 
 
 def _bookings(engine: Engine) -> dict[str, Any]:

@@ -5,7 +5,8 @@
 
 Decided when the first pod is seen to end, not when /preempt is answered: kube-scheduler may not do
 what it asked about. A gang whose owner would give up for good keeps the rest. After a restart a pod
-that still ends says the same; one that is gone says nothing any more.
+that still ends says the same. One that has ended, or is gone, says nothing any more: its gang may
+have started again since, while an owner keeps what has ended for its records.
 """
 
 from __future__ import annotations

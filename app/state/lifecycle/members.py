@@ -106,7 +106,8 @@ class Members:
             binding.progress(gang, now)
         if not ungating.allows(member, gang.plan.nodes.get(pod.uid)) and not gang.has_started:
             self.plans.lose(gang, f"pod {pod.name} is narrowed to other nodes", now)
-        if pod.is_preempted and not member.is_live and (before is None or before.is_live):
+        was_live = not pod.is_finished if before is None else before.is_live
+        if pod.is_preempted and not member.is_live and was_live:
             self.disruptions.follow(gang, member)
         is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
         if before is not None and before.is_live and is_lost:

@@ -169,6 +169,25 @@ def test_a_restart_sees_it_by_the_pod_that_still_ends(is_gone):
     assert len(evicted(after)) == (0 if is_gone else 7)
 
 
+@pytest.mark.parametrize("is_terminating", [False, True])
+def test_a_restart_ends_no_gang_for_a_pod_that_has_ended_long_ago(is_terminating):
+    """Its owner made another one since, and keeps the old one for its records."""
+    gang = gang_of("g", 8, "all")
+    world = running(World(rack()), gang)
+    old = replace(
+        world.pods["uid-g3"],
+        name="g3-old",
+        uid="uid-g3-old",
+        phase="Failed",
+        is_preempted=True,
+        is_terminating=is_terminating,
+    )
+    after = World(rack(), [*world.pods.values(), old])
+    after.tick(1.0)
+    assert len(after.gang("g").running) == 8
+    assert evicted(after) == []
+
+
 def test_another_gang_loses_nothing_by_it():
     gang, other = gang_of("g", 8, "all"), gang_of("h", 8, "all", created="2025-01-01T00:00:00Z")
     world = running(World([*rack(), *rack(1)]), other, gang)
