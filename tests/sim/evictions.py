@@ -35,7 +35,7 @@ HIGH = (20, 50, 50)  # priorities; `kinds.draw` has none as high
 MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
 DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
-KINDS = (*("crash",) * 3, *("tighten",) * 4, "give up", "none", "none")
+KINDS = (*("crash",) * 4, *("tighten",) * 2, "give up", "none")
 OWNED = ("job", "jobset", "statefulset", "plain")  # kinds whose pods a controller makes
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
@@ -114,7 +114,7 @@ def evictions_of(seed: int) -> Evictions | None:
         dropped=rng.choice((0.0, 0.05, 0.1)),
         grace=rng.choice(((0, 2), (1, 10), (5, 30))),
         late=rng.choice((0.0, 0.1, 0.3)),
-        stuck=rng.choice((0.0, 0.2, 0.4)),
+        stuck=rng.choice((0.1, 0.2, 0.4)),
         turn=rng.choice(((0.001, 0.01), (0.01, 0.5), (0.5, 6.0))),
         crashes=rng.random() < 0.6,
         has_budgets=rng.random() < BUDGETED_SHARE,

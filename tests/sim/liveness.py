@@ -16,20 +16,19 @@ from app.dialects import corral as own
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import Amounts, PodRecord
-from app.state.engine import Engine
 from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
 from tests.sim.absent import AbsentPlaces
-from tests.sim.api import ApiServer
+from tests.sim.api import ApiServer, Refused
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
-from tests.sim.oracle import Cluster, Remaining, Taken, first_fit, place, to_come, wanted
+from tests.sim.oracle import Cluster, Taken, first_fit, place, to_come, wanted
 from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, is_known, is_live, life_of
+from tests.sim.told import OWNERS, claim_of, is_known, life_of
 from tests.sim.violation import Violation, require
 
 
@@ -47,6 +46,7 @@ def check_nobody_is_forgotten(
     What is earmarked for a gang that starves is not for others; a gang that waits for what
     kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
     those that get the place have the time that kube-scheduler takes to try their pods again.
+    A gang that ends as a whole waits for as long as a budget keeps one of its pods.
     Raises: Violation.
     """
     corrals = list(corrals)
@@ -57,6 +57,8 @@ def check_nobody_is_forgotten(
     leaders = [life_of(corral) for corral in corrals if corral.is_leading]
     for key, members in gangs(api).items():
         if any(map(is_hopeless, members)) or key in just_now:
+            continue
+        if _is_kept_from_ending(api, corrals, key, members):
             continue
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         may_hold = partial(absent.has_room, leaders, key)
@@ -71,50 +73,22 @@ def check_nobody_is_forgotten(
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
 
 
-def check_room_is_sought(
-    api: ApiServer, leader: Corral, is_hopeless: Callable[[PodRecord], bool]
-) -> None:
-    """P11: a gang that could start by evictions has asked who would have to go.
-
-    Raises: Violation.
-    """
-    engine = leader.engine
-    kept = [
-        (each.node, each.request)
-        for uid, each in engine.nominations._by_uid.items()
-        if uid not in engine.gangs.key_of
-    ]
-    held = [(each.node, each.request) for each in engine.books.held.values()]
-    closed = frozenset[str]().union(*(mark.nodes for mark in engine.starvation.of.values()))
-    everyone = gangs(api)
-    for key, members in everyone.items():
-        waiting = [pod for pod in members if not pod.node and not pod.is_finished]
-        if not waiting or any(map(is_hopeless, members)) or any(map(counts, members)):
-            continue  # none goes for a gang of which some pods run
-        priority = min(pod.priority for pod in waiting)
-        lower = {
-            pod.uid
-            for pod in api.pods.values()
-            if _may_go(engine, pod, priority) and claim_of(pod) is None
-        }
-        for others in everyone.values():
-            run = [pod for pod in others if counts(pod)]
-            if all(_may_go(engine, pod, priority) for pod in (*run, *filter(is_live, others))):
-                lower.update(pod.uid for pod in run)
-        left = {name: pod for name, pod in api.pods.items() if pod.uid not in lower}
-        taken = Taken(closed, (*kept, *held))
-        among = Remaining(api.nodes, left)
-        why = waits_in_vain(api, key, members, taken, lambda _: False, among)
-        gang = engine.gangs.by_key[key]
-        if engine.plans.is_waiting_for_members(gang, leader.now):
-            continue  # it is not known whether it fits before kube-scheduler asks about them
-        has_asked = key in engine.making_room._asked or key in engine.room_plans.of
-        require(not why or has_asked, f"P11: gang {key} never asked who would have to go: {why}")
+def _is_kept_from_ending(
+    api: ApiServer, corrals: Iterable[Corral], key: GangKey, members: Iterable[PodRecord]
+) -> bool:
+    """Whether whoever leads evicts the gang as a whole, and a budget forbids it for a pod."""
+    gangs_of = (corral.engine.gangs.by_key for corral in corrals if corral.is_leading)
+    if not any(key in by_key and by_key[key].ending for by_key in gangs_of):
+        return False
+    return any(_is_refused(api, pod) for pod in members if pod.node and not pod.is_finished)
 
 
-def _may_go(engine: Engine, pod: PodRecord, priority: int) -> bool:
-    is_made_again = pod.owner is not None or engine.settings.bare_victims
-    return pod.priority < priority and is_made_again
+def _is_refused(api: ApiServer, pod: PodRecord) -> bool:
+    try:
+        api.check_eviction(pod.name, pod.uid, counts=False)
+    except Refused:
+        return True
+    return False
 
 
 def _kept_from(

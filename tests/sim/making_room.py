@@ -373,9 +373,7 @@ class RoomChecks:
             node: Any = life.streams["Node"].mirror.get(bind.node)
             if node is None:
                 continue
-            rest = _without(life, _going(life))
-            there = [(each.node, each.request) for each in rest.pods.values() if counts(each)]
-            there += [(each.node, each.request) for each in engine.books.held.values()]
+            there = _beside(life, plan)
             there += [(each.node, each.request) for each in plan.places.values()]
             if bind.uid not in engine.books.held:
                 there.append((bind.node, pod.request))
@@ -455,6 +453,22 @@ def _ends_whole(life: Life, uid: str) -> bool:
     gang = life.engine.gangs.of_pod(uid)
     is_ending = gang is not None and bool(gang.ending)
     return is_ending and life.engine.settings.disruption == "all"
+
+
+def _beside(life: Life, plan: RoomPlan) -> list[Booked]:
+    """What runs or is held, but for what pods of a higher priority took since the plan began."""
+    books = life.engine.books
+    running = (pod for pod in _without(life, _going(life)).pods.values() if counts(pod))
+    there = [
+        (pod.node, pod.request)
+        for pod in running
+        if pod.uid in plan.there or pod.priority <= plan.priority
+    ]
+    return there + [
+        (each.node, each.request)
+        for uid, each in books.held.items()
+        if books.priority_of.get(uid, plan.priority) <= plan.priority
+    ]
 
 
 def _remembered(engine: Engine) -> dict[str, Any]:

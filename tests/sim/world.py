@@ -42,13 +42,13 @@ from tests.sim.liveness import (
     check_empty,
     check_expected,
     check_nobody_is_forgotten,
-    check_room_is_sought,
 )
 from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
 from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
 from tests.sim.queue import MOST_BACKOFF
+from tests.sim.room_sought import check_room_is_sought
 from tests.sim.violation import Violation, require
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads

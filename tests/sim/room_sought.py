@@ -1,0 +1,61 @@
+"""Whether a gang that could start by evictions has asked who would have to go: P11."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.kube.core.objects import PodRecord
+from app.state.engine import Engine
+from tests.sim.api import ApiServer
+from tests.sim.corral import Corral
+from tests.sim.liveness import gangs, waits_in_vain
+from tests.sim.node_filters import counts
+from tests.sim.oracle import Remaining, Taken
+from tests.sim.told import claim_of, is_live
+from tests.sim.violation import require
+
+
+def check_room_is_sought(
+    api: ApiServer, leader: Corral, is_hopeless: Callable[[PodRecord], bool]
+) -> None:
+    """P11: a gang that could start by evictions has asked who would have to go.
+
+    Raises: Violation.
+    """
+    engine = leader.engine
+    kept = [
+        (each.node, each.request)
+        for uid, each in engine.nominations._by_uid.items()
+        if uid not in engine.gangs.key_of
+    ]
+    held = [(each.node, each.request) for each in engine.books.held.values()]
+    closed = frozenset[str]().union(*(mark.nodes for mark in engine.starvation.of.values()))
+    everyone = gangs(api)
+    for key, members in everyone.items():
+        waiting = [pod for pod in members if not pod.node and not pod.is_finished]
+        if not waiting or any(map(is_hopeless, members)) or any(map(counts, members)):
+            continue  # none goes for a gang of which some pods run
+        priority = min(pod.priority for pod in waiting)
+        lower = {
+            pod.uid
+            for pod in api.pods.values()
+            if _may_go(engine, pod, priority) and claim_of(pod) is None
+        }
+        for others in everyone.values():
+            run = [pod for pod in others if counts(pod)]
+            if all(_may_go(engine, pod, priority) for pod in (*run, *filter(is_live, others))):
+                lower.update(pod.uid for pod in run)
+        left = {name: pod for name, pod in api.pods.items() if pod.uid not in lower}
+        taken = Taken(closed, (*kept, *held))
+        among = Remaining(api.nodes, left)
+        why = waits_in_vain(api, key, members, taken, lambda _: False, among)
+        gang = engine.gangs.by_key[key]
+        if engine.plans.is_waiting_for_members(gang, leader.now):
+            continue  # it is not known whether it fits before kube-scheduler asks about them
+        has_asked = key in engine.making_room._asked or key in engine.room_plans.of
+        require(not why or has_asked, f"P11: gang {key} never asked who would have to go: {why}")
+
+
+def _may_go(engine: Engine, pod: PodRecord, priority: int) -> bool:
+    is_made_again = pod.owner is not None or engine.settings.bare_victims
+    return pod.priority < priority and is_made_again
