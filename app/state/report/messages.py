@@ -225,6 +225,15 @@ def not_evicted(key: GangKey) -> str:
     )
 
 
+def eviction_refused(key: GangKey, pod: PodRecord, seconds: float) -> str:
+    """A pod of a gang that is evicted stays: a budget or a policy forbids its eviction."""
+    return (
+        f"gang {key} is evicted, but its pod {pod.name} is not evicted, as a PodDisruptionBudget or"
+        f" the API server forbids it; that is asked again every {seconds:.0f} s until the gang has"
+        " ended or is whole again"
+    )
+
+
 def ends_whole(key: GangKey, preempted: PodRecord) -> str:
     """The gang is evicted: a member goes for another pod, and the gang ends as a whole."""
     return (

@@ -310,6 +310,12 @@ class Reports:
         """Report that the rest of a gang keeps running, since its owner would not start again."""
         self._report_once(gang, "GangNotEvicted", messages.not_evicted(gang.key))
 
+    def eviction_refused(self, gang: Gang, uid: str) -> None:
+        """Report, once, that a pod of a gang that is evicted stays."""
+        if gang.key in self._evicting and (member := gang.members.get(uid)) is not None:
+            sentence = messages.eviction_refused(gang.key, member.pod, EVICT_AGAIN_SECONDS)
+            self._report_once(gang, "EvictionRefused", sentence)
+
     def _evict(self, gang: Gang, sentence: str, now: float) -> None:
         """Evict the running pods of a gang, so that its owner can start it again as a whole."""
         gang.reporting.evicted_at = now

@@ -146,6 +146,26 @@ def test_what_a_budget_keeps_is_evicted_again():
     assert evicted(world) == first[5:]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "is_told"), [("failed", 1), ("refused", 1), ("dropped", 0), ("done", 0)]
+)
+def test_a_gang_is_told_once_which_pod_is_kept_from_ending_with_it(outcome, is_told):
+    world = running(World(rack(), disruption="all"), gang_of("g", 8))
+    preempted(world)
+    sent = world.told(Evict)
+    for effect in sent[:2]:
+        world.effects += world.engine.eviction_finished(effect.uid, outcome, world.now)
+    told = [event for event in world.told(EmitEvent) if event.reason == "EvictionRefused"]
+    assert len(told) == is_told
+    assert all(f"pod {sent[0].name} is not evicted" in event.sentence for event in told)
+
+
+def test_a_pod_of_a_gang_that_does_not_end_is_not_said_to_be_kept():
+    world = running(World(rack()), gang_of("g", 8))
+    world.effects += world.engine.eviction_finished("uid-g0", "failed", world.now)
+    assert "EvictionRefused" not in [event.reason for event in world.told(EmitEvent)]
+
+
 def test_a_job_that_would_fail_for_good_keeps_the_rest_and_is_told():
     said = replace(job("train", 8), failures_left=6)
     pods = job_pods("train", 8, **{REQUIRED: RACK, DISRUPTION: "all"})
