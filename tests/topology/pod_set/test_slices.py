@@ -117,6 +117,13 @@ def test_a_leader_that_would_fit_is_not_named_where_its_workers_do_not() -> None
     assert str(search(tree, capacity, led)) == f"8 of 9 pods fit in one {RACK}"
 
 
+def test_a_leader_that_fits_in_one_rack_alone_is_not_named_where_its_workers_do_not() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4 cpu=1\nb1/r2/n2 gpu=4")
+    boss = Leader("boss", vector(capacity.axis, pods=1, cpu=1))
+    led = workers(capacity, 5, leader=boss, constraint=Constraint(required=RACK))
+    assert str(search(tree, capacity, led)) == f"4 of 5 pods fit in one {RACK}"
+
+
 def test_a_leader_keeps_to_the_nodes_its_own_shape_allows() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=4")
     boss = Leader("boss", vector(capacity.axis, pods=1), shape="control")

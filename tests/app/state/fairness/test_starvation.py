@@ -416,3 +416,16 @@ def test_a_gang_whose_pods_kube_scheduler_has_no_node_for_is_passed_for_a_time_o
     world.tick(AWAIT_SECONDS)
     world.tick(10.0)
     assert [key.name for key in world.engine.starvation.of] == ["big"]
+
+
+def test_no_more_gangs_are_tried_in_a_review_than_its_bound(monkeypatch):
+    monkeypatch.setattr("app.state.fairness.starvation.MOST_TRIED", 3)
+    world = World(four_racks(), [*busy_racks(0), *(members("g0", 4))], **STARVED)
+    for number in range(1, 5):
+        gang = members(f"g{number}", 4)
+        world.put(*(msgspec.structs.replace(each, namespace=f"team-{number}") for each in gang))
+    world.tick(61.0)
+    tried = world.engine.starvation._tried
+    assert len(tried) == 3
+    world.tick(5.1)
+    assert len(tried) > 3

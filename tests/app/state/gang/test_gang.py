@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, Lifecycle, Said
 from app.state.filter_result import Passed
+from app.state.gang.gang import Gang
+from app.state.gang.membership import Member, MembershipStatus
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
     RACK,
@@ -87,3 +91,43 @@ def test_a_gang_has_parts_if_its_members_are_in_slices():
     for said, has_parts in ((plain, False), (sliced, True)):
         world = World(four_racks(), [pod(f"g{i}", annotations=said) for i in range(2)])
         assert world.gang("g").has_parts is has_parts
+
+
+@pytest.mark.parametrize(
+    ("running", "lost", "left", "counted", "ends"),
+    [
+        pytest.param(3, 0, None, 0, False, id="any_number_may_fail"),
+        pytest.param(3, 0, 3, 0, False, id="as_many_as_may_fail"),
+        pytest.param(3, 0, 2, 0, True, id="more_than_may_fail"),
+        pytest.param(3, 0, 2, 2, True, id="those_counted_are_gone_already"),
+        pytest.param(3, 1, 3, 0, True, id="a_lost_pod_is_one_more"),
+        pytest.param(3, 1, 3, 1, False, id="a_lost_pod_that_is_counted_already"),
+        pytest.param(3, 2, 3, 1, True, id="two_lost_pods_of_which_one_is_counted"),
+    ],
+)
+def test_an_owner_gives_up_if_more_pods_are_evicted_than_may_fail(
+    running, lost, left, counted, ends
+):
+    key = GangKey("default", "g", "group")
+    lifecycle = Lifecycle(failures_left=left, failures_counted=counted)
+    spec = GangSpec(key, GroupSpec("g", ()), "", lifecycle=lifecycle)
+    phases = ["Running"] * running + ["Failed"] * lost
+    every = [member(at, phase) for at, phase in enumerate(phases)]
+    bound = tuple(each for each in every if each.is_live)
+    gang = Gang(
+        key,
+        members={each.pod.uid: each for each in every},
+        running={each.pod.uid for each in bound},
+        membership=MembershipStatus(bound=bound, spec=spec),
+    )
+    assert gang.ends_if_evicted is ends
+
+
+def member(number, phase):
+    return Member(pod(f"g{number}", on=f"n0{number}", phase=phase), Said())
+
+
+def test_the_name_of_a_pod_set_is_the_same_for_every_corral():
+    """It is written on pods, and the Corral after this one reads it there."""
+    assert member(0, "Running").pod_set == "f6e1d000"
+    assert member(1, "Pending").pod_set == member(0, "Running").pod_set

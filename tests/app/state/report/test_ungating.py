@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -269,3 +271,23 @@ def test_a_sliced_gang_whose_plan_is_lost_when_some_are_ungated_is_placed_again_
     assert len(world.held) == 4
     assert lost not in world.held.values()
     assert "is invalid" not in " ".join(world.reports)
+
+
+def test_a_pod_that_selects_a_label_itself_is_narrowed_by_the_others():
+    shape = Shape(
+        selector=((RACK, "r1"),), terms=(Term((Requirement("gpu", "DoesNotExist", ()),)),)
+    )
+    world = World(four_racks(), members("g", 2, gates=OURS, shape=shape))
+    for effect in ungates_of(world, pods=2):
+        assert dict(effect.selector) == {BLOCK: "b0"}
+
+
+def test_what_a_pod_was_narrowed_to_counts_at_filter_before_the_watch_shows_it():
+    """Another Corral took its gate off, and this one has not been shown that."""
+    pods = members("g", 2, gates=OURS)
+    world = World(four_racks(), pods)
+    gang, sent = world.gang(), ungates_of(world, pods=2)[0]
+    elsewhere = ungated(pods[0], replace(sent, nodes=("n30", "n31")))
+    assert gang.members["uid-g0"].allowed != {"n30", "n31"}
+    assert isinstance(world.filter(elsewhere, ("n30", "n31")), Rejected)
+    assert gang.members["uid-g0"].allowed == {"n30", "n31"}

@@ -342,3 +342,16 @@ def test_after_a_restart_the_places_for_later_pods_are_held_again():
     )
     again.tick()
     assert sorted(again.held.values()) == held
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_after_a_restart_places_are_held_for_the_numbers_that_have_not_come(first):
+    jobs, made = job_set("js", {"a": (1, 2), "b": (1, 3)}, RACK)
+    whole = workload(
+        "JobSet", "js", {"b": 3}, level=RACK, like=pod("like"), jobs=1, is_gradual=True
+    )
+    there = made[2 + first]
+    world = World(four_racks(), [*made[:2], there], jobs=[whole, jobs[0]])
+    numbers = [each.member.index for each in world.gang().placeholders.values()]
+    assert len(set(numbers)) == len(numbers) == 2
+    assert world.gang().members[there.uid].index not in numbers

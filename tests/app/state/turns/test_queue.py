@@ -151,6 +151,15 @@ def test_turns_of_gangs_that_are_gone_do_not_pile_up():
         assert waiting.turns_left <= MOST_TURNS + 2 + 1
 
 
+def test_the_turns_of_a_namespace_that_were_too_many_begin_anew():
+    stays, waiting, had = gang("stays", complete_at=2.0), queue(room_for(1)), []
+    for number in range(MOST_TURNS + 5):
+        waiting.want_turn(gang(f"gone{number}", complete_at=1.0))
+    for _ in range(3):
+        had += tick(waiting, [stays])
+    assert had == ["stays"]
+
+
 def test_a_back_off_that_was_forgotten_is_waited_for_again():
     waiting, lost = queue(), gang("g")
     waiting.back_off(lost, 100.0, losses=3)
