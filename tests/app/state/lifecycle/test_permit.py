@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from app.dialects.corral import GATE
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, Lifecycle, Said
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Pinned, Rejected
-from app.state.gang.gang import Phase
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.membership import Member, MembershipStatus
+from app.state.lifecycle.permit import started_with
 from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, group, job, job_pods, pod
 
@@ -489,3 +492,32 @@ def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more()
     before = world.woken.count("g0")
     world.tick(21.0)
     assert world.woken.count("g0") == before + 1
+
+
+@pytest.mark.parametrize(
+    ("counts_succeeded", "gpus", "noted", "text"),
+    [
+        pytest.param(None, (8, 4), (), "", id="nothing_declares_the_pods"),
+        pytest.param(False, (8, 4), (), "", id="objects_declare_the_pod_sets"),
+        pytest.param(True, (8, 8), (), "", id="all_pods_are_alike"),
+        pytest.param(True, (8, 4, 4), (), "{1}=2,{0}=1", id="of_two_kinds_by_name"),
+        pytest.param(True, (8, 4), (("a", 1), ("b", 2)), "a=1,b=2", id="as_noted_before"),
+    ],
+)
+def test_what_a_group_starts_with_is_noted_if_only_its_pods_say_it(
+    counts_succeeded, gpus, noted, text
+):
+    key = GangKey("default", "g", "group")
+    lifecycle = Lifecycle(counts_succeeded=bool(counts_succeeded))
+    spec = GangSpec(key, GroupSpec("g", ()), "", lifecycle=lifecycle)
+    bound, *joining = [
+        Member(pod(f"g{at}", gpus=each), Said(), started_with=() if at else noted)
+        for at, each in enumerate(gpus)
+    ]
+    status = MembershipStatus(
+        bound=(bound,),
+        joining=tuple(joining),
+        spec=None if counts_succeeded is None else spec,
+    )
+    names = list(dict.fromkeys(each.pod_set for each in (bound, *joining)))
+    assert started_with(Gang(key, membership=status)) == text.format(*names)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
-from app.dialects.spec import Constraint, GroupSpec, LeafSpec
+from app.dialects.spec import Constraint, GangKey, GroupSpec, LeafSpec, Said
 from app.kube.core.objects import Owner, Shape, Taint, Toleration
 from app.state.effects import Evict
 from app.state.filter_result import Rejected
-from app.state.gang.gang import Phase
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.membership import Member, MembershipStatus
+from app.state.gang.parts import Placeholder
+from app.state.reserve.placeholders import _to_come
 from tests.app.state.crews import CrewWorld, hands, placed
 from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
@@ -367,3 +372,15 @@ def test_a_place_takes_no_more_memory_for_the_length_of_its_gangs_name(length):
     world.delete(world.pods["uid-p0"])
     (place,) = world.held
     assert len(place) < 20
+
+
+def test_each_place_that_is_held_stands_for_one_of_the_pods_behind_foreign_gates():
+    gated = [Member(pod(f"g{at}", gates=("example.com/quota",)), Said()) for at in range(3)]
+    gang = Gang(
+        GangKey("default", "g", "group"),
+        membership=MembershipStatus(joining=tuple(gated), lacking={}),
+        placeholders={
+            f"absent/{at}": Placeholder(Member(pod(f"p{at}"), Said()), math.inf) for at in range(2)
+        },
+    )
+    assert list(_to_come(gang, gated)) == gated[2:]
