@@ -294,13 +294,13 @@ class Engine(EngineParts):
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
-        """Scores 0..10, in the order of `candidates.names()`: whole domains stay free.
+        """Scores 0..10, in the order of `candidates.names()`: the lowest for what is to stay free.
 
         All are 0 before the first lists are in.
         """
         if not self.is_synced:
             return [0] * len(candidates.names())
-        return scores(self.books, pod, candidates)
+        return scores(self.books, self.nominations, pod, candidates)
 
     def preempt(
         self, pod: PodRecord, offered: Mapping[str, Victims], now: float

@@ -132,6 +132,10 @@ class Nominations:
         """What those of `above` request that are nominated for this node."""
         return [each.request for each in _above(self._on.get(node, {}), priority, known)]
 
+    def nodes_of_others(self, uid: str) -> set[str]:
+        """The nodes that some pod other than this one is nominated for."""
+        return {node for node, its in self._on.items() if len(its) > (uid in its)}
+
     def __bool__(self) -> bool:
         return bool(self._by_uid)
 

@@ -34,7 +34,7 @@ from tests.app.state.preempt.test_making_room import (
     two_racks,
 )
 from tests.app.state.preemptor import rack
-from tests.app.state.world import members
+from tests.app.state.world import Names, members
 from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node, pod
 
 
@@ -238,6 +238,27 @@ def test_a_pod_of_higher_priority_takes_freed_room_and_one_more_unit_goes_at_mos
     world.let_go()
     world.run(5.0)
     assert set(placed(world).values()) == {*N1[1:], "n14"}
+
+
+def test_a_pod_of_higher_priority_is_led_to_a_node_that_nothing_is_kept_of():
+    world = Evicting([*rack(1, 4), *rack(3, 1)], gang("a", *N1))
+    world.let_go("a0")
+    for _ in ("a gang's", "a pod's"):
+        kept, other = world.inputs.prioritize(
+            pod("urgent", priority=2000), Names(["n10", "n30"]), world.now
+        )
+        assert kept < other
+        world.delete(*train())
+        world.put(replace(pod("hp", priority=1000), nominated_node="n10"))
+        world.run(1.0)
+
+
+def test_the_node_that_is_kept_for_a_pod_is_not_kept_from_it():
+    world = Evicting([*rack(1, 1), *rack(3, 1)], [single("s", "n30", gpus=4)], waiting=())
+    waiting = replace(pod("hp", gpus=4, priority=1000), nominated_node="n30")
+    world.put(waiting)
+    other, its = world.inputs.prioritize(waiting, Names(["n10", "n30"]), world.now)
+    assert its > other
 
 
 def test_pods_that_end_already_are_waited_for_and_their_room_is_kept():
