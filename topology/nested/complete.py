@@ -18,6 +18,7 @@ Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), replacement of
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import closing
 from dataclasses import replace
 
 from topology.fit.unit import Unit, units_of
@@ -73,10 +74,10 @@ def complete(
         for name, slots in staying(leaf.unit, kept).items()
         if slots
     }
-    walk = Walk(View(tree, capacity, masks, options), root, stay)
-    if walk.run():
-        return walk.placement(gang)
-    why = walk.no_fit()
+    with closing(Walk(View(tree, capacity, masks, options), root, stay)) as walk:
+        if walk.run():
+            return walk.placement(gang)
+        why = walk.no_fit()
     # Kept pods elsewhere might leave a place.
     return replace(first or why, is_proven=False, is_cut_short=why.is_cut_short)
 

@@ -52,6 +52,8 @@ class WalkState:
     """id of a leaf -> its place."""
     subtrees: dict[int, Subtree] = field(default_factory=dict)
     """id of a group -> the domain its members are in, or are being placed in."""
+    is_over: bool = False
+    """Nobody looks at the view any more, so nothing is taken back."""
     headroom: Headroom = field(init=False)
     _cuts: dict[Subtree, Cut] = field(default_factory=dict)
 
@@ -86,7 +88,9 @@ class WalkState:
         self._assume(held, 1)
 
     def drop(self, part: Part) -> None:
-        self._assume(self.held.pop(id(part)), -1)
+        held = self.held.pop(id(part))
+        if not self.is_over:
+            self._assume(held, -1)
 
     def _assume(self, held: Held, times: int) -> None:
         requests = {one.name: one.request for one in held.unit.pod_sets}

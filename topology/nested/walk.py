@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Hashable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from topology.fit.unit import Unit, part_of
@@ -78,13 +79,13 @@ def find(
         first = answer
     search.check_generation(tree, capacity)
     root = root_of(tree, gang, options.unconstrained)
-    walk = Walk(View(tree, capacity, masks, options), root)
-    if not walk.run():
+    with closing(Walk(View(tree, capacity, masks, options), root)) as walk:
+        if walk.run():
+            return walk.placement(gang)
         why = walk.no_fit()
-        if first is None:
-            return why
-        return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
-    return walk.placement(gang)
+    if first is None:
+        return why
+    return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +110,11 @@ class Walk:
     packings: int = PACKINGS
     """Packings that may still be tried."""
     kept: list[Ways] = field(default_factory=list)
-    """What takes places back when it is closed, so it lives as long as they are wanted."""
+    """What takes places back when it is closed, so it lives as long as they are wanted.
+
+    It refers to the walk, and the walk to it. If it were left to the garbage collector, it would
+    look at nodes in the middle of another search, and that one would count them (`Visits`).
+    """
 
     def __post_init__(self) -> None:
         self.state = WalkState(self.view, self.root, self.stay)
@@ -135,6 +140,12 @@ class Walk:
                 return True
             left -= share - max(0, self.tries)
         return self.root.is_optional
+
+    def close(self) -> None:
+        """End the walk: what it assumed is not taken back, as nobody looks at it any more."""
+        self.state.is_over = True
+        for ways in self.kept:
+            ways.close()
 
     def placement(self, gang: Gang) -> Placement:
         """Where `run` has placed it; a pod set that got no place is where its kept pods are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ from topology import (
     Slice,
     Strategy,
     Tree,
+    complete,
     find,
     invariants,
 )
@@ -87,6 +89,29 @@ def test_the_next_domain_is_tried_when_a_member_finds_no_place_in_the_tightest()
     assert isinstance(placed, dict)
     assert set(placed["large"]) < {"n4", "n5", "n6", "n7"}
     assert set(placed["small"]) < {"n4", "n5", "n6", "n7"}
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("needed", [None, 3])
+def test_a_search_that_is_over_looks_at_nothing_more(needed: int | None, is_kept: bool) -> None:
+    """What it left behind is found by the garbage collector in the middle of another search."""
+    tree, capacity = cluster(TWO_BLOCKS)
+    replicas = tuple(
+        Group(f"r{at}", (pods(capacity, f"w{at}", 4, needed=needed),), IN_RACK) for at in range(2)
+    )
+    gang, options = Gang("ns/gang", Group("root", replicas, IN_BLOCK)), Options()
+    kept = {"w0": [(tree.slot_of["n4"], 2)]} if is_kept else {}
+    gc.collect()
+    gc.disable()
+    try:
+        answer = complete(tree, capacity, gang, {}, kept, options)
+        before = options.visits.total
+        gc.collect()
+    finally:
+        gc.enable()
+    assert isinstance(answer, Placement)
+    assert before > 0
+    assert options.visits.total == before
 
 
 def test_a_preferred_level_is_widened_one_level_at_a_time() -> None:
