@@ -114,7 +114,7 @@ def evictions_of(seed: int) -> Evictions | None:
         dropped=rng.choice((0.0, 0.05, 0.1)),
         grace=rng.choice(((0, 2), (1, 10), (5, 30))),
         late=rng.choice((0.0, 0.1, 0.3)),
-        stuck=rng.choice((0.1, 0.2, 0.4)),
+        stuck=rng.choice((0.1, 0.3, 0.6)),
         turn=rng.choice(((0.001, 0.01), (0.01, 0.5), (0.5, 6.0))),
         crashes=rng.random() < 0.6,
         has_budgets=rng.random() < BUDGETED_SHARE,
