@@ -357,9 +357,9 @@ class RoomChecks:
         engine = life.engine
         key = key_of(life, bind.uid)
         told = {pod.uid: pod for pod in pods_of(life)}
-        pod = told.get(bind.uid)
-        if pod is None:
-            return
+        pod, there_already = told.get(bind.uid), engine.books.bound.get(bind.uid)
+        if pod is None or (there_already is not None and there_already.node == bind.node):
+            return  # a request that comes twice takes nothing more
         for tracked in self._of.values():
             plan = tracked.plan
             if tracked.life is not life or engine.room_plans.of.get(tracked.key) is not plan:
