@@ -54,6 +54,7 @@ def check_nobody_is_forgotten(
     in_vain = _held_in_vain(corrals, is_hopeless)
     # A hold in vain ends when its time is up, which may be just before this is asked.
     just_now = _just_planned(corrals) if any(map(is_hopeless, api.list("Pod"))) else set()
+    just_now |= _on_their_way(corrals)
     leaders = [life_of(corral) for corral in corrals if corral.is_leading]
     for key, members in gangs(api).items():
         if any(map(is_hopeless, members)) or key in just_now:
@@ -112,6 +113,19 @@ def _just_planned(corrals: Iterable[Corral]) -> set[GangKey]:
         if corral.is_leading
         for gang in corral.engine.gangs.by_key.values()
         if gang.phase is Phase.PLACED and corral.now < gang.binding.moved_at + MOST_BACKOFF
+    }
+
+
+def _on_their_way(corrals: Iterable[Corral]) -> set[GangKey]:
+    """Gangs of which some pods are bound, and the others keep their nodes until they come again."""
+    return {
+        gang.key
+        for corral in corrals
+        if corral.is_leading
+        for gang in corral.engine.gangs.by_key.values()
+        if gang.has_started
+        and gang.plan.nodes
+        and corral.now < gang.binding.moved_at + MOST_BACKOFF
     }
 
 

@@ -378,7 +378,7 @@ class RoomChecks:
             if bind.uid not in engine.books.held:
                 there.append((bind.node, pod.request))
             taken, has = totals_by_node(there)[bind.node], dict(node.allocatable)
-            over = [name for name, _ in pod.request if taken[name] > has.get(name, 0)]
+            over = [name for name, _ in pod.request if taken.get(name, 0) > has.get(name, 0)]
             require(
                 not over,
                 f"P7: {bind.name} of priority {pod.priority} gets {over} on {bind.node}, where"
