@@ -156,6 +156,10 @@ def _expected(
     )
 
 
+def _is_behind_others(pod: PodRecord) -> bool:
+    return not pod.node and any(gate != own.GATE for gate in pod.gates)
+
+
 def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
     """I7: places are kept for as many pods as are missing, and for the spares that are asked for.
 
@@ -175,7 +179,10 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
                 each.member.pod_set for each in gang.placeholders.values() if not each.is_spare
             )
             excess = _in_excess(api, gang.key, members, live)
-            lacks = _declared(api, gang.key, members) - len(live) + len(excess) if kept else 0
+            # The place of a pod behind another's gate is kept until that gate is taken off.
+            behind = sum(_is_behind_others(pod) and pod.uid not in gang.plan.nodes for pod in live)
+            lacks = len(excess) + behind - len(live)
+            lacks = lacks + _declared(api, gang.key, members) if kept else 0
             require(
                 kept.total() <= lacks,
                 f"I7: {kept.total()} places are kept for {gang.key}, it lacks {lacks}",
