@@ -1,182 +1,247 @@
-"""A tree from domains that name their members, where some branches are deeper than others.
+"""Trees of domains that name their members, where some branches are deeper than others.
 
     tier 3   |-------------- spine --------------|
-    tier 2   |------ leaf-a ------|-- leaf-b ----|      leaf-b has no domain of tier 1 inside,
-    tier 1   |-- r1 --|--- r2 ----|-- leaf-b ----|      so there it stands for itself
+    tier 2   |------ leaf-a ------|-- leaf-b ----|      leaf-b has no domain of tier 1 inside:
+    tier 1   |-- r1 --|--- r2 ----| n5 | n6 | n7 |      there each of its nodes is one by itself
 
-Each tier that occurs is one level. A domain without a narrower one inside repeats itself on the
-levels below, one without a wider one around it on those above: no level asks its nodes to be
-closer than its members were said to be, and "in one domain" means the same on every branch.
+Each tier that occurs is one level, and "in one domain of tier k" means in one domain of tier k or
+less. So a domain without a wider one around it stands for itself on the levels above, and a node
+without a narrower one stands for itself on the levels below: no level says that nodes are closer
+together than their domains do. A node in no domain is alone on every level.
 
 What cannot be is left out and said, never guessed: a member claimed twice stays with the first
-that claims it, in the order of names. Nodes that no domain claims are not in the tree.
+that claims it, in the order of names, a node with that of the smallest tier. All follows from what
+is there, in whatever order it came; one change looks at what is inside the domains it touches.
 Source: volcano pkg/scheduler/api/hyper_node_info.go (v1.15), HyperNode and its members.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from topology.model.levels import NODE_LEVEL
 from topology.model.tree import Tree, build
 
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
-Label = tuple[str, Operator, tuple[str, ...]]
-"""(key, operator, values); all labels of a member must hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """Who belongs to a domain: by exact name, by pattern or by labels; one of the three."""
-
-    is_node: bool
-    """Else a domain, which goes by exact name only."""
-    name: str = ""
-    pattern: str = ""
-    """Found anywhere in the name."""
-    labels: tuple[Label, ...] = ()
-    """Of a node."""
+Reason = Literal["DuplicateMember", "MemberNotFound", "TierNotLower", "MemberTaken", "NodeTaken"]
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One domain and its direct members."""
+    """One domain and the domains that it names as its members."""
 
     name: str
     tier: int
-    """Smaller is closer together; a member domain has a smaller one."""
-    members: tuple[Member, ...]
+    """Smaller is closer together; a member has a smaller one."""
+    inner: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExplicitTree:
-    """The tree, and what was left out of it."""
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why some member of a domain does not count as one."""
 
-    tree: Tree
-    level_of_tier: Mapping[int, str]
-    """Level keys."""
-    outside: tuple[str, ...]
-    """Nodes no domain claims, in name order."""
-    problems: tuple[str, ...]
-    """One sentence each."""
+    reason: Reason
+    text: str
 
 
-def build_explicit(
-    domains: Sequence[Domain],
-    nodes: Mapping[str, Mapping[str, str]],
-    generation: int,
-    level_of_tier: Mapping[int, str] | None = None,
-) -> ExplicitTree:
-    """A tree over the nodes that domains claim; equal for equal inputs in any order.
+@dataclass(slots=True)
+class Forest:
+    """Domains and the nodes in them, kept as both come, change and go.
 
-    `nodes` maps a node's name to its labels. Tiers without a level key are called "tier-<n>".
-    Raises: InvalidTopology if there are more tiers than levels may be.
+    Invariants: `_path[node]` are the domains around a node, the narrowest first, each the parent of
+    the one before; `_within` is the inverse; `_outer[name]` are the domains that name one, whether
+    or not it is there.
     """
-    by_name = {domain.name: domain for domain in sorted(domains, key=lambda one: one.name)}
-    problems: list[str] = []
-    parents = _parents(by_name, problems)
-    homes: dict[str, str] = {}
-    for domain in sorted(by_name.values(), key=lambda one: (one.tier, one.name)):
-        for node in _nodes(domain, nodes, problems):
-            home = homes.setdefault(node, domain.name)
-            if home != domain.name and not _is_around(domain.name, home, parents):
-                problems.append(f"node {node}: claimed by {home} and by {domain.name}")
-    tiers = sorted({domain.tier for domain in by_name.values()}, reverse=True)
-    keys = {tier: (level_of_tier or {}).get(tier, f"tier-{tier}") for tier in tiers}
-    paths = {node: [*_path(home, tiers, by_name, parents), node] for node, home in homes.items()}
-    return ExplicitTree(
-        tree=build([*keys.values(), NODE_LEVEL], paths, generation),
-        level_of_tier=keys,
-        outside=tuple(sorted(set(nodes) - set(homes))),
-        problems=tuple(problems),
-    )
 
+    domains: dict[str, Domain] = field(default_factory=dict)
+    _outer: dict[str, dict[str, None]] = field(default_factory=dict)
+    _claims: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node -> domains naming it
+    _direct: dict[str, dict[str, None]] = field(default_factory=dict)  # its inverse
+    _path: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _within: dict[str, dict[str, None]] = field(default_factory=dict)
+    _tiers: dict[int, int] = field(default_factory=dict)  # tier -> how many domains have it
+    _touched: dict[str, None] = field(default_factory=dict)
 
-def _parents(by_name: Mapping[str, Domain], problems: list[str]) -> dict[str, str]:
-    """The domain around each one that has one. Tiers shrink inwards, so there is no cycle."""
-    parents: dict[str, str] = {}
-    for domain in by_name.values():
-        for member in domain.members:
-            inner = by_name.get(member.name)
-            if member.is_node:
-                continue
-            if not member.name:
-                problems.append(f"domain {domain.name}: member domains go by exact name only")
+    # -- what changes --------------------------------------------------------------------------
+
+    def put(self, domain: Domain) -> list[str]:
+        """Add a domain or replace it; returns the nodes that are in other domains now."""
+        before = self.domains.get(domain.name)
+        if before == domain:
+            return []
+        nodes = self._around(domain.name, (before, domain))
+        self._forget(before)
+        self.domains[domain.name] = domain
+        self._touch((domain.name,))
+        self._tiers[domain.tier] = self._tiers.get(domain.tier, 0) + 1
+        for inner in domain.inner:
+            self._outer.setdefault(inner, {})[domain.name] = None
+        return self._moved(nodes)
+
+    def drop(self, name: str) -> list[str]:
+        """Forget a domain; returns the nodes that are in other domains now."""
+        before = self.domains.get(name)
+        if before is None:
+            return []
+        nodes = self._around(name, (before,))
+        self._forget(before)
+        del self.domains[name]
+        moved = self._moved(nodes)
+        self._touched.pop(name, None)
+        return moved
+
+    def _forget(self, domain: Domain | None) -> None:
+        if domain is None:
+            return
+        self._tiers[domain.tier] -= 1
+        if not self._tiers[domain.tier]:
+            del self._tiers[domain.tier]
+        for inner in dict.fromkeys(domain.inner):
+            _discard(self._outer, inner, domain.name)
+
+    def _around(self, name: str, versions: Iterable[Domain | None]) -> list[str]:
+        """The nodes that a change of a domain may move; notes which domains it concerns."""
+        inner = dict.fromkeys(each for one in versions if one is not None for each in one.inner)
+        nodes: dict[str, None] = {**self._direct.get(name, {}), **self._within.get(name, {})}
+        self._touch((name, *self._outer.get(name, ())))
+        for each in inner:
+            nodes.update(self._within.get(each, {}))
+            self._touch((each, *self._outer.get(each, ())))
+        return list(nodes)
+
+    def place(self, node: str, claims: Collection[str]) -> bool:
+        """Note which domains name a node as their member; True if it is in other domains now.
+
+        Names of domains that are not there may be among them: they count once those come.
+        """
+        named = tuple(sorted(claims))
+        before = self._claims.get(node)
+        if before == named:
+            return False
+        self._leave(node)
+        self._claims[node] = named
+        for each in named:
+            self._direct.setdefault(each, {})[node] = None
+        self._touch((*(before or ()), *named))
+        return bool(self._moved([node])) or before is None
+
+    def remove(self, node: str) -> None:
+        """Forget a node."""
+        if node in self._claims:
+            self._touch(self._claims[node])
+            self._leave(node)
+            del self._claims[node]
+            self._move(node, ())
+            del self._path[node]
+
+    def _leave(self, node: str) -> None:
+        for each in self._claims.get(node, ()):
+            _discard(self._direct, each, node)
+
+    # -- what follows --------------------------------------------------------------------------
+
+    def _moved(self, nodes: Iterable[str]) -> list[str]:
+        return [node for node in nodes if self._move(node, tuple(self._domains_around(node)))]
+
+    def _move(self, node: str, path: tuple[str, ...]) -> bool:
+        before = self._path.get(node, ())
+        self._path[node] = path
+        if before == path:
+            return False
+        for name in before:
+            _discard(self._within, name, node)
+        for name in path:
+            self._within.setdefault(name, {})[node] = None
+        self._touch((*before, *path, *self._claims.get(node, ())))
+        return True
+
+    def _domains_around(self, node: str) -> Iterator[str]:
+        here = [self.domains[each] for each in self._claims[node] if each in self.domains]
+        at = min(here, key=lambda one: (one.tier, one.name)).name if here else None
+        while at is not None:
+            yield at
+            at = self.parent(at)
+
+    def parent(self, name: str) -> str | None:
+        """The domain around one, if there is any. Tiers grow outwards, so there is no cycle."""
+        tier = self.domains[name].tier
+        wider = (each for each in self._outer.get(name, ()) if self.domains[each].tier > tier)
+        return min(wider, default=None)
+
+    def _touch(self, names: Iterable[str]) -> None:
+        self._touched.update((name, None) for name in names if name in self.domains)
+
+    # -- what is asked -------------------------------------------------------------------------
+
+    def taken_touched(self) -> list[str]:
+        """Domains whose nodes or problems may have changed since this was asked last."""
+        touched, self._touched = self._touched, {}
+        return [name for name in touched if name in self.domains]
+
+    @property
+    def tiers(self) -> tuple[int, ...]:
+        """Every tier that occurs, the widest first."""
+        return tuple(sorted(self._tiers, reverse=True))
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """Every node, also those in no domain."""
+        return self._path.keys()
+
+    def path(self, node: str) -> tuple[str, ...]:
+        """The domains around a node, the narrowest first."""
+        return self._path.get(node, ())
+
+    def values(self, node: str, tiers: Sequence[int]) -> tuple[str, ...]:
+        """The node's domain at each of these tiers, which are the widest first."""
+        around = self.path(node)
+        found = []
+        for tier in tiers:
+            inside = (name for name in reversed(around) if self.domains[name].tier <= tier)
+            found.append(next(inside, f"node/{node}"))
+        return tuple(found)
+
+    def size(self, name: str) -> int:
+        """How many nodes are in a domain, at any depth."""
+        return len(self._within.get(name, ()))
+
+    def problems(self, name: str) -> Iterator[Problem]:
+        """What is wrong with the members of a domain, in their order; nodes by name."""
+        domain, seen = self.domains[name], set[str]()
+        for each in domain.inner:
+            inner = self.domains.get(each)
+            if each in seen:
+                yield Problem("DuplicateMember", f"{each} is named twice")
             elif inner is None:
-                problems.append(f"domain {domain.name}: there is no domain {member.name}")
+                yield Problem("MemberNotFound", f"there is no {each}")
             elif inner.tier >= domain.tier:
-                problems.append(
-                    f"domain {domain.name} of tier {domain.tier}: member {inner.name} is of tier "
-                    f"{inner.tier}, which is not smaller"
-                )
-            elif parents.setdefault(inner.name, domain.name) != domain.name:
-                problems.append(
-                    f"domain {inner.name}: claimed by {parents[inner.name]} and by {domain.name}"
-                )
-    return parents
+                text = f"{each} is of tier {inner.tier}, which is not below {domain.tier}"
+                yield Problem("TierNotLower", text)
+            elif (parent := self.parent(each)) != name:
+                yield Problem("MemberTaken", f"{each} is a member of {parent} already")
+            seen.add(each)
+        for node in sorted(self._direct.get(name, ())):
+            around = self._path[node]
+            if name not in around:
+                yield Problem("NodeTaken", f"node {node} is in {around[0]} already")
+
+    def tree(self, level_of_tier: Mapping[int, str], generation: int) -> Tree:
+        """The tree over all nodes, a level for each tier that occurs.
+
+        Raises: InvalidTopology if there are more tiers than levels may be.
+        """
+        tiers = self.tiers
+        levels = [*(level_of_tier[tier] for tier in tiers), NODE_LEVEL]
+        return build(
+            levels, {node: (*self.values(node, tiers), node) for node in self._path}, generation
+        )
 
 
-def _nodes(
-    domain: Domain, nodes: Mapping[str, Mapping[str, str]], problems: list[str]
-) -> list[str]:
-    """Nodes that are direct members, in name order."""
-    found: set[str] = set()
-    for member in domain.members:
-        if not member.is_node:
-            continue
-        if member.name:
-            found.update({member.name} & nodes.keys())
-        elif member.pattern:
-            try:
-                pattern = re.compile(member.pattern)
-            except re.error as error:
-                problems.append(f"domain {domain.name}: pattern {member.pattern!r}: {error}")
-                continue
-            found.update(name for name in nodes if pattern.search(name))
-        elif member.labels:
-            found.update(
-                name
-                for name, labels in nodes.items()
-                if all(_holds(label, labels) for label in member.labels)
-            )
-    return sorted(found)
-
-
-def _holds(label: Label, labels: Mapping[str, str]) -> bool:
-    key, operator, values = label
-    match operator:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-
-
-def _is_around(name: str, inner: str, parents: Mapping[str, str]) -> bool:
-    """Whether a domain is the other one or around it."""
-    at: str | None = inner
-    while at is not None and at != name:
-        at = parents.get(at)
-    return at is not None
-
-
-def _path(
-    home: str, tiers: Sequence[int], by_name: Mapping[str, Domain], parents: Mapping[str, str]
-) -> list[str]:
-    """Per tier, widest first, the domain a node of `home` is in."""
-    of_tier: dict[int, str] = {}
-    at: str | None = home
-    while at is not None:
-        of_tier[by_name[at].tier] = widest = at
-        at = parents.get(at)
-    path: list[str] = []
-    for tier in tiers:
-        widest = of_tier.get(tier, widest)
-        path.append(widest)
-    return path
+def _discard(sets: dict[str, dict[str, None]], name: str, member: str) -> None:
+    """Take a member out of one of these sets, which goes with its last one."""
+    members = sets.get(name)
+    if members is not None:
+        members.pop(member, None)
+        if not members:
+            del sets[name]

@@ -29,7 +29,10 @@ from topology import (
     ResourceAxis,
     build,
 )
-from topology.model.explicit_tree import Domain, Member, build_explicit
+from topology.model.explicit_tree import Domain, Forest
+
+Claims = dict[str, list[str]]
+"""node -> the domains that name it as their member"""
 
 LEFT_OUT: dict[str, str] = {
     "1.3": "passes without a check upstream: the requests it states do fit",
@@ -87,14 +90,14 @@ def difference(case: Case) -> str:
 
 
 def _unit(scenario: Json) -> str:
-    domains = _domains(scenario) if scenario["hyperNodes"] else []
+    domains, claims = _domains(scenario) if scenario["hyperNodes"] else ([], {})
     root_tier = max(map(int, scenario["tiers"]), default=0) + 1
     offered = {
         node["name"]: [(key, amount(key, value)) for key, value in node["allocatable"].items()]
         for node in scenario["nodes"]
     }
     labels = {node["name"]: dict(node["labels"]) for node in scenario["nodes"]}
-    cluster = _cluster(domains, offered, labels, root_tier, scenario["tierNames"])
+    cluster = _cluster(domains, claims, offered, labels, root_tier, scenario["tierNames"])
     jobs = [_job(scenario, group) for group in scenario["podGroups"]]
     for job in jobs:
         for pod in job.pods:
@@ -121,25 +124,26 @@ def _unit(scenario: Json) -> str:
     return ""
 
 
-def _domains(scenario: Json) -> list[Domain]:
+def _domains(scenario: Json) -> tuple[list[Domain], Claims]:
     """The tree as Volcano has resolved it; some HyperNode objects it is made of are misnamed."""
     domains: list[Domain] = []
+    claims: Claims = {}
     below: dict[str, set[str]] = {}
     for tier in sorted(scenario["tiers"], key=int):
         here = {name: set(scenario["realNodes"][name]) for name in scenario["tiers"][tier]}
         for name, nodes in here.items():
             inner = [one for one, its in below.items() if its <= nodes]
-            direct = nodes - set[str]().union(*(below[one] for one in inner))
-            members = [Member(is_node=False, name=one) for one in inner]
-            members += [Member(is_node=True, name=node) for node in sorted(direct)]
-            domains.append(Domain(name, int(tier), tuple(members)))
+            for node in nodes - set[str]().union(*(below[one] for one in inner)):
+                claims.setdefault(node, []).append(name)
+            domains.append(Domain(name, int(tier), tuple(inner)))
         claimed = set[str]().union(*here.values())
         below = {name: nodes for name, nodes in below.items() if not nodes <= claimed} | here
-    return domains
+    return domains, claims
 
 
 def _cluster(
     domains: list[Domain],
+    claims: Claims,
     offered: dict[str, list[tuple[str, int]]],
     labels: dict[str, dict[str, str]],
     root_tier: int,
@@ -147,8 +151,13 @@ def _cluster(
 ) -> Cluster:
     axis, levels = ResourceAxis(), dict[int, str]()
     if domains:
-        uneven = build_explicit(domains, labels, 1)
-        tree, levels = uneven.tree, dict(uneven.level_of_tier)
+        forest = Forest()
+        for domain in domains:
+            forest.put(domain)
+        for node in offered:
+            forest.place(node, claims.get(node, ()))
+        levels = {tier: f"tier-{tier}" for tier in forest.tiers}
+        tree = forest.tree(levels, 1)
     else:
         tree = build(["cluster"], {name: ["", name] for name in offered}, 1)
     capacity = Capacity(axis, tree)
@@ -188,18 +197,21 @@ def _job(scenario: Json, group: Json) -> Job:
 
 def _end_to_end(case: Json, tree: Json) -> str:
     inside: dict[str, set[str]] = {}
-    domains = []
+    domains: list[Domain] = []
+    claims: Claims = {}
     for tier in sorted(tree["tiers"], key=int):
         for name, members in tree["tiers"][tier].items():
             inside[name] = set().union(*({one} & {one} | inside.get(one, set()) for one in members))
-            made = tuple(Member(member not in inside, name=member) for member in members)
-            domains.append(Domain(name, int(tier), made))
+            inner = tuple(member for member in members if member in inside)
+            domains.append(Domain(name, int(tier), inner))
+            for node in members:
+                claims.setdefault(node, []).append(name)
     nodes = sorted({node for names in inside.values() for node in names} - inside.keys())
     has = tree["nodeCapacity"]
     offered = [("cpu", has["cpu"] * 1000), ("memory", has["memoryGi"] * 2**30)]
     labels: dict[str, dict[str, str]] = {node: {} for node in nodes}
     root_tier = max(map(int, tree["tiers"])) + 1
-    cluster = _cluster(domains, dict.fromkeys(nodes, offered), labels, root_tier, {})
+    cluster = _cluster(domains, claims, dict.fromkeys(nodes, offered), labels, root_tier, {})
     for slot in range(len(nodes)):
         cluster.capacity.use(slot, cluster.capacity.axis.vector(OVERHEAD))
     for pod in case["occupied"]:

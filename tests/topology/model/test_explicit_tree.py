@@ -2,163 +2,237 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from topology import InvalidTopology
-from topology.model.explicit_tree import Domain, Label, Member, build_explicit
+from topology.model.explicit_tree import Domain, Forest
+
+SPINE = Domain("spine", 3, ("leaf-a", "leaf-b"))
+LEAF_A = Domain("leaf-a", 2, ("r1", "r2"))
+LEAF_B = Domain("leaf-b", 2)
+R1, R2 = Domain("r1", 1), Domain("r2", 1)
+UNEVEN = (SPINE, LEAF_A, LEAF_B, R1, R2)
+CLAIMS = {"a1": ["r1"], "a2": ["r1"], "a3": ["r2"], "a4": [], "b1": ["leaf-b"], "b2": ["leaf-b"]}
+KEYS = {tier: f"tier-{tier}" for tier in range(40)}
 
 
-def exact(*names: str, nodes: bool = True) -> tuple[Member, ...]:
-    return tuple(Member(nodes, name=name) for name in names)
+def forest_of(domains: Iterable[Domain], claims: Mapping[str, Iterable[str]]) -> Forest:
+    forest = Forest()
+    for domain in domains:
+        forest.put(domain)
+    for node, names in claims.items():
+        forest.place(node, list(names))
+    return forest
 
 
-SPINE = Domain("spine", 3, exact("leaf-a", "leaf-b", nodes=False))
-LEAF_A = Domain("leaf-a", 2, exact("r1", "r2", nodes=False))
-LEAF_B = Domain("leaf-b", 2, (Member(True, pattern="^b"),))
-R1 = Domain("r1", 1, exact("a1", "a2", "gone"))
-R2 = Domain("r2", 1, (Member(True, labels=(("rack", "In", ("2",)), ("old", "DoesNotExist", ()))),))
-NODES = {
-    "a1": {},
-    "a2": {},
-    "a3": {"rack": "2"},
-    "a4": {"rack": "2", "old": ""},
-    "b1": {},
-    "b2": {},
-}
+def said(forest: Forest, name: str) -> list[str]:
+    return [problem.text for problem in forest.problems(name)]
 
 
-def test_a_domain_without_a_narrower_one_stands_for_itself_below() -> None:
-    uneven = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, generation=7)
-    tree = uneven.tree
+def test_a_node_without_a_narrower_domain_stands_for_itself_there() -> None:
+    tree = forest_of(UNEVEN, CLAIMS).tree(KEYS, generation=7)
     assert tree.levels[:3] == ("tier-3", "tier-2", "tier-1")
-    paths = {node: tree.path(tree.node_level, slot) for slot, node in enumerate(tree.nodes)}
-    assert paths == {
+    assert {node: tree.path(tree.node_level, slot) for slot, node in enumerate(tree.nodes)} == {
         "a1": ("spine", "leaf-a", "r1", "a1"),
         "a2": ("spine", "leaf-a", "r1", "a2"),
         "a3": ("spine", "leaf-a", "r2", "a3"),
-        "b1": ("spine", "leaf-b", "leaf-b", "b1"),
-        "b2": ("spine", "leaf-b", "leaf-b", "b2"),
+        "a4": ("node/a4", "node/a4", "node/a4", "a4"),
+        "b1": ("spine", "leaf-b", "node/b1", "b1"),
+        "b2": ("spine", "leaf-b", "node/b2", "b2"),
     }
-    assert (uneven.outside, uneven.problems, tree.generation) == (("a4",), (), 7)
+    assert tree.generation == 7
 
 
 def test_a_domain_without_a_wider_one_stands_for_itself_above() -> None:
-    alone = Domain("alone", 1, exact("a4"))
-    tree = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2, alone], NODES, 1).tree
-    assert tree.path(tree.node_level, tree.slot_of["a4"]) == ("alone", "alone", "alone", "a4")
+    forest = forest_of((*UNEVEN, Domain("alone", 1)), {**CLAIMS, "a4": ["alone"]})
+    assert forest.values("a4", forest.tiers) == ("alone", "alone", "alone")
 
 
-def test_the_order_in_which_domains_come_changes_nothing() -> None:
-    forwards = build_explicit([SPINE, LEAF_A, LEAF_B, R1, R2], NODES, 1)
-    backwards = build_explicit([R2, R1, LEAF_B, LEAF_A, SPINE], dict(reversed(NODES.items())), 1)
-    assert forwards.tree.names == backwards.tree.names
-    assert forwards.tree.nodes == backwards.tree.nodes
+def test_a_tier_that_a_branch_leaves_out_is_that_of_the_narrower_domain() -> None:
+    domains = (Domain("wide", 3, ("near",)), Domain("near", 1), Domain("other", 2))
+    forest = forest_of(domains, {"n": ["near"], "m": ["other"]})
+    assert forest.values("n", (3, 2, 1)) == ("wide", "near", "near")
+    assert forest.values("m", (3, 2, 1)) == ("other", "other", "node/m")
 
 
-def test_what_cannot_be_is_left_out_and_said() -> None:
-    domains = [
-        Domain("a", 2, exact("x", "missing", nodes=False)),
-        Domain("b", 2, exact("x", nodes=False)),
-        Domain("c", 1, exact("a", nodes=False)),
-        Domain("d", 1, (Member(True, pattern="("),)),
-        Domain("x", 1, exact("a1")),
-        Domain("y", 1, exact("a1", "a2")),
-        Domain("z", 2, (Member(False, pattern="x"),)),
-    ]
-    uneven = build_explicit(domains, NODES, 1)
-    assert uneven.tree.nodes == ("a1", "a2")
-    assert uneven.tree.path(0, 0) == ("a",)
-    said = "\n".join(uneven.problems)
-    for sentence in (
-        "domain a: there is no domain missing",
-        "domain x: claimed by a and by b",
-        "domain c of tier 1: member a is of tier 2, which is not smaller",
-        "domain d: pattern '('",
-        "domain z: member domains go by exact name only",
-        "node a1: claimed by x and by y",
-    ):
-        assert sentence in said
-    assert len(uneven.problems) == 6
+def test_nodes_are_counted_at_any_depth() -> None:
+    forest = forest_of(UNEVEN, CLAIMS)
+    assert [forest.size(name) for name in ("spine", "leaf-a", "r1", "leaf-b")] == [5, 3, 2, 2]
+    forest.remove("a1")
+    assert [forest.size(name) for name in ("spine", "leaf-a", "r1")] == [4, 2, 1]
+    assert "a1" not in forest.nodes
+
+
+def test_members_may_come_before_those_that_name_them_and_after() -> None:
+    forest = Forest()
+    forest.place("a1", ["r1"])
+    assert forest.path("a1") == ()
+    forest.put(LEAF_A)
+    assert said(forest, "leaf-a") == ["there is no r1", "there is no r2"]
+    assert forest.put(R1) == ["a1"]
+    assert forest.path("a1") == ("r1", "leaf-a")
+    assert said(forest, "leaf-a") == ["there is no r2"]
+    assert forest.put(SPINE) == ["a1"]
+    assert forest.path("a1") == ("r1", "leaf-a", "spine")
+    assert forest.drop("leaf-a") == ["a1"]
+    assert forest.path("a1") == ("r1",)
+    assert said(forest, "spine") == ["there is no leaf-a", "there is no leaf-b"]
 
 
 @pytest.mark.parametrize(
-    ("label", "claimed"),
+    ("domains", "about", "text"),
     [
-        pytest.param(("rack", "In", ("1", "2")), ("a", "b"), id="in"),
-        pytest.param(("rack", "NotIn", ("1",)), ("b", "c"), id="not_in_or_not_there"),
-        pytest.param(("rack", "Exists", ()), ("a", "b"), id="exists"),
-        pytest.param(("rack", "DoesNotExist", ()), ("c",), id="does_not_exist"),
+        pytest.param(
+            [Domain("a", 2, ("x",)), Domain("b", 2, ("x",)), Domain("x", 1)],
+            "b",
+            "x is a member of a already",
+            id="two_parents",
+        ),
+        pytest.param(
+            [Domain("a", 2, ("b",)), Domain("b", 3, ("a",))],
+            "a",
+            "b is of tier 3, which is not below 2",
+            id="a_cycle",
+        ),
+        pytest.param(
+            [Domain("a", 2, ("a",))], "a", "a is of tier 2, which is not below 2", id="itself"
+        ),
+        pytest.param(
+            [Domain("a", 2, ("x", "x")), Domain("x", 1)], "a", "x is named twice", id="named_twice"
+        ),
+        pytest.param([Domain("a", 2, ("x",))], "a", "there is no x", id="not_there"),
     ],
 )
-def test_nodes_are_members_by_their_labels(label: Label, claimed: tuple[str, ...]) -> None:
-    nodes: dict[str, dict[str, str]] = {"a": {"rack": "1"}, "b": {"rack": "2"}, "c": {}}
-    found = build_explicit([Domain("d", 1, (Member(True, labels=(label,)),))], nodes, 1)
-    assert found.tree.nodes == claimed
-    assert set(found.outside) == nodes.keys() - set(claimed)
+def test_a_member_that_cannot_be_is_left_out_and_said(
+    domains: list[Domain], about: str, text: str
+) -> None:
+    forest = forest_of(domains, {"n": ["x"]})
+    assert said(forest, about) == [text]
+    assert [said(forest, each.name) for each in domains if each.name != about] == [[]] * (
+        len(domains) - 1
+    )
 
 
-def test_all_labels_of_a_member_hold_and_any_member_claims() -> None:
-    nodes = {"a": {"x": "1", "y": "1"}, "b": {"x": "1"}, "c": {"y": "2"}, "d": {}}
-    both = Member(True, labels=(("x", "In", ("1",)), ("y", "In", ("1",))))
-    named = Member(True, name="d")
-    assert build_explicit([Domain("d1", 1, (both, named))], nodes, 1).tree.nodes == ("a", "d")
+def test_of_two_parents_the_next_takes_a_member_that_the_first_lets_go() -> None:
+    forest = forest_of(
+        [Domain("a", 2, ("x",)), Domain("b", 2, ("x",)), Domain("x", 1)], {"n": ["x"]}
+    )
+    forest.taken_touched()
+    assert forest.put(Domain("a", 2)) == ["n"]
+    assert forest.path("n") == ("x", "b")
+    assert said(forest, "b") == []
+    assert set(forest.taken_touched()) == {"a", "b", "x"}
 
 
-def test_a_pattern_is_found_anywhere_in_a_name_and_a_name_is_exact() -> None:
-    nodes: dict[str, dict[str, str]] = {"gpu-1": {}, "cpu-1": {}, "gpu-12": {}}
-    pattern = Domain("p", 1, (Member(True, pattern="pu-1$"),))
-    exactly = Domain("e", 1, (Member(True, name="gpu-1"),))
-    assert build_explicit([pattern], nodes, 1).tree.nodes == ("cpu-1", "gpu-1")
-    assert build_explicit([exactly], nodes, 1).tree.nodes == ("gpu-1",)
+def test_a_node_that_two_domains_name_is_in_the_closer_one_and_the_other_is_told() -> None:
+    domains = [Domain("a", 1), Domain("b", 1), Domain("c", 2, ("a",)), Domain("d", 2)]
+    forest = forest_of(domains, {"n": ["a", "b", "c", "d"]})
+    assert forest.path("n") == ("a", "c")
+    assert said(forest, "b") == said(forest, "d") == ["node n is in a already"]
+    assert said(forest, "a") == said(forest, "c") == []  # c is around a: it has the node
 
 
-def test_a_member_that_names_nothing_claims_nothing() -> None:
-    found = build_explicit([Domain("d", 1, (Member(True),))], {"a": {}}, 1)
-    assert (found.tree.nodes, found.outside, found.problems) == ((), ("a",), ())
+def test_a_change_that_is_none_moves_nothing_and_touches_nothing() -> None:
+    forest = forest_of(UNEVEN, CLAIMS)
+    forest.taken_touched()
+    assert forest.put(LEAF_A) == []
+    assert not forest.place("a1", ["r1"])
+    assert forest.drop("nobody") == []
+    assert forest.taken_touched() == []
 
 
-def test_a_broken_pattern_leaves_the_other_members() -> None:
-    members = (Member(True, pattern="("), Member(True, name="a"))
-    found = build_explicit([Domain("d", 1, members)], {"a": {}}, 1)
-    assert found.tree.nodes == ("a",)
-    assert len(found.problems) == 1
+def test_more_tiers_than_levels_are_refused() -> None:
+    forest = forest_of([Domain(f"d{tier}", tier) for tier in range(17)], {"n": ["d0"]})
+    with pytest.raises(InvalidTopology, match="a topology has 1 to 16"):
+        forest.tree(KEYS, 1)
 
 
-def test_tiers_have_the_level_keys_they_are_given_and_else_their_number() -> None:
-    domains = [Domain("wide", 5, (Member(False, name="inner"),)), Domain("inner", 2, exact("a"))]
-    found = build_explicit(domains, {"a": {}}, 1, level_of_tier={5: "spine", 9: "unused"})
-    assert found.level_of_tier == {5: "spine", 2: "tier-2"}
-    assert found.tree.levels == ("spine", "tier-2", "kubernetes.io/hostname")
+# Whatever happens to domains and nodes, what follows is what a look at all of them says
+
+NAMES = ("a", "b", "c", "d", "e")
+NODES = ("n1", "n2", "n3")
+PUTS = st.tuples(
+    st.just("put"),
+    st.builds(
+        Domain,
+        st.sampled_from(NAMES),
+        st.integers(1, 4),
+        st.lists(st.sampled_from(NAMES), max_size=3).map(tuple),
+    ),
+)
+DROPS = st.tuples(st.just("drop"), st.sampled_from(NAMES))
+PLACES = st.tuples(
+    st.just("place"),
+    st.tuples(st.sampled_from(NODES), st.lists(st.sampled_from(NAMES), max_size=3)),
+)
+REMOVES = st.tuples(st.just("remove"), st.sampled_from(NODES))
 
 
-def test_a_node_claimed_again_by_a_domain_around_its_own_is_no_problem() -> None:
-    domains = [
-        Domain("around", 3, (Member(False, name="middle"), *exact("a"))),
-        Domain("middle", 2, (Member(False, name="inner"), *exact("a"))),
-        Domain("inner", 1, exact("a")),
-    ]
-    found = build_explicit(domains, {"a": {}}, 1)
-    assert found.problems == ()
-    assert found.tree.path(0, 0) == ("around",)
-    assert found.tree.names == (("around",), ("middle",), ("inner",), ("a",))
+def path_by_hand(domains: dict[str, Domain], claims: list[str]) -> tuple[str, ...]:
+    """The domains around a node, from the definition alone."""
+    claimed = sorted((domains[each].tier, each) for each in claims if each in domains)
+    path: list[str] = []
+    at = claimed[0][1] if claimed else None
+    while at is not None:
+        path.append(at)
+        tier = domains[at].tier
+        outer = [each.name for each in domains.values() if at in each.inner and each.tier > tier]
+        at = min(outer, default=None)
+    return tuple(path)
 
 
-def test_a_node_claimed_by_an_unrelated_wider_domain_is_said() -> None:
-    domains = [Domain("wide", 2, exact("a")), Domain("inner", 1, exact("a"))]
-    found = build_explicit(domains, {"a": {}}, 1)
-    assert found.problems == ("node a: claimed by inner and by wide",)
+@given(st.lists(PUTS | DROPS | PLACES | REMOVES, max_size=25))
+def test_a_forest_is_what_its_domains_and_nodes_say_whatever_came_before(
+    changes: list[tuple[str, object]],
+) -> None:
+    forest, domains, claims = Forest(), dict[str, Domain](), dict[str, list[str]]()
+    before: dict[str, tuple[str, ...]] = {}
+    for what, value in changes:
+        moved: list[str] = []
+        match what, value:
+            case "put", Domain() as domain:
+                moved = forest.put(domain)
+                domains[domain.name] = domain
+            case "drop", str() as name:
+                moved = forest.drop(name)
+                domains.pop(name, None)
+            case "place", (str() as node, list() as names):
+                moved = [node] if forest.place(node, names) else []
+                claims[node] = names
+            case "remove", str() as node:
+                forest.remove(node)
+                claims.pop(node, None)
+        paths = {node: path_by_hand(domains, names) for node, names in claims.items()}
+        assert {node: forest.path(node) for node in forest.nodes} == paths
+        changed = {node for node, path in paths.items() if before.get(node) != path}
+        assert set(moved) == changed
+        for name in domains:
+            assert forest.size(name) == sum(name in path for path in paths.values())
+        before = paths
+    assert forest.tiers == tuple(sorted({each.tier for each in domains.values()}, reverse=True))
 
 
-def test_a_domain_cannot_be_inside_one_of_its_own_tier() -> None:
-    domains = [Domain("a", 1, (Member(False, name="b"),)), Domain("b", 1, exact("n"))]
-    found = build_explicit(domains, {"n": {}}, 1)
-    assert found.problems == ("domain a of tier 1: member b is of tier 1, which is not smaller",)
-    assert found.tree.names[0] == ("b",)
-
-
-def test_more_tiers_than_levels_may_be_are_refused() -> None:
-    domains = [Domain(f"d{tier}", tier, exact(f"n{tier}")) for tier in range(17)]
-    nodes: dict[str, dict[str, str]] = {f"n{tier}": {} for tier in range(17)}
-    with pytest.raises(InvalidTopology, match="18 given, a topology has 1 to 16"):
-        build_explicit(domains, nodes, 1)
-    assert build_explicit(domains[:16], nodes, 1).tree.node_level == 16
+@given(st.lists(PUTS | DROPS | PLACES | REMOVES, max_size=25))
+def test_whatever_changes_of_a_domain_is_among_what_was_touched(
+    changes: list[tuple[str, object]],
+) -> None:
+    forest = Forest()
+    shown: dict[str, tuple[int, list[str]]] = {}
+    for what, value in changes:
+        match what, value:
+            case "put", Domain() as domain:
+                forest.put(domain)
+            case "drop", str() as name:
+                forest.drop(name)
+            case "place", (str() as node, list() as names):
+                forest.place(node, names)
+            case "remove", str() as node:
+                forest.remove(node)
+        now = {name: (forest.size(name), said(forest, name)) for name in forest.domains}
+        touched = set(forest.taken_touched())
+        assert {name for name, state in now.items() if shown.get(name) != state} <= touched
+        shown = now
