@@ -2,8 +2,8 @@
 
     node-a1, node-a2 … ──find──▶ keys of the patterns that occur in it
 
-RE2 is the engine that Go's is made after: what one of them takes the other does too, and a search
-takes time in proportion to the text, whatever the pattern. Patterns are searched for in blocks of
+RE2 is the engine that Go's is made after, and a search takes time in proportion to the text,
+whatever the pattern. Patterns are searched for in blocks of
 some hundreds at once; a change compiles one block anew.
 """
 
@@ -11,17 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import re2  # type: ignore[import-untyped] # it has no stubs
 
 MOST_IN_BLOCK = 512  # patterns; a block is compiled whole
-MOST_BYTES = 1 << 26  # that a block's automaton may grow to
+MOST_BLOCK_BYTES = 1 << 26  # that a block and its automaton may grow to
+MOST_BYTES = 1 << 16  # that one pattern may take: a block of the largest ones still compiles
 LONGEST = 1_024  # characters of one pattern
+MOST_CHECKED = 4_096  # patterns whose check is remembered: objects are read at each event
 
-_OPTIONS = re2.Options()
-_OPTIONS.max_mem = MOST_BYTES
-_OPTIONS.log_errors = False
+
+def _options(most_bytes: int) -> Any:
+    options = re2.Options()
+    options.max_mem = most_bytes
+    options.log_errors = False
+    return options
+
+
+_OPTIONS, _OF_ONE = _options(MOST_BLOCK_BYTES), _options(MOST_BYTES)
 
 
 class InvalidPattern(ValueError):
@@ -32,16 +41,22 @@ def check(pattern: str) -> None:
     """Raises: InvalidPattern if it cannot be searched for."""
     if len(pattern) > LONGEST:
         raise InvalidPattern(f"longer than {LONGEST} characters")
+    if problem := _problem(pattern):
+        raise InvalidPattern(problem)
+
+
+@lru_cache(MOST_CHECKED)
+def _problem(pattern: str) -> str:
     try:
-        re2.compile(pattern, _OPTIONS)
+        re2.compile(pattern, _OF_ONE)
     except re2.error as error:
         said = error.args[0] if error.args else ""
-        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise InvalidPattern(text) from None
+        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return ""
 
 
 def _compiled(pattern: str) -> Any:
-    return re2.compile(pattern, _OPTIONS)  # which keeps those compiled last
+    return re2.compile(pattern, _OF_ONE)  # which keeps those compiled last
 
 
 @dataclass(slots=True)

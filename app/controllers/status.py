@@ -2,17 +2,19 @@
 
 A newer status of the same object takes the place of one that still waits. A conflict, or an API
 server that is away, is tried again; what the API server refuses is not. The engine repeats what may
-succeed later.
+succeed later. The engine knows no time of day, so the times in a status are set here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 import structlog
 
+from app.dialects.spec import AT_WRITE
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue
@@ -28,7 +30,9 @@ MOST_TRIES = 8  # of one status: by then the gang has moved on, or the engine re
 class StatusClient(Protocol):
     """What this controller needs of `app.kube.client.writes.Client`."""
 
-    async def patch_status(self, path: str, uid: str, status: dict[str, object]) -> None: ...
+    async def patch_status(
+        self, path: str, uid: str, status: dict[str, object], version: str = ""
+    ) -> None: ...
 
 
 class StatusController:
@@ -74,13 +78,15 @@ class StatusController:
     async def _write(self, status: WriteStatus, tries: int) -> float | None:
         try:
             async with answered_within(self._write_seconds):
-                await self._client.patch_status(status.path, status.uid, dict(status.status))
+                said = _timed(dict(status.status), datetime.now(UTC))
+                await self._client.patch_status(status.path, status.uid, said, status.version)
         except NotFound:
             self._on_outcome("gone")
             return None
         except ApiError as error:
+            is_outdated = isinstance(error, Conflict) and bool(status.version)
             may_pass = isinstance(error, Conflict) or error.may_pass
-            if may_pass and tries < MOST_TRIES:
+            if may_pass and not is_outdated and tries < MOST_TRIES:
                 return 0.0
             log.warning("status", path=status.path, problem=repr(error))
             self._on_outcome("failed")
@@ -93,3 +99,14 @@ class StatusController:
             return None
         self._on_outcome("written")
         return None
+
+
+def _timed(said: Any, now: datetime) -> Any:
+    """The same, with the time where `AT_WRITE` stands for it."""
+    if said == AT_WRITE:
+        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(said, Mapping):
+        return {key: _timed(value, now) for key, value in said.items()}
+    if isinstance(said, list | tuple):
+        return [_timed(each, now) for each in said]
+    return said

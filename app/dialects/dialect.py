@@ -10,6 +10,7 @@ from app.dialects.spec import (
     Allowance,
     Claim,
     DisruptionBudget,
+    DomainView,
     Flaw,
     GangKey,
     GangSpec,
@@ -162,4 +163,8 @@ class Dialect:
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
         """The status this vocabulary expects on its object; None: none, or it is there already."""
+        return None
+
+    def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
+        """The status this vocabulary expects on the object of a domain; None: it is there."""
         return None

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.dialects import budgets, kueue, quota
+from app.dialects import budgets, kueue, quota, volcano
 from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, Strings, TemplateOwner
 from app.dialects.spec import (
     Allowance,
     Claim,
     DisruptionBudget,
+    DomainView,
     Flaw,
     GangKey,
     GangSpec,
     Said,
+    StatusPatch,
     TopologySpec,
 )
 from app.dialects.workloads import TemplatePlace
@@ -119,6 +121,11 @@ class Dialects:
         """The topologies that an object declares."""
         return [spec for dialect in self.each for spec in dialect.topologies(record)]
 
+    def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
+        """What is to be written on the object of a domain; None: nothing, or it is there."""
+        found = (dialect.domain_status(record, view) for dialect in self.each)
+        return next((patch for patch in found if patch is not None), None)
+
     def allowance(self, record: ObjectRecord) -> Allowance | None:
         """What the pods of a namespace may request in all, if an object says so."""
         return next((found for each in self.each if (found := each.allowance(record))), None)
@@ -147,4 +154,4 @@ class Dialects:
             yield from dialect.change(before, after)
 
 
-DIALECTS = Dialects((kueue.DIALECT, quota.DIALECT, budgets.DIALECT))
+DIALECTS = Dialects((kueue.DIALECT, volcano.DIALECT, quota.DIALECT, budgets.DIALECT))

@@ -234,6 +234,16 @@ class GangSpec:
                 return True
         return False
 
+    def constraints(self) -> Iterator[Constraint]:
+        """Those of all groups, and of the leaves that have their own."""
+        waiting: list[GroupSpec | LeafSpec] = [self.root]
+        while waiting:
+            member = waiting.pop()
+            if member.constraint is not None:
+                yield member.constraint
+            if isinstance(member, GroupSpec):
+                waiting.extend(member.members)
+
     def leaves(self) -> Iterator[LeafSpec]:
         """Every leaf, at any depth, in the order they are written."""
         for *_, leaf in _paths(self.root):
@@ -308,11 +318,56 @@ class Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class TopologySpec:
-    """A named topology as an object declares it: keys of node labels, widest first."""
+class NodesNamed:
+    """Nodes that a domain names as its members: by name, by a pattern or by labels."""
+
+    name: str = ""
+    pattern: str = ""
+    """In RE2's syntax, found anywhere in the name."""
+    labels: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFlaw:
+    """What is wrong with a domain: a reason as conditions have it, and a sentence."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSpec:
+    """One domain, as an object declares it."""
 
     name: str
-    levels: tuple[str, ...]
+    tier: int
+    """Smaller is closer together."""
+    level: str
+    """The key of the level that its tier is."""
+    inner: tuple[str, ...] = ()
+    """The domains that it names as its members."""
+    nodes: tuple[NodesNamed, ...] = ()
+    flaws: tuple[DomainFlaw, ...] = ()
+    """Of what is left out here."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainView:
+    """What a domain's vocabulary may say of it in a status."""
+
+    nodes: int  # in it, at any depth
+    flaws: tuple[DomainFlaw, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpec:
+    """A named topology as an object declares it: by keys of node labels, or one domain of it."""
+
+    name: str
+    levels: tuple[str, ...] = ()
+    """Widest first."""
+    domain: DomainSpec | None = None
+    """The domains of all objects with this name make the topology, a level for each tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,13 +407,18 @@ class GangView:
     message: str  # why it waits; "" if it does not
 
 
+AT_WRITE = "<when it is written>"
+"""Stands in a status for the time at which it is written, as the API server writes times."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusPatch:
-    """A merge patch for the status of one object."""
+    """A merge patch for the status of one object; `AT_WRITE` may be among the values."""
 
     path: str  # of the object in the API
     uid: str
     status: dict[str, object]
+    version: str = ""  # that the object has to have; "": any
 
 
 def _shown(value: str | int) -> str:

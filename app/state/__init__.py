@@ -5,11 +5,12 @@
 
 Read in this order: `engine.py` (what happens when), `wiring.py` (its parts), the rooms.
 `cache/` is the books of the cluster: nodes, pods, capacity, objects of the vocabularies; `pods/` is
-what is remembered of single pods beside them. `gang/` holds the gangs and says which pods belong to
-each, `turns/` whose turn it is, `plan/` asks the placement core and assigns nodes, `fairness/`
-bounds what a gang keeps from others, `reserve/` holds what was planned. `lifecycle/` changes gangs
-from their first pod to their last, `nodes/` follows nodes that change or fail, `answers/` says what
-kube-scheduler hears, `report/` is what goes out to people, `journal/` records inputs and plays them
-again. `effects.py` is what has to be written, `filter_result.py` what /filter answers, and
-`audit.py` compares the books with the records.
+what is remembered of single pods beside them, `domains/` the topologies that objects declare.
+`gang/` holds the gangs and says which pods belong to each, `turns/` whose turn it is, `plan/` asks
+the placement core and assigns nodes, `fairness/` bounds what a gang keeps from others, `reserve/`
+holds what was planned. `lifecycle/` changes gangs from their first pod to their last, `nodes/`
+follows nodes that change or fail, `answers/` says what kube-scheduler hears, `report/` is what goes
+out to people, `journal/` records inputs and plays them again. `effects.py` is what has to be
+written, `filter_result.py` what /filter answers, and `audit.py` compares the books with the
+records.
 """

@@ -127,6 +127,9 @@ class WriteStatus:
     path: str
     uid: str
     status: Mapping[str, object]
+    version: str = ""
+    """Of the object; "": whatever it is. A list in a status is written whole, and may have been
+    changed by others since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.answers.scoring import scores
 from app.state.audit import differences
+from app.state.domains.topologies import Change
 from app.state.effects import (
     BindFailed,
     BindOutcome,
@@ -128,7 +129,7 @@ class Engine(EngineParts):
                 gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
-                self._replace_objects(kind, event.records)
+                self._replace_objects(kind, event.records, now)
         with self.books.counted_together() if self._is_first(event) else nullcontext():
             self._each(event.kind, event.records, lambda record: self._put(record, now), "{0.name}")
         self.claims.settle(now)
@@ -148,14 +149,14 @@ class Engine(EngineParts):
         """Whether this is the first list of the pods, before which nothing is planned or held."""
         return event.kind == "Pod" and not (self.is_synced or self.books.held)
 
-    def _replace_objects(self, kind: Kind, records: Sequence[Record]) -> None:
+    def _replace_objects(self, kind: Kind, records: Sequence[Record], now: float) -> None:
         listed = {record.uid for record in records}
         gone = [uid for uid in self.objects.of_kind(kind) if uid not in listed]
         self._each(kind, gone, self.claims.drop_object)
         self._each(kind, gone, self._drop_allowance)
         self._each(kind, gone, self.budgets.drop)
-        if self.topologies.replace(kind, records):
-            self.reservations.capacity_grew()
+        self._each(kind, gone, self.domain_statuses.drop)
+        self._regroup(self.topologies.replace(kind, records), now)
 
     def _each(
         self, kind: Kind, objects: Iterable[_T], apply: Callable[[_T], None], shown: str = "{}"
@@ -172,8 +173,8 @@ class Engine(EngineParts):
         elif isinstance(record, NodeRecord):
             self.nodes.put(record, now)
         else:
-            if self.topologies.put(record):
-                self.reservations.capacity_grew()
+            self._regroup(self.topologies.put(record), now)
+            self.domain_statuses.note(record.uid, now)
             if self.absent_pods.put_object(record):
                 self.queue.want_pass()
             self.budgets.put(record)
@@ -185,11 +186,18 @@ class Engine(EngineParts):
         elif isinstance(record, NodeRecord):
             self.nodes.drop(record.name, now)
         else:
-            if self.topologies.drop(record.uid):
-                self.reservations.capacity_grew()
+            self.domain_statuses.drop(record.uid)
+            self._regroup(self.topologies.drop(record.uid), now)
             self._drop_allowance(record.uid)
             self.budgets.drop(record.uid)
             self.claims.drop_object(record.uid)
+
+    def _regroup(self, change: Change, now: float) -> None:
+        """Follow a change of topologies: nodes are in other domains, and gangs may fit by now."""
+        if not change:
+            return
+        self.invalidation.lose_plans_around(change.moved, now, change.levels)
+        self.reservations.capacity_grew()
 
     def _drop_allowance(self, uid: str) -> None:
         if self.absent_pods.drop_object(uid):
@@ -394,6 +402,7 @@ class Engine(EngineParts):
             self._review_earmarks,
             self._begin,
             self._make_room,
+            self._tell_of_domains,
         ):
             with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
                 step(now)
@@ -442,6 +451,11 @@ class Engine(EngineParts):
             each for each in woken if self.arrivals.known(each.namespace, each.name, each.uid)
         )
         self.outbox.extend(waiting)
+
+    def _tell_of_domains(self, now: float) -> None:
+        """Write what there is to say of domains that objects declare."""
+        if self.planner.is_ready and not self.is_draining:
+            self.outbox.extend(self.domain_statuses.review(now))
 
     def _make_room(self, now: float) -> None:
         """Find out who would have to go for gangs that have no place."""

@@ -22,7 +22,8 @@ from app.state.cache.node_table import NodeTable
 from app.state.cache.objects import Objects
 from app.state.cache.part_counted import PartCounted
 from app.state.cache.pod_lists import PodLists
-from app.state.cache.topologies import Topologies
+from app.state.domains.statuses import DomainStatuses
+from app.state.domains.topologies import Topologies
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.owed_places import OwedPlaces
 from app.state.fairness.starvation import Starvation
@@ -87,6 +88,7 @@ class EngineParts:
         self.rejected_pods = RejectedPods(self.books)
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
+        self.domain_statuses = DomainStatuses(self.dialects, self.objects, self.topologies)
         # gang, plan
         self.gangs = Gangs()
         self.budget = Budget(self.settings.visits_per_tick)
@@ -211,6 +213,7 @@ class EngineParts:
         self.nodes = NodeEvents(
             self.settings,
             self.books,
+            self.topologies,
             self.node_table,
             self.reservations,
             self.invalidation,

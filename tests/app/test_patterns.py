@@ -39,6 +39,7 @@ def test_a_pattern_is_found_anywhere_in_a_text(pattern: str, found: list[str]) -
         pytest.param(r"(a)\1", "invalid escape sequence", id="back_reference"),
         pytest.param("a{1001}", "repetition size", id="too_many_times"),
         pytest.param("a" * 1025, "longer than 1024", id="too_long"),
+        pytest.param("x.{999}.{999}.{999}", "pattern too large", id="too_large"),
     ],
 )
 def test_what_go_does_not_take_is_refused_and_said(pattern: str, why: str) -> None:

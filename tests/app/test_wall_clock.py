@@ -10,6 +10,7 @@ WALL = {"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime
 CLOCKS = {"time", "datetime", "date"}
 SHOWN = {
     "app/controllers/report.py": "the time of an event, for people",
+    "app/controllers/status.py": "the time of a condition, for people",
     "app/controllers/pods/wake.py": "an annotation's value, which only has to be another one",
     "app/sandbox/cluster/sandbox.py": "creation times, as an API server has them",
 }

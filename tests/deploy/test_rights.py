@@ -19,6 +19,7 @@ WRITTEN = {
     ("", "pods/binding"): {"create"},
     ("", "pods"): {"get", "patch"},
     ("", "events"): {"create"},
+    ("topology.volcano.sh", "hypernodes/status"): {"patch"},
     # The words on pods that deploy/policy.yaml asks this right of.
     ("corral.dev", "annotations"): {"write"},
     ("corral.dev", "gates"): {"write"},

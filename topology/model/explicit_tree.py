@@ -66,7 +66,7 @@ class Forest:
     # -- what changes --------------------------------------------------------------------------
 
     def put(self, domain: Domain) -> list[str]:
-        """Add a domain or replace it; returns the nodes that are in other domains now."""
+        """Add a domain or replace it; returns the nodes that are in other domains of a tier now."""
         before = self.domains.get(domain.name)
         if before == domain:
             return []
@@ -77,7 +77,11 @@ class Forest:
         self._tiers[domain.tier] = self._tiers.get(domain.tier, 0) + 1
         for inner in domain.inner:
             self._outer.setdefault(inner, {})[domain.name] = None
-        return self._moved(nodes)
+        moved = self._moved(nodes)
+        if before is not None and before.tier != domain.tier:
+            # What is inside is in the same domains, and in another one at some tier.
+            moved = list(dict.fromkeys((*moved, *self._within.get(domain.name, ()))))
+        return moved
 
     def drop(self, name: str) -> list[str]:
         """Forget a domain; returns the nodes that are in other domains now."""
@@ -192,6 +196,14 @@ class Forest:
     def path(self, node: str) -> tuple[str, ...]:
         """The domains around a node, the narrowest first."""
         return self._path.get(node, ())
+
+    def claims(self, node: str) -> tuple[str, ...]:
+        """The domains that name a node as their member, also those that are not there."""
+        return self._claims.get(node, ())
+
+    def named_by(self, name: str) -> Collection[str]:
+        """The nodes that a domain names as its members."""
+        return self._direct.get(name, {}).keys()
 
     def values(self, node: str, tiers: Sequence[int]) -> tuple[str, ...]:
         """The node's domain at each of these tiers, which are the widest first."""

@@ -175,12 +175,17 @@ class Client:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         await self._write("DELETE", _pod_path(namespace, name), options)
 
-    async def patch_status(self, path: str, uid: str, status: Mapping[str, object]) -> None:
+    async def patch_status(
+        self, path: str, uid: str, status: Mapping[str, object], version: str = ""
+    ) -> None:
         """Merge this into the status of the object at a path of the API.
 
-        Raises: Conflict if the object has another uid, NotFound if it is gone, any other ApiError.
+        `version`: that the object has to have; "": any.
+        Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
+            ApiError.
         """
-        patch = {"metadata": {"uid": uid}, "status": dict(status)}
+        metadata = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
+        patch = {"metadata": metadata, "status": dict(status)}
         await self._send(f"{path}/status", patch, MERGE)
 
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None:

@@ -1,8 +1,8 @@
 """The books: what every node has, what runs there, what is reserved, and what objects say.
 
 `books.py` is the only writer of capacity; `eligibility.py` says whether a pod may go to a node,
-`node_table.py` to which. `objects.py` and `topologies.py` hold what vocabularies read,
-`kept_keys.py` the label keys that they name. `part_counted.py` has the pods with more resources
-than are counted, and `pod_lists.py` says when pods are read again. `node_refusals.py` remembers the
-nodes that kube-scheduler does not offer.
+`node_table.py` to which. `objects.py` holds what vocabularies read, `kept_keys.py` the label keys
+that they name. `part_counted.py` has the pods with more resources than are counted, and
+`pod_lists.py` says when pods are read again. `node_refusals.py` remembers the nodes that
+kube-scheduler does not offer.
 """

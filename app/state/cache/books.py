@@ -17,7 +17,7 @@ their level labels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -45,6 +45,8 @@ MOST_VECTORS = 1_024  # kept; beyond that all are computed anew
 MOST_VECTOR_BYTES = 2_048  # of a request whose vector is kept; pods have four or five amounts
 
 Vector = tuple[int, ...]
+Values = Callable[[str], tuple[str, ...]]
+NO_VALUES: Mapping[str, Values] = {}
 
 
 @dataclass(slots=True)
@@ -55,9 +57,15 @@ class TopologyBooks:
     levels: tuple[str, ...]  # widest first, NODE_LEVEL last
     tree: Tree
     capacity: Capacity
+    values: Values | None = None
+    """The domains of a node by its name, one for each level above it; None: labels say them."""
+    is_stale: bool = True
+    """Nodes or domains have changed since the tree was built."""
 
     def path_of(self, node: NodeRecord) -> tuple[str, ...] | None:
         """The node's value at every level, or None where it lacks one's label."""
+        if self.values is not None:
+            return (*self.values(node.name), node.name)
         above = [node.labels.get(level, "") for level in self.levels[:-1]]
         return (*above, node.name) if all(above) else None
 
@@ -68,6 +76,15 @@ class Booking:
 
     node: str
     request: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Nodes as they were at one moment."""
+
+    nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
+    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """As `Books.domains_of`, by node; none for a node that is not here."""
 
 
 @dataclass(slots=True)
@@ -92,7 +109,6 @@ class Books:
     generation: int = 0
     freed: dict[str, None] = field(default_factory=dict)
     """Nodes where something was given back since the last tick, which takes them out."""
-    is_stale: bool = False  # nodes or levels changed since the trees were built
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _counts_later: bool = False  # bookings are counted together in a moment
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
@@ -161,15 +177,22 @@ class Books:
 
     # -- topologies ----------------------------------------------------------------------------
 
-    def set_topologies(self, levels_by_name: Mapping[str, tuple[str, ...]]) -> None:
-        """Replace the named topologies; `ALL_NODES` is always among them."""
+    def set_topologies(
+        self,
+        levels_by_name: Mapping[str, tuple[str, ...]],
+        values_by_name: Mapping[str, Values] = NO_VALUES,
+    ) -> None:
+        """Replace the named topologies; `ALL_NODES` is always among them.
+
+        `values_by_name`: of those whose domains are not in the labels of nodes.
+        """
         wanted = {ALL_NODES: (NODE_LEVEL,), **levels_by_name}
-        if {name: topology.levels for name, topology in self.topologies.items()} == wanted:
-            return
-        self.topologies = {
-            name: self._empty(name, levels) for name, levels in sorted(wanted.items())
-        }
-        self.is_stale = True
+        before, self.topologies = self.topologies, {}
+        for name, levels in sorted(wanted.items()):
+            values, known = values_by_name.get(name), before.get(name)
+            if known is None or (known.levels, known.values) != (levels, values):
+                known = self._empty(name, levels, values)
+            self.topologies[name] = known
 
     def known_levels(self) -> tuple[str, ...]:
         """Every level key of every topology, in order of first appearance."""
@@ -178,22 +201,37 @@ class Books:
 
     def refresh(self) -> None:
         """Rebuild the trees if nodes came, went or moved; capacity moves along by columns."""
-        if not self.is_stale:
+        stale = [topology for topology in self.topologies.values() if topology.is_stale]
+        if not stale:
             return
         self.generation += 1
-        for topology in self.topologies.values():
+        for topology in stale:
             self._rebuild(topology)
         self.split_values = tuple(
             f"topology {topology.name}: {split.level}={split.value} stands under several parents"
             f" and is several domains: {_paths(split)}"
             for topology in self.topologies.values()
+            if topology.values is None
             for split in trees.levels_that_do_not_nest(topology.tree)[:MOST_SPLIT_VALUES]
         )
-        self.is_stale = False
 
-    def _empty(self, name: str, levels: tuple[str, ...]) -> TopologyBooks:
+    @property
+    def is_stale(self) -> bool:
+        """Whether some tree has to be rebuilt."""
+        return any(topology.is_stale for topology in self.topologies.values())
+
+    def outdate(self, *, only_explicit: bool = False) -> None:
+        """Have the trees rebuilt before the next question.
+
+        `only_explicit`: those whose domains are not in the labels of nodes.
+        """
+        for topology in self.topologies.values():
+            if topology.values is not None or not only_explicit:
+                topology.is_stale = True
+
+    def _empty(self, name: str, levels: tuple[str, ...], values: Values | None) -> TopologyBooks:
         tree = trees.build(levels, {}, generation=self.generation)
-        return TopologyBooks(name, levels, tree, Capacity(self.axis, tree))
+        return TopologyBooks(name, levels, tree, Capacity(self.axis, tree), values)
 
     def _rebuild(self, topology: TopologyBooks) -> None:
         paths = {
@@ -207,7 +245,7 @@ class Books:
         for name in paths.keys() - known.keys():
             slot = tree.slot_of[name]
             self._count_node(capacity, slot, self.nodes[name])
-        topology.tree, topology.capacity = tree, capacity
+        topology.tree, topology.capacity, topology.is_stale = tree, capacity, False
 
     def _count_node(self, capacity: Capacity, slot: int, node: NodeRecord) -> None:
         """Count a node and all that is booked there; nothing was before."""
@@ -227,7 +265,7 @@ class Books:
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
-            self.is_stale = True
+            self.outdate()
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
         allocatable = self._offered(node.allocatable)
@@ -239,7 +277,7 @@ class Books:
     def drop_node(self, name: str) -> None:
         """Forget a node; pods bound there stay booked until they are deleted themselves."""
         if self.nodes.pop(name, None) is not None:
-            self.is_stale = True
+            self.outdate()
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""
@@ -248,6 +286,22 @@ class Books:
             topology.path_of(before) != topology.path_of(after)
             for topology in self.topologies.values()
         )
+
+    def domains_of(self, node: str) -> Mapping[str, str]:
+        """Level -> the node's domain, of topologies whose domains are not in labels of nodes."""
+        return {
+            level: domain
+            for each in self.topologies.values()
+            if each.values is not None
+            for level, domain in zip(each.levels, each.values(node), strict=False)
+        }
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All nodes, and what they are in beside what their labels say, as it is now."""
+        is_explicit = any(each.values is not None for each in self.topologies.values())
+        domains = {name: self.domains_of(name) for name in self.nodes} if is_explicit else {}
+        return Snapshot(dict(self.nodes), domains)
 
     # -- pods ----------------------------------------------------------------------------------
 

@@ -142,12 +142,19 @@ class Gang:
         return any(member.slices or member.pod_set_group for member in self.members.values())
 
     @property
-    def names_levels(self) -> bool:
-        """Whether it matters to some member which domain it is in."""
-        return any(
-            member.constraint.required or member.constraint.preferred or member.slices
-            for member in self.members.values()
-        )
+    def levels(self) -> frozenset[str]:
+        """The levels whose domains matter to some member, or to a group of them."""
+        spec = self.membership.spec
+        shared = () if spec is None else spec.constraints()
+        own = (member.constraint for member in self.members.values())
+        named = {
+            level
+            for each in (*shared, *own)
+            for level in (each.required, each.preferred)
+            if level is not None
+        }
+        named.update(each.level for member in self.members.values() for each in member.slices)
+        return frozenset(named)
 
     @property
     def has_claims(self) -> bool:

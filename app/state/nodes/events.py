@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books, is_open
 from app.state.cache.node_table import NodeTable
+from app.state.domains.topologies import Topologies
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
 from app.state.reserve.reservations import Reservations
@@ -19,6 +20,7 @@ class NodeEvents:
 
     settings: EngineSettings
     books: Books
+    topologies: Topologies
     node_table: NodeTable
     reservations: Reservations
     invalidation: Invalidation
@@ -28,8 +30,12 @@ class NodeEvents:
     def put(self, node: NodeRecord, now: float) -> None:
         """Add a node or replace what is known of it."""
         before = self.books.nodes.get(node.name)
-        if before is None or self.books.has_moved(before, node):
-            self.invalidation.lose_plans_around(node.name, now)
+        has_moved = before is None or self.books.has_moved(before, node)
+        if before is None or before.labels != node.labels:
+            has_moved = self.topologies.place(node) or has_moved
+        if has_moved:
+            self.invalidation.lose_plans_around([node.name], now)
+            self.books.outdate(only_explicit=True)
         self.books.put_node(node)
         self.node_table.put_node(node)
         if self.failures.put_node(node, now):
@@ -51,6 +57,7 @@ class NodeEvents:
         if name not in self.books.nodes:
             return
         self.books.drop_node(name)
+        self.topologies.remove(name)
         self.node_table.drop_node(name)
         self.failures.drop_node(name)
         self.invalidation.lose_plans_on(name, f"node {name} has gone", now)

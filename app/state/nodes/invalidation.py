@@ -13,9 +13,10 @@ ends it when the binding fails. Pods that run on the node are the matter of `rep
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
@@ -39,12 +40,24 @@ class Invalidation:
         for gang in self._gangs_held_on(node):
             self.plans.lose(gang, why, now, on=node)
 
-    def lose_plans_around(self, node: str, now: float) -> None:
-        """Give up plans of gangs with members on a node that is in other domains now."""
-        keys = dict.fromkeys(gang.key for gang in self._gangs_held_on(node))
-        keys |= self.gangs.keys_of(self.books.bound_on.get(node, {}))
-        for gang in [self.gangs.by_key[key] for key in keys]:
-            if not gang.names_levels:
+    def lose_plans_around(
+        self, nodes: Iterable[str], now: float, levels: Collection[str] | None = None
+    ) -> None:
+        """Give up plans of gangs with members on nodes that are in other domains now.
+
+        `levels`: those whose domains have changed; None: any. However many nodes a gang has among
+        these, it is looked at once.
+        """
+        node_of: dict[GangKey, str] = {}
+        for node in nodes:
+            for gang in self._gangs_held_on(node):
+                node_of.setdefault(gang.key, node)
+            for key in self.gangs.keys_of(self.books.bound_on.get(node, {})):
+                node_of.setdefault(key, node)
+        for key, node in node_of.items():
+            gang = self.gangs.by_key[key]
+            named = gang.levels
+            if not named or (levels is not None and named.isdisjoint(levels)):
                 continue
             if gang.plan.nodes.keys() - gang.binding.posted:
                 self.plans.lose(gang, f"node {node} has moved to another domain", now)
@@ -105,7 +118,9 @@ class Invalidation:
         )
 
     def _gangs_held_on(self, node: str) -> list[Gang]:
-        gangs, held = self.gangs, self.books.held_on.get(node, {})
+        gangs, held = self.gangs, self.books.held_on.get(node)
+        if not held:
+            return []
         keys = gangs.keys_of(held)
         for key in gangs.with_placeholders:
             if any(uid in held for uid in gangs.by_key[key].placeholders):

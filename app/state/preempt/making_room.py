@@ -13,14 +13,11 @@ The question is made in the tick that asks it: what it costs is counted, and a j
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
-from app.kube.core.objects import NodeRecord
-from app.state.cache.books import Books
+from app.state.cache.books import Books, Snapshot
 from app.state.cache.budgets import Budgets
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
@@ -52,6 +49,8 @@ LOST_SECONDS = 120.0  # after which an answer comes no more
 Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be placed
 _Same = tuple[int, Version, int]  # of a gang that has not changed: its number, version, priority
 
+_NO_NODES = Snapshot()
+
 
 @dataclass(slots=True)
 class Asked:
@@ -74,8 +73,8 @@ class _UnderWay:
     since: float
     question: RoomRequest | None
     """None: it was handed out."""
-    nodes: Mapping[str, NodeRecord]
-    """As they were when it was asked."""
+    then: Snapshot
+    """The nodes as they were when it was asked."""
 
 
 @dataclass(slots=True)
@@ -167,7 +166,7 @@ class MakingRoom:
         question = self.question(gang, now)
         if question is not None:
             self._under_way = _UnderWay(
-                gang.key, _same(gang), alike, now, question, dict(self.books.nodes)
+                gang.key, _same(gang), alike, now, question, self.books.snapshot
             )
             self.outbox.add(SeekRoom(gang.key))
 
@@ -234,21 +233,21 @@ class MakingRoom:
         if len(self._answers) < MOST_SHARED:
             self._answers[asked.alike] = answer, now + SHARED_SECONDS
         if gang.phase is Phase.WAITING:
-            self._tell(gang, answer, now, asked.nodes)
+            self._tell(gang, answer, now, asked.then)
 
     def _tell(
         self,
         gang: Gang,
         answer: RoomAnswer,
         now: float,
-        nodes: Mapping[str, NodeRecord] = MappingProxyType({}),
+        then: Snapshot = _NO_NODES,
     ) -> None:
-        """Report an answer, and begin what it says; `nodes`: what it was searched on."""
+        """Report an answer, and begin what it says; `then`: what it was searched on."""
         asked = self._asked.setdefault(gang.key, Asked(0, now))
         is_all = answer.pods or answer.ending  # else it fits by now
         why_none = self.room_plans.why_none(gang, answer, now)
         is_made = answer.is_found and is_all and not why_none
-        if is_made and not self.room_plans.begin(gang, answer, nodes, now):
+        if is_made and not self.room_plans.begin(gang, answer, then, now):
             asked.not_before = now + BUSY_SECONDS
             return
         asked.not_before = now + AGAIN_SECONDS * 2.0 ** min(asked.times, MOST_DOUBLED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
@@ -28,6 +28,9 @@ Result = Literal[
 ]
 
 
+Domains = Mapping[str, str]  # by level
+
+
 class Stage(Enum):
     """How far it has come."""
 
@@ -45,7 +48,8 @@ class RoomPlan:
     where: str
     places: dict[str, Nomination]  # of the gang's pods, by uid
     on: dict[str, list[Amounts]]  # the same by node: what they request
-    asked_of: dict[str, NodeRecord]  # its nodes as they were when it was searched
+    asked_of: dict[str, tuple[NodeRecord, Domains]]
+    """Its nodes as they were when it was searched, and what they were in."""
     victims: tuple[RoomVictim, ...]  # in the order they go in
     awaited: dict[str, None]  # uids of pods that have to be gone
     there: frozenset[str]  # uids of all pods on its nodes when it began

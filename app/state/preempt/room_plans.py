@@ -15,12 +15,12 @@ found without any other victim.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import Amounts, NodeRecord
-from app.state.cache.books import Books
+from app.kube.core.objects import Amounts
+from app.state.cache.books import Books, Snapshot
 from app.state.cache.eligibility import may_host
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
@@ -119,12 +119,10 @@ class RoomPlans:
 
     # -- making room ---------------------------------------------------------------------------
 
-    def begin(
-        self, gang: Gang, answer: RoomAnswer, nodes: Mapping[str, NodeRecord], now: float
-    ) -> bool:
+    def begin(self, gang: Gang, answer: RoomAnswer, then: Snapshot, now: float) -> bool:
         """Keep the place that was found, and have its victims go; False if all has changed.
 
-        `nodes`: as they were when it was searched.
+        `then`: the nodes as they were when it was searched.
         """
         if self.is_full or len(self._going) + answer.pods > self.settings.preempt_pods_at_once:
             return False
@@ -150,7 +148,7 @@ class RoomPlans:
             answer.domain,
             places,
             on,
-            {node: nodes[node] for node in on},
+            {node: (then.nodes[node], then.domains.get(node, {})) for node in on},
             victims,
             awaited,
             there,
@@ -332,10 +330,13 @@ class RoomPlans:
 
     def _is_barred(self, name: str, gang: Gang, plan: RoomPlan) -> bool:
         """Whether a node has moved since, or takes the gang's pods no more."""
-        before, node = plan.asked_of[name], self.books.nodes[name]
+        (before, domains), node = plan.asked_of[name], self.books.nodes[name]
+        levels, now = gang.levels, self.books.domains_of(name)
+        if any(domains.get(level) != now.get(level) for level in levels):
+            return True
         if before.labels == node.labels and before.taints == node.taints:
             return False
-        if gang.names_levels and self.books.has_moved(before, node):
+        if levels and self.books.has_moved(before, node):
             return True
         here = [uid for uid, place in plan.places.items() if place.node == name]
         return not all(may_host(node, gang.member(uid).shape) for uid in here)

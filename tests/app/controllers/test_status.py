@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import pytest
 
 from app.controllers import status as status_module
 from app.controllers.status import MOST_TRIES, StatusController
-from app.dialects.spec import GangKey
+from app.dialects.spec import AT_WRITE, GangKey
 from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from app.state.effects import WriteStatus
 from tests.app.polling import until
@@ -24,9 +25,11 @@ class Written:
     def __init__(self, *errors):
         self.errors = list(errors)
         self.patches = []
+        self.versions = []
 
-    async def patch_status(self, path, uid, status):
+    async def patch_status(self, path, uid, status, version=""):
         self.patches.append((path, uid, status))
+        self.versions.append(version)
         if self.errors:
             raise self.errors.pop(0)
 
@@ -55,6 +58,17 @@ async def test_a_status_is_merged_into_its_object():
     assert client.patches == [(PATH, "u", {"phase": "placed"})]
 
 
+async def test_a_time_in_a_status_is_that_of_the_write():
+    client = Written()
+    said = {"since": AT_WRITE, "conditions": [{"type": "A", "lastTransitionTime": AT_WRITE}]}
+    before = datetime.now(UTC).replace(microsecond=0)
+    assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", said)) == ["written"]
+    ((_, _, written),) = client.patches
+    at = datetime.strptime(written["since"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert before <= at <= datetime.now(UTC)
+    assert written["conditions"] == [{"type": "A", "lastTransitionTime": written["since"]}]
+
+
 async def test_of_two_statuses_that_wait_the_newer_is_written():
     client = Written()
     waiting = (WriteStatus(GANG, PATH, "u", {"phase": phase}) for phase in ("placed", "running"))
@@ -72,7 +86,7 @@ async def test_a_conflict_is_tried_again():
 @pytest.mark.slow
 async def test_a_write_that_is_not_answered_in_time_is_tried_again():
     class SilentAtFirst(Written):
-        async def patch_status(self, path, uid, status):
+        async def patch_status(self, path, uid, status, version=""):
             await super().patch_status(path, uid, status)
             if len(self.patches) == 1:
                 await asyncio.Event().wait()
@@ -81,6 +95,14 @@ async def test_a_write_that_is_not_answered_in_time_is_tried_again():
     status = WriteStatus(GANG, PATH, "u", {"seated": 1})
     assert await outcomes_of(client, status, write_seconds=0.02) == ["written"]
     assert len(client.patches) == 2
+
+
+async def test_what_was_said_of_an_older_version_is_not_tried_again_but_told_as_lost():
+    client, lost = Written(Conflict(409, "Conflict", "stale")), []
+    status = WriteStatus(GANG, PATH, "u", {"seated": 1}, version="7")
+    assert await outcomes_of(client, status, lost=lost) == ["failed"]
+    assert client.versions == ["7"]
+    assert lost == [status]
 
 
 async def test_an_object_that_is_gone_is_not_tried_again():

@@ -136,6 +136,13 @@ def test_a_node_that_two_domains_name_is_in_the_closer_one_and_the_other_is_told
     assert said(forest, "a") == said(forest, "c") == []  # c is around a: it has the node
 
 
+def test_what_is_in_a_domain_moves_with_its_tier() -> None:
+    forest = forest_of((*UNEVEN, Domain("far", 1)), {**CLAIMS, "a4": ["far"]})
+    assert forest.values("a4", (3, 2, 1)) == ("far", "far", "far")
+    assert forest.put(Domain("far", 2)) == ["a4"]
+    assert forest.values("a4", (3, 2, 1)) == ("far", "far", "node/a4")
+
+
 def test_a_change_that_is_none_moves_nothing_and_touches_nothing() -> None:
     forest = forest_of(UNEVEN, CLAIMS)
     forest.taken_touched()
@@ -190,7 +197,7 @@ def test_a_forest_is_what_its_domains_and_nodes_say_whatever_came_before(
     changes: list[tuple[str, object]],
 ) -> None:
     forest, domains, claims = Forest(), dict[str, Domain](), dict[str, list[str]]()
-    before: dict[str, tuple[str, ...]] = {}
+    before: dict[str, list[tuple[str, int]]] = {}
     for what, value in changes:
         moved: list[str] = []
         match what, value:
@@ -208,11 +215,13 @@ def test_a_forest_is_what_its_domains_and_nodes_say_whatever_came_before(
                 claims.pop(node, None)
         paths = {node: path_by_hand(domains, names) for node, names in claims.items()}
         assert {node: forest.path(node) for node in forest.nodes} == paths
-        changed = {node for node, path in paths.items() if before.get(node) != path}
-        assert set(moved) == changed
+        tiers = {
+            node: [(each, domains[each].tier) for each in path] for node, path in paths.items()
+        }
+        assert set(moved) == {node for node, path in tiers.items() if before.get(node) != path}
         for name in domains:
             assert forest.size(name) == sum(name in path for path in paths.values())
-        before = paths
+        before = tiers
     assert forest.tiers == tuple(sorted({each.tier for each in domains.values()}, reverse=True))
 
 

@@ -607,6 +607,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/kueue.x-k8s.io/v1beta2/topologies",
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
         "/apis/policy/v1/poddisruptionbudgets",
+        "/apis/topology.volcano.sh/v1alpha1/hypernodes",
     ]
 
 

@@ -9,7 +9,7 @@ from app.kube.watch.events import Listed
 from app.main import engine_settings
 from app.settings import Settings
 from app.state.cache.books import ALL_NODES
-from app.state.cache.topologies import DEFAULT
+from app.state.domains.topologies import DEFAULT
 from tests.app.state.world import World, members
 from tests.records import job, node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL

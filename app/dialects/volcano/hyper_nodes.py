@@ -1,0 +1,237 @@
+"""HyperNodes: domains that name their members, nodes or other HyperNodes, and have a tier.
+
+    HyperNode s0, tier 1: members Node n0, n1     ─▶ a domain of level topology.volcano.sh/tier-1
+    HyperNode s4, tier 2: members HyperNode s0 …  ─▶ a domain of level topology.volcano.sh/tier-2
+
+`status.nodeCount` is how many nodes are in it at any depth. Volcano counts direct members there,
+and only when the object changes. One condition, MembersResolved, says which members do not count.
+Source: volcano staging/src/volcano.sh/apis/pkg/apis/topology/v1alpha1/hypernode_types.go and
+pkg/util/hypernode/member_selector.go (v1.15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from app.dialects.spec import (
+    AT_WRITE,
+    DomainFlaw,
+    DomainSpec,
+    DomainView,
+    NodesNamed,
+    StatusPatch,
+    TopologySpec,
+)
+from app.kube.core import wire
+from app.kube.core.decode import Json, decoded
+from app.kube.core.objects import ObjectRecord
+from app.kube.watch.resource import Resource
+from app.labels import LabelSelector, Operator, Requirement
+from app.patterns import InvalidPattern, check
+
+KIND = "HyperNode"
+API_VERSION = "topology.volcano.sh/v1alpha1"
+PATH = f"/apis/{API_VERSION}/hypernodes"
+TOPOLOGY = "HyperNodes"  # no object can have this name
+LEVEL = "topology.volcano.sh/tier-{}"
+CONDITION = "MembersResolved"
+MOST_SHOWN = 8  # flaws in the message of the condition
+
+_OPERATORS: dict[str, Operator] = {
+    "In": "In",
+    "NotIn": "NotIn",
+    "Exists": "Exists",
+    "DoesNotExist": "DoesNotExist",
+}
+
+
+class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
+    """One HyperNode, with what its status says already."""
+
+    domain: DomainSpec
+    node_count: int = 0
+    condition: tuple[str, str, str] = ("", "", "")
+    """Status, reason and message of ours."""
+    turned_at: str = ""
+    """Its lastTransitionTime."""
+    other_conditions: tuple[dict[str, Any], ...] = ()
+    """As they are."""
+
+
+class _Exact(wire.Wire):
+    name: wire.Text = None
+
+
+class _Regex(wire.Wire):
+    pattern: wire.Text = None
+
+
+class _Labels(wire.Wire):
+    match_labels: wire.Strings = None
+    match_expressions: list[wire.SelectorRequirement | None] | None = None
+
+
+class _MemberSelector(wire.Wire):
+    exact_match: _Exact | None = None
+    regex_match: _Regex | None = None
+    label_match: _Labels | None = None
+
+
+class _Member(wire.Wire):
+    type: wire.Text = None
+    selector: _MemberSelector | None = None
+
+
+class _Spec(wire.Wire):
+    tier: int | None = None
+    members: list[_Member | None] | None = None
+
+
+class _Status(wire.Wire):
+    node_count: int | None = None
+    conditions: list[dict[str, Any] | None] | None = None
+
+
+class _HyperNode(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+    status: msgspec.Raw = msgspec.Raw(b"null")  # whoever wrote it, the spec is read
+
+
+_HYPER_NODE = msgspec.json.Decoder(_HyperNode)
+_STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | None)
+
+
+def decode_hyper_node(raw: Json) -> HyperNodeRecord:
+    """Return the record of a HyperNode.
+
+    Raises: DecodeError naming the HyperNode and the field.
+    """
+    found = decoded(_HYPER_NODE, raw, KIND)
+    metadata, status = found.metadata or wire.Metadata(), _status(found.status)
+    conditions = [each for each in status.conditions or () if each]
+    own = next((each for each in conditions if each.get("type") == CONDITION), {})
+    return HyperNodeRecord(
+        kind=KIND,
+        namespace="",
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        domain=_domain(metadata.name or "", found.spec or _Spec()),
+        node_count=status.node_count or 0,
+        condition=(str(own.get("status")), str(own.get("reason")), str(own.get("message"))),
+        turned_at=str(own.get("lastTransitionTime", "")),
+        other_conditions=tuple(each for each in conditions if each.get("type") != CONDITION),
+    )
+
+
+def _status(raw: msgspec.Raw) -> _Status:
+    """What the status says; nothing if it is none."""
+    try:
+        return _STATUS.decode(raw) or _Status()
+    except (ValueError, RecursionError):
+        return _Status()
+
+
+def _domain(name: str, spec: _Spec) -> DomainSpec:
+    inner, nodes = list[str](), dict[NodesNamed, None]()
+    flaws: list[DomainFlaw] = []
+    for at, member in enumerate(spec.members or ()):
+        member = member or _Member()
+        selector, where = member.selector or _MemberSelector(), f"spec.members[{at}]"
+        exact = (selector.exact_match.name or "") if selector.exact_match is not None else ""
+        if member.type == KIND:
+            if exact:
+                inner.append(exact)
+            else:
+                text = f"{where}: HyperNodes are named by exactMatch only"
+                flaws.append(DomainFlaw("UnsupportedSelector", text))
+            continue
+        try:
+            named = _nodes_named(exact, selector)
+        except ValueError as error:
+            flaws.append(DomainFlaw("InvalidSelector", f"{where}: {error}"))
+            continue
+        if named in nodes:
+            flaws.append(DomainFlaw("DuplicateMember", f"{where}: named twice"))
+        nodes[named] = None
+    tier = spec.tier or 0
+    return DomainSpec(name, tier, LEVEL.format(tier), tuple(inner), tuple(nodes), tuple(flaws))
+
+
+def _nodes_named(exact: str, selector: _MemberSelector) -> NodesNamed:
+    """Raises: ValueError saying what is wrong with the selector."""
+    if exact:
+        return NodesNamed(name=exact)
+    if selector.regex_match is not None and selector.regex_match.pattern:
+        pattern = selector.regex_match.pattern
+        try:
+            check(pattern)
+        except InvalidPattern as error:
+            raise ValueError(f"regexMatch.pattern {pattern[:100]!r}: {error}") from None
+        return NodesNamed(pattern=pattern)
+    if selector.label_match is not None:
+        return NodesNamed(labels=LabelSelector(tuple(_requirements(selector.label_match))))
+    raise ValueError("selector: one of exactMatch, regexMatch and labelMatch is required")
+
+
+def _requirements(labels: _Labels) -> Iterator[Requirement]:
+    """Raises: ValueError saying what is wrong with the selector."""
+    if not (labels.match_labels or labels.match_expressions):
+        raise ValueError("labelMatch: it is empty, and selects no node")
+    for key, value in sorted((labels.match_labels or {}).items()):
+        yield Requirement(key, "In", frozenset((value or "",)))
+    for each in labels.match_expressions or ():
+        each = each or wire.SelectorRequirement()
+        operator = _OPERATORS.get(each.operator or "")
+        values = frozenset(value or "" for value in each.values or ())
+        if not each.key or operator is None or bool(values) != (operator in ("In", "NotIn")):
+            shown = f"{each.key or ''} {each.operator or ''} {sorted(values)}"
+            raise ValueError(f"labelMatch.matchExpressions: {shown[:100]} is no requirement")
+        yield Requirement(each.key, operator, values)
+
+
+def specs_of(record: ObjectRecord) -> Iterable[TopologySpec]:
+    """The domain that an object declares, if it is a HyperNode."""
+    if isinstance(record, HyperNodeRecord):
+        yield TopologySpec(TOPOLOGY, domain=record.domain)
+
+
+def status_of(record: ObjectRecord, view: DomainView) -> StatusPatch | None:
+    """The status that a HyperNode should have, if it is one and has another."""
+    if not isinstance(record, HyperNodeRecord):
+        return None
+    is_fine = not view.flaws
+    said = (
+        "True" if is_fine else "False",
+        "AllMembersResolved" if is_fine else view.flaws[0].reason,
+        _message(view),
+    )
+    if (record.node_count, record.condition) == (view.nodes, said):
+        return None
+    is_turned = record.condition[0] != said[0] or not record.turned_at
+    condition: dict[str, object] = dict(
+        zip(("type", "status", "reason", "message"), (CONDITION, *said), strict=True),
+        lastTransitionTime=AT_WRITE if is_turned else record.turned_at,
+    )
+    status: dict[str, object] = {
+        "nodeCount": view.nodes,
+        "conditions": [*record.other_conditions, condition],
+    }
+    # Without conditions of others nothing is lost, and a write need not be the newest.
+    version = record.version if record.other_conditions else ""
+    return StatusPatch(f"{PATH}/{record.name}", record.uid, status, version)
+
+
+def _message(view: DomainView) -> str:
+    if not view.flaws:
+        return "every member counts"
+    texts = [flaw.text for flaw in view.flaws[:MOST_SHOWN]]
+    more = len(view.flaws) - len(texts)
+    return "; ".join((*texts, f"and {more} more") if more else texts)
+
+
+RESOURCE = Resource(KIND, PATH, HyperNodeRecord, decode_hyper_node, is_optional=True)

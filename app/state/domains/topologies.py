@@ -1,0 +1,239 @@
+"""Which named topologies are in use: those that objects declare, else the levels set.
+
+an object ──▶ keys of node labels ───────────────▶ a topology of these levels
+objects ────▶ domains, one each ──▶ explicit.py ─▶ a topology with a level for each tier
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import DomainSpec, DomainView, TopologySpec
+from app.kube.core.objects import NodeRecord, ObjectRecord, Record
+from app.state.cache.books import Books
+from app.state.domains.explicit import ExplicitTopology
+from app.state.settings import EngineSettings
+from topology.errors import InvalidTopology
+from topology.model.levels import NODE_LEVEL, levels_of
+
+DEFAULT = "default"  # the name of the topology that the settings' levels make
+
+Specs = tuple[TopologySpec, ...]
+
+
+class Change(NamedTuple):
+    """What an object has changed."""
+
+    is_any: bool = False
+    moved: Collection[str] = ()
+    """Nodes that are in other domains now …"""
+    levels: frozenset[str] = frozenset()
+    """… of one of these levels."""
+
+    def __bool__(self) -> bool:
+        return self.is_any
+
+
+NO_CHANGE = Change()
+
+
+@dataclass(slots=True)
+class Topologies:
+    """The topologies that objects declare, and why some of them are not used."""
+
+    settings: EngineSettings
+    books: Books
+    dialects: Dialects
+    problem: str = ""  # "" if all are used
+    _by_labels: dict[str, dict[str, Specs]] = field(default_factory=dict)
+    # ^ by the kind and the uid of the object
+    _domains: dict[str, dict[str, Specs]] = field(default_factory=dict)  # the same
+    _explicit: dict[str, ExplicitTopology] = field(default_factory=dict)
+    _object_of: dict[tuple[str, str], str] = field(default_factory=dict)
+    # ^ (topology, domain) -> the uid of the object that declares it
+
+    def __post_init__(self) -> None:
+        self._use()
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def replace(self, kind: str, records: Iterable[Record]) -> Change:
+        """Use what all objects of a kind declare, at once."""
+        declared = {
+            record.uid: specs
+            for record in records
+            if isinstance(record, ObjectRecord) and (specs := self._specs(record))
+        }
+        before = {**self._by_labels.get(kind, {}), **self._domains.get(kind, {})}
+        if not declared and not before:
+            return NO_CHANGE
+        levels, moved = self._levels(), dict[str, None]()
+        self._by_labels[kind] = {uid: each for uid, each in declared.items() if _has_levels(each)}
+        self._domains[kind] = {uid: each for uid, each in declared.items() if _has_domains(each)}
+        for uid, specs in before.items():
+            if uid not in declared:
+                moved.update(self._drop_domains(uid, specs))
+        domains: dict[str, list[DomainSpec]] = {}
+        for uid, specs in self._domains[kind].items():
+            for name, domain in _domains(specs):
+                self._own(uid, name, domain)
+                domains.setdefault(name, []).append(domain)
+        for name, its in domains.items():
+            moved.update(self._of(name).put_all(its, self.books.nodes))
+        return self._changed(moved, levels)
+
+    def put(self, record: ObjectRecord) -> Change:
+        """Use what an object declares now."""
+        specs, uid = self._specs(record), record.uid
+        declared = self._domains if _has_domains(specs) else self._by_labels
+        of_kind = declared.setdefault(record.kind, {})
+        if of_kind.get(uid, ()) == specs:
+            return NO_CHANGE
+        of_kind[uid] = specs
+        levels, moved = self._levels(), dict[str, None]()
+        for name, domain in _domains(specs):
+            self._own(uid, name, domain)
+            moved.update(self._of(name).put(domain, self.books.nodes))
+        return self._changed(moved, levels)
+
+    def drop(self, uid: str) -> Change:
+        """Forget an object."""
+        declared = (*self._by_labels.values(), *self._domains.values())
+        dropped = [of_kind.pop(uid) for of_kind in declared if uid in of_kind]
+        if not any(dropped):
+            return NO_CHANGE
+        levels, moved = self._levels(), dict[str, None]()
+        for specs in dropped:
+            moved.update(self._drop_domains(uid, specs))
+        return self._changed(moved, levels)
+
+    def _own(self, uid: str, name: str, domain: DomainSpec) -> None:
+        """Note which object declares a domain; one made anew under its name has another status."""
+        if self._object_of.get((name, domain.name)) != uid:
+            self._object_of[name, domain.name] = uid
+            self._of(name).touch(domain.name)
+
+    def _drop_domains(self, uid: str, specs: Specs) -> dict[str, None]:
+        """Forget the domains of an object that is gone; another one may have their names."""
+        moved = dict[str, None]()
+        for name, domain in _domains(specs):
+            if self._object_of.get((name, domain.name)) != uid:
+                continue
+            del self._object_of[name, domain.name]
+            moved.update(self._explicit[name].drop(domain.name))
+            for other, its in self._named(name, domain.name):
+                self._own(other, name, its)
+                moved.update(self._of(name).put(its, self.books.nodes))
+            if not self._explicit[name].specs:
+                del self._explicit[name]
+        return moved
+
+    def _named(self, name: str, domain: str) -> list[tuple[str, DomainSpec]]:
+        """The objects that declare a domain of this name, as one that is made anew does."""
+        return [
+            (uid, each)
+            for of_kind in self._domains.values()
+            for uid, specs in of_kind.items()
+            for topology, each in _domains(specs)
+            if (topology, each.name) == (name, domain)
+        ]
+
+    def _of(self, name: str) -> ExplicitTopology:
+        """The topology of domains that has this name."""
+        found = self._explicit.get(name)
+        if found is None:
+            found = self._explicit[name] = ExplicitTopology()
+            for node in self.books.nodes.values():
+                found.place(node)
+        return found
+
+    def _specs(self, record: ObjectRecord) -> Specs:
+        return tuple(self.dialects.topologies(record))
+
+    def _levels(self) -> frozenset[str]:
+        return frozenset(level for each in self._explicit.values() for level in each.levels)
+
+    def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
+        self._use()
+        if moved:
+            self.books.outdate(only_explicit=True)
+        return Change(True, moved, before | self._levels())
+
+    def _use(self) -> None:
+        used: dict[str, tuple[str, ...]] = {}
+        problems: list[str] = []
+        explicit = self._levels()
+        for of_kind in self._by_labels.values():
+            for spec in (spec for specs in of_kind.values() for spec in specs):
+                self._try(spec.name, spec.levels, explicit, used, problems)
+        if not used and self.settings.levels:
+            self._try(DEFAULT, self.settings.levels, explicit, used, problems)
+        for name, topology in self._explicit.items():
+            self._try(name, topology.levels, frozenset(), used, problems)
+        values = {name: each.values for name, each in self._explicit.items() if name in used}
+        self.problem = "; ".join(problems)
+        self.books.set_topologies(used, values)
+
+    def _try(
+        self,
+        name: str,
+        levels: tuple[str, ...],
+        taken: frozenset[str],
+        used: dict[str, tuple[str, ...]],
+        problems: list[str],
+    ) -> None:
+        """Use a topology of these levels, or say why not; `taken`: levels that are no labels."""
+        try:
+            valid = levels_of(levels)
+        except InvalidTopology as error:
+            problems.append(f"Topology {name}: {error}")
+            return
+        if clash := [level for level in valid if level in taken and level != NODE_LEVEL]:
+            problems.append(f"Topology {name}: {clash[0]} is a tier of objects, not a label")
+            return
+        used[name] = tuple(valid)
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def place(self, node: NodeRecord) -> bool:
+        """Put a node into the domains that name it; True if these are others than before."""
+        return any([explicit.place(node) for explicit in self._explicit.values()])
+
+    def remove(self, node: str) -> None:
+        """Forget a node."""
+        for explicit in self._explicit.values():
+            explicit.remove(node)
+
+    # -- domains -------------------------------------------------------------------------------
+
+    def taken_touched(self) -> Iterator[str]:
+        """The uids of objects whose domain has another view than when this was asked last."""
+        for name, explicit in self._explicit.items():
+            yield from (self._object_of[name, domain] for domain in explicit.taken_touched())
+
+    def has_domain(self, uid: str) -> bool:
+        """Whether an object declares a domain."""
+        return any(uid in of_kind for of_kind in self._domains.values())
+
+    def view(self, uid: str) -> DomainView | None:
+        """What there is to say of the domain that an object declares; None if that is another's."""
+        for of_kind in self._domains.values():
+            for name, domain in _domains(of_kind.get(uid, ())):
+                if self._object_of.get((name, domain.name)) == uid:
+                    return self._explicit[name].view(domain.name)
+        return None
+
+
+def _domains(specs: Specs) -> Iterator[tuple[str, DomainSpec]]:
+    return ((spec.name, spec.domain) for spec in specs if spec.domain is not None)
+
+
+def _has_domains(specs: Specs) -> bool:
+    return any(spec.domain is not None for spec in specs)
+
+
+def _has_levels(specs: Specs) -> bool:
+    return any(spec.domain is None for spec in specs)

@@ -1,0 +1,149 @@
+"""How long HyperNodes take to be read and to change: 6,000 nodes, 9,600 HyperNodes in three tiers.
+
+    python -m benchmarks.hyper_nodes [--json] [--repeat 5]
+
+The engine is given lists and events, as the watch gives them, and its trees are brought up to date.
+The baseline is the tree of the same nodes where their labels say the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from app.dialects.volcano.hyper_nodes import HyperNodeRecord, decode_hyper_node
+from app.kube.core.objects import NodeRecord, ObjectRecord
+from app.kube.watch.events import Applied, Listed
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
+from benchmarks.table import Row, show
+from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
+from tests.records import node, topology
+
+NODES, LEAVES, MIDDLES, TOPS = 6_000, 7_200, 1_800, 600
+LEVELS = ("example.com/top", "example.com/middle", "example.com/leaf")
+Members = Callable[[int], list[dict[str, object]]]
+
+
+def nodes() -> tuple[NodeRecord, ...]:
+    """The nodes; each has the name of its leaf as a label, and those of what is around it."""
+    made = []
+    for at in range(NODES):
+        leaf = at * LEAVES // NODES
+        values = (f"top-{leaf // 12}", f"middle-{leaf // 4}", f"leaf-{leaf}")
+        made.append(node(f"n{at:05d}", labels=dict(zip(LEVELS, values, strict=True))))
+    return tuple(made)
+
+
+def first_node(leaf: int) -> str:
+    """The name of the node in a leaf; there is a leaf in six without one."""
+    return f"n{-(-leaf * NODES // LEAVES):05d}"
+
+
+NAMED: dict[str, Members] = {
+    "by name": lambda leaf: exact("Node", first_node(leaf)),
+    "by pattern": lambda leaf: by_pattern(f"^{first_node(leaf)}$"),
+    "by label": lambda leaf: by_labels(**{LEVELS[-1]: f"leaf-{leaf}"}),
+}
+
+
+def record(name: str, tier: int, members: list[dict[str, object]]) -> HyperNodeRecord:
+    """A HyperNode as the watch shows it."""
+    return decode_hyper_node(msgspec.json.encode(hyper_node(name, tier, members)))
+
+
+def hyper_nodes(members: Members) -> tuple[HyperNodeRecord, ...]:
+    """All of them; the leaves name their nodes in one way."""
+    leaves = [record(f"leaf-{at}", 1, members(at)) for at in range(LEAVES)]
+    middles = [middle(at, 4) for at in range(MIDDLES)]
+    tops = [
+        record(f"top-{at}", 3, exact("HyperNode", *(f"middle-{at * 3 + one}" for one in range(3))))
+        for at in range(TOPS)
+    ]
+    return (*leaves, *middles, *tops)
+
+
+def middle(at: int, leaves: int) -> HyperNodeRecord:
+    """One of tier 2 with the first few of its leaves."""
+    inner = (f"leaf-{at * 4 + one}" for one in range(leaves))
+    return record(f"middle-{at}", 2, exact("HyperNode", *inner))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long a piece of work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def engine(*objects: ObjectRecord, kind: str) -> tuple[Engine, float]:
+    """An engine that has read everything, and how long the objects and the trees took."""
+    made = Engine(EngineSettings(levels=(), kinds=(kind, "Node", "Pod")))
+    made.apply(Listed("Node", nodes()), 1.0)
+    made.apply(Listed("Pod", ()), 1.0)
+    made.books.refresh()
+
+    def read() -> None:
+        made.apply(Listed(kind, objects), 1.0)
+        made.books.refresh()
+
+    return made, seconds(read)
+
+
+def change(made: Engine, records: Sequence[NodeRecord | ObjectRecord]) -> float:
+    """The longest of these events, with the trees brought up to date."""
+    worst = 0.0
+    for each in records:
+
+        def take(record: NodeRecord | ObjectRecord = each) -> None:
+            made.apply(Applied(record), 2.0)
+            made.books.refresh()
+
+        worst = max(worst, seconds(take))
+    return worst
+
+
+def rows(repeat: int) -> Iterator[Row]:
+    """Every figure, the best of several runs."""
+    labels = topology("labels", *LEVELS)
+    barest = min(engine(labels, kind="Topology")[1] for _ in range(repeat))
+    for how, members in NAMED.items():
+        read, changed, moved = [], [], []
+        for _ in range(repeat):
+            made, took = engine(*hyper_nodes(members), kind="HyperNode")
+            read.append(took)
+            changes = [middle(7, 3), record("leaf-9", 1, members(30)), middle(7, 4)]
+            changed.append(change(made, changes))
+            moved.append(change(made, [node("n00011", labels={LEVELS[-1]: "leaf-77"})]))
+        case = f"nodes named {how}"
+        yield _row(f"{case}: all are read", min(read), barest, "<= 2,000 ms")
+        yield _row(f"{case}: one HyperNode changes", min(changed), barest, "<= 20 ms")
+        yield _row(f"{case}: a node's labels change", min(moved), barest, "<= 20 ms")
+
+
+def _row(case: str, value: float, barest: float, target: str) -> Row:
+    return Row(
+        benchmark="hyper_nodes",
+        case=case,
+        nodes=NODES,
+        value=value * 1e3,
+        unit="ms",
+        baseline=barest * 1e3,
+        ratio=value / barest,
+        target=target,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hyper_nodes", description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--repeat", type=int, default=5)
+    asked = parser.parse_args()
+    show(list(rows(asked.repeat)), as_json=asked.json)
+
+
+if __name__ == "__main__":
+    main()

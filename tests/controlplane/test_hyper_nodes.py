@@ -1,0 +1,136 @@
+"""HyperNodes on the real control plane: gangs in their tiers, and what is written on them.
+
+With the definition that Corral ships, and with Volcano's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
+from tests.cluster import GPU, Cluster, Object, Refused, collection, node
+from tests.controlplane.kinds import SERVED_SECONDS, definition, is_undefined
+from tests.controlplane.plane import ROOT, ControlPlane
+from tests.controlplane.seen import START_SECONDS, clear
+from tests.corral_process import CorralProcess
+from tests.workloads import asking, members
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SHIPPED = ROOT / "deploy" / "hypernode-crd.yaml"
+VERSION = "topology.volcano.sh/v1alpha1"
+NAME = "hypernodes.topology.volcano.sh"
+TIER = "topology.volcano.sh/tier-{}".format
+SOON = 10.0
+
+
+@pytest.fixture(params=["shipped", "volcano"])
+def crd(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The API server knows HyperNodes; afterwards neither them nor any of them."""
+    is_shipped = request.param == "shipped"
+    text = SHIPPED.read_text(encoding="utf-8")
+    cluster.create(yaml.safe_load(text) if is_shipped else definition("HyperNode"))
+    cluster.wait(partial(is_served, cluster), SERVED_SECONDS, "HyperNodes are served")
+    yield request.param
+    cluster.delete("CustomResourceDefinition", NAME)
+    cluster.wait(partial(is_undefined, cluster, NAME), SERVED_SECONDS, "HyperNodes are gone")
+
+
+def is_served(cluster: Cluster) -> bool:
+    try:
+        cluster.request("GET", collection("HyperNode", api_version=VERSION))
+    except Refused:
+        return False
+    return True
+
+
+def stored(name: str, tier: int, members: list[dict[str, Any]]) -> Object:
+    made = hyper_node(name, tier, members)
+    made["metadata"] = {"name": name}
+    return made
+
+
+def said_of(cluster: Cluster, name: str) -> tuple[int, str, str] | None:
+    """(nodes, reason, status) as its status has them."""
+    found = cluster.get("HyperNode", name)
+    status = (found or {}).get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "MembersResolved":
+            return status["nodeCount"], condition["reason"], condition["status"]
+    return None
+
+
+def nodes_of(cluster: Cluster, gang: str) -> set[str]:
+    return {node for pod, node in cluster.bound().items() if pod.startswith(f"{gang}-")}
+
+
+def test_gangs_start_in_hyper_nodes_of_their_tier_and_follow_them(
+    plane: ControlPlane, cluster: Cluster, crd: str, tmp_path: Path
+) -> None:
+    plane.nodes([node(f"n{at}", gpus=8, labels={"leaf": "cd"[at % 2]}) for at in range(6)])
+    cluster.create_all(
+        [
+            stored("s0", 1, exact("Node", "n0", "n1")),
+            stored("s1", 1, by_pattern("^n[23]$")),
+            stored("s2", 2, exact("HyperNode", "s0", "s1")),
+        ]
+    )
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        fine = {"s0": 2, "s1": 2, "s2": 4}
+        for name, nodes in fine.items():
+            there = (nodes, "AllMembersResolved", "True")
+            cluster.wait(lambda n=name, t=there: said_of(cluster, n) == t, SOON, f"{name}: {there}")
+
+        start(cluster, "wide", 4, tier=2)
+        assert nodes_of(cluster, "wide") == {"n0", "n1", "n2", "n3"}
+        clear(cluster)
+        start(cluster, "near", 2, tier=1)
+        near = nodes_of(cluster, "near")
+        assert near in ({"n0", "n1"}, {"n2", "n3"})
+
+        # The rest of the nodes are in none; a label brings two of them together.
+        cluster.create_all(gang("late", 3, tier=2))
+        cluster.create(stored("s3", 2, by_labels(leaf="e")))
+        cluster.wait(
+            lambda: said_of(cluster, "s3") == (0, "AllMembersResolved", "True"), SOON, "s3"
+        )
+        assert nodes_of(cluster, "late") == set()
+        plane.nodes([node("n6", gpus=8, labels={"leaf": "e"})])
+        for name in ("n4", "n5"):
+            cluster.patch("Node", name, {"metadata": {"labels": {"leaf": "e"}}})
+        cluster.wait(lambda: len(nodes_of(cluster, "late")) == 3, START_SECONDS, "the late gang")
+        assert nodes_of(cluster, "late") == {"n4", "n5", "n6"}
+        count = (3, "AllMembersResolved", "True")
+        cluster.wait(lambda: said_of(cluster, "s3") == count, SOON, "s3 has three nodes")
+
+        # What cannot be is said; what runs stays where it is.
+        cluster.create(stored("s4", 2, exact("HyperNode", "s0", "nobody")))
+        taken = (0, "MemberTaken", "False")
+        cluster.wait(lambda: said_of(cluster, "s4") == taken, SOON, "s4 is told")
+        s4 = cluster.get("HyperNode", "s4")
+        assert s4 is not None
+        cluster.wait(lambda: cluster.events(s4), SOON, "the event")
+        told = [(each["reason"], each["message"]) for each in cluster.events(s4)]
+        assert told == [("MemberTaken", "s0 is a member of s2 already; and 1 more")]
+        cluster.delete("HyperNode", "s0")
+        gone = (2, "MemberNotFound", "False")
+        cluster.wait(lambda: said_of(cluster, "s2") == gone, SOON, "s2 is told")
+        assert nodes_of(cluster, "near") == near
+        assert corral.bugs() == {}
+
+
+def gang(name: str, pods: int, *, tier: int) -> list[Object]:
+    made = members(name, pods, requests={GPU: 8}, annotations=asking(required=TIER(tier)))
+    return list(made)
+
+
+def start(cluster: Cluster, name: str, pods: int, *, tier: int) -> None:
+    cluster.create_all(gang(name, pods, tier=tier))
+    cluster.wait(lambda: len(nodes_of(cluster, name)) == pods, START_SECONDS, f"{name} starts")
