@@ -20,7 +20,7 @@ MOST_IN_BLOCK = 512  # patterns; a block is compiled whole
 MOST_BLOCK_BYTES = 1 << 26  # that a block and its automaton may grow to
 MOST_BYTES = 1 << 16  # that one pattern may take: a block of the largest ones still compiles
 LONGEST = 1_024  # characters of one pattern
-MOST_CHECKED = 4_096  # patterns whose check is remembered: objects are read at each event
+MOST_CHECKED = 1_024  # patterns whose check is remembered: objects are read at each event
 
 
 def _options(most_bytes: int) -> Any:
