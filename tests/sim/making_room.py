@@ -93,7 +93,9 @@ class RoomChecks:
             return
         life = life_of(corral)
         told = {pod.uid: pod for pod in pods_of(life)}
-        priority = min(pod.priority for pod in _waiting(life, key))
+        counted = {member.pod.uid for member in life.engine.gangs.by_key[key].unplanned()}
+        waiting = [pod for pod in _waiting(life, key) if pod.uid in counted]
+        priority = min((pod.priority for pod in waiting), default=0)  # of none that is in excess
         for victim in answer.victims:
             self._may_go(life, key, priority, victim, told)
         self._within_budgets(life, answer, told)
@@ -169,6 +171,8 @@ class RoomChecks:
         bound = [pod for pod in members_of(life, key) if pod.node and is_live(pod)]
         if len(waiting) < len(uids) or bound or engine.refusals._until:
             return  # which pods are to come, and where the rest belongs, is the engine's choice
+        if any(pod.gates and gang.member(pod.uid).allowed is not None for pod in waiting):
+            return  # narrowed by a write of ours that the watch has not shown yet
         asked = [wanted(pod) for pod in waiting]
         gone = {uid for victim in answer.victims for uid in victim.uids}
         closed = frozenset[str]().union(
