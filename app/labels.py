@@ -10,9 +10,9 @@ Source: kubernetes staging/src/k8s.io/apimachinery/pkg/labels/selector.go (v1.36
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
@@ -27,6 +27,7 @@ _OPERATORS: dict[str, Operator] = {
     "in": "In",
     "notin": "NotIn",
 }
+_WRITTEN: dict[str, Operator] = {each: each for each in get_args(Operator)}
 
 
 def is_label_key(text: str) -> bool:
@@ -86,6 +87,18 @@ class LabelSelector:
 
 
 EVERYTHING = LabelSelector()
+
+
+def requirement_of(key: str, operator: str, values: Collection[str]) -> Requirement | None:
+    """One part of a selector as an API object writes it; None if the API server refuses it.
+
+    Source: kubernetes staging/src/k8s.io/apimachinery/pkg/labels/selector.go (v1.36),
+    NewRequirement, without the rules of keys and values.
+    """
+    known = _WRITTEN.get(operator)
+    if not key or known is None or bool(values) != (known in ("In", "NotIn")):
+        return None
+    return Requirement(key, known, frozenset(values))
 
 
 def selector_from_text(text: str) -> LabelSelector:

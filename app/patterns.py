@@ -102,7 +102,7 @@ class Patterns:
     _of: dict[str, tuple[str, ...]] = field(default_factory=dict)  # key -> its patterns
     _keys: dict[str, dict[str, None]] = field(default_factory=dict)  # pattern -> those who have it
     _blocks: list[_Block] = field(default_factory=list)
-    _in_blocks: set[str] = field(default_factory=set)  # patterns, also those nobody has any more
+    _in_blocks: set[str] = field(default_factory=set)  # patterns, also those without a key by now
 
     def put(self, key: str, patterns: Iterable[str]) -> None:
         """Look for these from now on, and for no others of this key. They have been checked."""
@@ -145,7 +145,7 @@ class Patterns:
         self._in_blocks.add(pattern)
 
     def _rebuild(self) -> None:
-        """Leave out what nobody looks for any more."""
+        """Leave out the patterns that have no key any more."""
         self._blocks, self._in_blocks = [], set()
         for pattern in self._keys:
             self._include(pattern)

@@ -19,7 +19,7 @@ from app.kube.core import wire
 from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
-from app.labels import LabelSelector, Operator, Requirement
+from app.labels import LabelSelector, Requirement, requirement_of
 from app.settings import EngineOptions
 
 KIND = "PodDisruptionBudget"
@@ -27,13 +27,6 @@ PATH = "/apis/policy/v1/poddisruptionbudgets"
 MOST_REQUIREMENTS = 64  # of one selector, which is compared with every pod of its namespace
 MOST_BYTES = 32 * 1024  # of a selector's JSON
 MOST_VALUES = 256  # of one requirement
-
-_OPERATORS: dict[str, Operator] = {
-    "In": "In",
-    "NotIn": "NotIn",
-    "Exists": "Exists",
-    "DoesNotExist": "DoesNotExist",
-}
 
 
 class BudgetRecord(ObjectRecord, frozen=True, gc=False):
@@ -48,13 +41,8 @@ class BudgetRecord(ObjectRecord, frozen=True, gc=False):
     is_too_long: bool = False
 
 
-class _Selector(wire.Wire):
-    match_labels: wire.Strings = None
-    match_expressions: list[wire.SelectorRequirement | None] | None = None
-
-
 class _Spec(wire.Wire):
-    selector: msgspec.Raw = msgspec.Raw(b"null")  # a `_Selector`, unless it is too long
+    selector: msgspec.Raw = msgspec.Raw(b"null")  # a label selector, unless it is too long
 
 
 class _Status(wire.Wire):
@@ -73,7 +61,9 @@ class _Budget(wire.Wire):
 
 
 _BUDGET = msgspec.json.Decoder(_Budget)
-_SELECTOR: msgspec.json.Decoder[_Selector | None] = msgspec.json.Decoder(_Selector | None)
+_SELECTOR: msgspec.json.Decoder[wire.LabelSelector | None] = msgspec.json.Decoder(
+    wire.LabelSelector | None
+)
 
 
 def decode_budget(raw: Json) -> BudgetRecord:
@@ -100,7 +90,7 @@ def decode_budget(raw: Json) -> BudgetRecord:
     )
 
 
-def _selector(raw: msgspec.Raw, metadata: wire.Metadata) -> _Selector | None:
+def _selector(raw: msgspec.Raw, metadata: wire.Metadata) -> wire.LabelSelector | None:
     try:
         return _SELECTOR.decode(raw)
     except (ValueError, RecursionError) as error:
@@ -108,14 +98,16 @@ def _selector(raw: msgspec.Raw, metadata: wire.Metadata) -> _Selector | None:
         raise DecodeError(f"{KIND} {name}: spec.selector: {error}") from error
 
 
-def _is_too_long(selector: _Selector) -> bool:
+def _is_too_long(selector: wire.LabelSelector) -> bool:
     expressions = selector.match_expressions or ()
     return len(selector.match_labels or ()) + len(expressions) > MOST_REQUIREMENTS or any(
         len(each.values or ()) > MOST_VALUES for each in expressions if each is not None
     )
 
 
-def _requirements(selector: _Selector) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:
+def _requirements(
+    selector: wire.LabelSelector,
+) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:
     """What the selector asks for; None if it is not valid."""
     found: list[tuple[str, str, tuple[str, ...]]] = [
         (key, "In", (value or "",)) for key, value in sorted((selector.match_labels or {}).items())
@@ -123,11 +115,10 @@ def _requirements(selector: _Selector) -> tuple[tuple[str, str, tuple[str, ...]]
     for each in selector.match_expressions or ():
         each = each or wire.SelectorRequirement()
         values = tuple(value or "" for value in each.values or ())
-        if not each.key or each.operator not in _OPERATORS:
+        read = requirement_of(each.key or "", each.operator or "", values)
+        if read is None:
             return None
-        if bool(values) != (each.operator in ("In", "NotIn")):
-            return None
-        found.append((each.key, each.operator, values))
+        found.append((read.key, read.operator, values))
     return tuple(found)
 
 
@@ -164,4 +155,6 @@ class BudgetDialect(Dialect):
 
 def _compared(requirements: Iterable[tuple[str, str, tuple[str, ...]]]) -> Iterator[Requirement]:
     for key, operator, values in requirements:
-        yield Requirement(key, _OPERATORS[operator], frozenset(values))
+        requirement = requirement_of(key, operator, values)
+        assert requirement is not None, "the record has valid ones only"
+        yield requirement

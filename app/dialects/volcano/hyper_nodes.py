@@ -29,7 +29,7 @@ from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
-from app.labels import LabelSelector, Operator, Requirement
+from app.labels import LabelSelector, Requirement, requirement_of
 from app.patterns import InvalidPattern, check
 
 KIND = "HyperNode"
@@ -39,13 +39,6 @@ TOPOLOGY = "HyperNodes"  # no object can have this name
 LEVEL = "topology.volcano.sh/tier-{}"
 CONDITION = "MembersResolved"
 MOST_SHOWN = 8  # flaws in the message of the condition
-
-_OPERATORS: dict[str, Operator] = {
-    "In": "In",
-    "NotIn": "NotIn",
-    "Exists": "Exists",
-    "DoesNotExist": "DoesNotExist",
-}
 
 
 class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
@@ -69,15 +62,10 @@ class _Regex(wire.Wire):
     pattern: wire.Text = None
 
 
-class _Labels(wire.Wire):
-    match_labels: wire.Strings = None
-    match_expressions: list[wire.SelectorRequirement | None] | None = None
-
-
 class _MemberSelector(wire.Wire):
     exact_match: _Exact | None = None
     regex_match: _Regex | None = None
-    label_match: _Labels | None = None
+    label_match: wire.LabelSelector | None = None
 
 
 class _Member(wire.Wire):
@@ -98,7 +86,7 @@ class _Status(wire.Wire):
 class _HyperNode(wire.Wire):
     metadata: wire.Metadata | None = None
     spec: _Spec | None = None
-    status: msgspec.Raw = msgspec.Raw(b"null")  # whoever wrote it, the spec is read
+    status: msgspec.Raw = msgspec.Raw(b"null")  # if it cannot be read, the spec still is
 
 
 _HYPER_NODE = msgspec.json.Decoder(_HyperNode)
@@ -178,7 +166,7 @@ def _nodes_named(exact: str, selector: _MemberSelector) -> NodesNamed:
     raise ValueError("selector: one of exactMatch, regexMatch and labelMatch is required")
 
 
-def _requirements(labels: _Labels) -> Iterator[Requirement]:
+def _requirements(labels: wire.LabelSelector) -> Iterator[Requirement]:
     """Raises: ValueError saying what is wrong with the selector."""
     if not (labels.match_labels or labels.match_expressions):
         raise ValueError("labelMatch: it is empty, and selects no node")
@@ -186,12 +174,13 @@ def _requirements(labels: _Labels) -> Iterator[Requirement]:
         yield Requirement(key, "In", frozenset((value or "",)))
     for each in labels.match_expressions or ():
         each = each or wire.SelectorRequirement()
-        operator = _OPERATORS.get(each.operator or "")
-        values = frozenset(value or "" for value in each.values or ())
-        if not each.key or operator is None or bool(values) != (operator in ("In", "NotIn")):
-            shown = f"{each.key or ''} {each.operator or ''} {sorted(values)}"
+        key, operator = each.key or "", each.operator or ""
+        values = {value or "" for value in each.values or ()}
+        requirement = requirement_of(key, operator, values)
+        if requirement is None:
+            shown = f"{key} {operator} {sorted(values)}"
             raise ValueError(f"labelMatch.matchExpressions: {shown[:100]} is no requirement")
-        yield Requirement(each.key, operator, values)
+        yield requirement
 
 
 def specs_of(record: ObjectRecord) -> Iterable[TopologySpec]:

@@ -59,6 +59,11 @@ class SelectorRequirement(Wire):
     values: Texts = None
 
 
+class LabelSelector(Wire):
+    match_labels: Strings = None
+    match_expressions: list[SelectorRequirement | None] | None = None
+
+
 class SelectorTerm(Wire):
     match_expressions: list[SelectorRequirement | None] | None = None
     match_fields: list[SelectorRequirement | None] | None = None

@@ -89,7 +89,6 @@ class ExplicitTopology:
     def remove(self, node: str) -> None:
         """Forget a node."""
         self._values.pop(node, None)
-        self._touched.update((name, None) for name in self._forest.claims(node))
         self._forest.remove(node)
 
     # -- what is asked -------------------------------------------------------------------------

@@ -331,12 +331,12 @@ class RoomPlans:
     def _is_barred(self, name: str, gang: Gang, plan: RoomPlan) -> bool:
         """Whether a node has moved since, or takes the gang's pods no more."""
         (before, domains), node = plan.asked_of[name], self.books.nodes[name]
-        levels, now = gang.levels, self.books.domains_of(name)
-        if any(domains.get(level) != now.get(level) for level in levels):
+        now = self.books.domains_of(name)
+        if domains != now and any(domains.get(level) != now.get(level) for level in gang.levels):
             return True
         if before.labels == node.labels and before.taints == node.taints:
             return False
-        if levels and self.books.has_moved(before, node):
+        if gang.levels and self.books.has_moved(before, node):
             return True
         here = [uid for uid, place in plan.places.items() if place.node == name]
         return not all(may_host(node, gang.member(uid).shape) for uid in here)
