@@ -19,6 +19,7 @@ import msgspec
 
 from app.kube.core.objects import PodRecord
 from app.labels import EVERYTHING, LabelSelector
+from topology.model.explicit_tree import DomainFlaw
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
@@ -325,14 +326,6 @@ class NodesNamed:
     pattern: str = ""
     """In RE2's syntax, found anywhere in the name."""
     labels: LabelSelector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DomainFlaw:
-    """What is wrong with a domain: a reason as conditions have it, and a sentence."""
-
-    reason: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

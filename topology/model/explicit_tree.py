@@ -19,12 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from topology.model.levels import NODE_LEVEL
 from topology.model.tree import Tree, build
-
-Reason = Literal["DuplicateMember", "MemberNotFound", "TierNotLower", "MemberTaken", "NodeTaken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +35,10 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Why some member of a domain does not count as one."""
+class DomainFlaw:
+    """What is wrong with a domain: a reason as conditions have it, and a sentence."""
 
-    reason: Reason
+    reason: str
     text: str
 
 
@@ -179,7 +176,7 @@ class Forest:
     # -- what is asked -------------------------------------------------------------------------
 
     def taken_touched(self) -> list[str]:
-        """Domains whose nodes or problems may have changed since this was asked last."""
+        """Domains whose nodes or flaws may have changed since this was asked last."""
         touched, self._touched = self._touched, {}
         return [name for name in touched if name in self.domains]
 
@@ -218,25 +215,25 @@ class Forest:
         """How many nodes are in a domain, at any depth."""
         return len(self._within.get(name, ()))
 
-    def problems(self, name: str) -> Iterator[Problem]:
+    def flaws(self, name: str) -> Iterator[DomainFlaw]:
         """What is wrong with the members of a domain, in their order; nodes by name."""
         domain, seen = self.domains[name], set[str]()
         for each in domain.inner:
             inner = self.domains.get(each)
             if each in seen:
-                yield Problem("DuplicateMember", f"{each} is named twice")
+                yield DomainFlaw("DuplicateMember", f"{each} is named twice")
             elif inner is None:
-                yield Problem("MemberNotFound", f"there is no {each}")
+                yield DomainFlaw("MemberNotFound", f"there is no {each}")
             elif inner.tier >= domain.tier:
                 text = f"{each} is of tier {inner.tier}, which is not below {domain.tier}"
-                yield Problem("TierNotLower", text)
+                yield DomainFlaw("TierNotLower", text)
             elif (parent := self.parent(each)) != name:
-                yield Problem("MemberTaken", f"{each} is a member of {parent} already")
+                yield DomainFlaw("MemberTaken", f"{each} is a member of {parent} already")
             seen.add(each)
         for node in sorted(self._direct.get(name, ())):
             around = self._path[node]
             if name not in around:
-                yield Problem("NodeTaken", f"node {node} is in {around[0]} already")
+                yield DomainFlaw("NodeTaken", f"node {node} is in {around[0]} already")
 
     def tree(self, level_of_tier: Mapping[int, str], generation: int) -> Tree:
         """The tree over all nodes, a level for each tier that occurs.

@@ -18,7 +18,6 @@ import msgspec
 
 from app.dialects.spec import (
     AT_WRITE,
-    DomainFlaw,
     DomainSpec,
     DomainView,
     NodesNamed,
@@ -31,6 +30,7 @@ from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from app.labels import LabelSelector, Requirement, requirement_of
 from app.patterns import InvalidPattern, check
+from topology.model.explicit_tree import DomainFlaw
 
 KIND = "HyperNode"
 API_VERSION = "topology.volcano.sh/v1alpha1"

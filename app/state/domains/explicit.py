@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from app.dialects.spec import DomainFlaw, DomainSpec, DomainView
+from app.dialects.spec import DomainSpec, DomainView
 from app.kube.core.objects import NodeRecord
 from app.state.domains.node_claims import NodeClaims
-from topology.model.explicit_tree import Domain, Forest
+from topology.model.explicit_tree import Domain, DomainFlaw, Forest
 
 Nodes = Mapping[str, NodeRecord]
 
@@ -125,8 +125,7 @@ class ExplicitTopology:
 
     def _flaws(self, name: str) -> Iterator[DomainFlaw]:
         yield from self.specs[name].flaws
-        for problem in self._forest.problems(name):
-            yield DomainFlaw(problem.reason, problem.text)
+        yield from self._forest.flaws(name)
         for node in self._claims.names(name):
             if node not in self._forest.nodes:
                 yield DomainFlaw("NodeNotFound", f"there is no node {node}")

@@ -30,7 +30,7 @@ def forest_of(domains: Iterable[Domain], claims: Mapping[str, Iterable[str]]) ->
 
 
 def said(forest: Forest, name: str) -> list[str]:
-    return [problem.text for problem in forest.problems(name)]
+    return [flaw.text for flaw in forest.flaws(name)]
 
 
 def test_a_node_without_a_narrower_domain_stands_for_itself_there() -> None:

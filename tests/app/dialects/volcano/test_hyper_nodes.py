@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import AT_WRITE, DomainFlaw, DomainView, NodesNamed, TopologySpec
+from app.dialects.spec import AT_WRITE, DomainView, NodesNamed, TopologySpec
 from app.dialects.volcano import DIALECT
 from app.dialects.volcano.hyper_nodes import MOST_SHOWN, decode_hyper_node
 from app.errors import DecodeError
@@ -20,6 +20,7 @@ from tests.app.dialects.volcano.objects import (
     hyper_node,
     record,
 )
+from topology.model.explicit_tree import DomainFlaw
 
 WHERE = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 FINE = ("True", "AllMembersResolved", "every member counts")

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from app.kube.watch.events import Listed
-from app.state.effects import SeekRoom, WriteStatus
+from app.state.effects import WriteStatus
 from app.state.journal.replay import replay
 from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, record
 from tests.app.state.domains.test_explicit import KINDS, TIER
 from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.preempt.test_making_room import gang
-from tests.app.state.preempt.test_room_plans import Evicting
+from tests.app.state.preempt.test_room_plans import Evicting, no_pod_goes
 from tests.app.state.world import members
 from tests.records import node
 
@@ -36,19 +36,7 @@ def making_room(**settings):
 def test_no_pod_goes_for_a_place_whose_nodes_are_not_together_any_more(when):
     world = making_room()
     taken_apart = record("s0", 1, exact("Node", "n0", "n1", "n2"))
-    if when == "checking":
-        world.answer()
-        world.put(taken_apart)
-    else:
-        (asked,) = world.told(SeekRoom)
-        answer = world.engine.making_room.request(asked.gang).answer()
-        world.put(taken_apart)
-        world._take(world.inputs.room_found(asked.gang, answer, 0.05, world.now))
-    world.silent = False
-    world._serve()
-    world.tick()
-    assert world.evicted == []
-    assert world.results == {"changed": 1}
+    no_pod_goes(world, when, lambda: world.put(taken_apart))
 
 
 def test_pods_go_though_another_hyper_node_changes():

@@ -628,13 +628,18 @@ def test_no_pod_goes_for_a_place_that_is_lost_already(lose, when):
     world.put(*train())
     world.tick()
     world.tick(10.0)
+    no_pod_goes(world, when, lambda: lose(world))
+
+
+def no_pod_goes(world, when, lose):
+    """No pod goes where the place is lost before its evictions are sent, by `lose()`."""
     if when == "checking":
         world.answer()
-        lose(world)
+        lose()
     else:
         (asked,) = world.told(SeekRoom)
         answer = world.engine.making_room.request(asked.gang).answer()
-        lose(world)
+        lose()
         world._take(world.inputs.room_found(asked.gang, answer, 0.05, world.now))
     world.silent = False
     world._serve()
