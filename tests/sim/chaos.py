@@ -319,7 +319,7 @@ class Chaos:
 
     def wall_clock(self) -> None:
         self.hits.hit("F9 wall clock")
-        self.workloads.wall_offset = self.rng.uniform(-3600.0, 3600.0)
+        self.clock.set_wall(self.rng.uniform(-3600.0, 3600.0))
 
     def stall_scheduler(self) -> None:
         if self.world.scheduler.pods_waiting:

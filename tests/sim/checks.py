@@ -363,7 +363,7 @@ class Checks:
         if self._inputs % HEAVY_EVERY == 0:
             check_books(life)
         if self._inputs % SHADOW_EVERY == 0:
-            shadow(life, corral.now)
+            shadow(life, corral.now, is_dated=not self.clock.wall_went_back)
 
     def _answers_in_time(self, corral: Corral, life: Life) -> None:
         """I3, F9: a held /bind is answered by its gang's deadline, or its binding is under way."""

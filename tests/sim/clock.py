@@ -21,6 +21,8 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.wall_went_back = False
+        self._wall_offset = 0.0
         self.steps = 0
         self._heap: list[tuple[float, int, Action]] = []
         self._planned = 0
@@ -33,6 +35,17 @@ class Clock:
     def after(self, seconds: float, action: Action) -> None:
         """Do this so many seconds from now."""
         self.at(self.now + seconds, action)
+
+    def set_wall(self, offset: float) -> None:
+        """Step the clock on the wall, which API servers and schedulers date things by."""
+        self.wall_went_back |= offset < self._wall_offset
+        self._wall_offset = offset
+
+    def wall_time(self) -> str:
+        """What the clock on the wall says, in whole seconds as the API server writes them."""
+        seconds = int(self.now + self._wall_offset) + 7200
+        hours, rest = divmod(seconds, 3600)
+        return f"2026-01-01T{hours % 24:02}:{rest // 60:02}:{rest % 60:02}Z"
 
     def run_until(self, when: float) -> None:
         """Let everything happen that is due by then."""

@@ -20,6 +20,7 @@ from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
 from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer, Refused
+from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
@@ -199,7 +200,7 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
                 )
 
 
-def check_books(api: ApiServer, corrals: Iterable[Corral]) -> None:
+def check_books(api: ApiServer, corrals: Iterable[Corral], clock: Clock) -> None:
     """L4: every Corral knows what the API server has."""
     bound = {pod.uid: pod.node for pod in api.pods.values() if counts(pod)}
     for corral in corrals:
@@ -207,7 +208,7 @@ def check_books(api: ApiServer, corrals: Iterable[Corral]) -> None:
             raise Violation(f"L4: {corral.name} is not up")
         ours = {uid: each.node for uid, each in corral.engine.books.bound.items()}
         require(ours == bound, f"L4: {corral.name} has {ours} on its books, not {bound}")
-        shadow(corral.life, corral.now)
+        shadow(corral.life, corral.now, is_dated=not clock.wall_went_back)
 
 
 def check_empty(corrals: Iterable[Corral]) -> None:

@@ -183,7 +183,8 @@ class PostFilter:
         """Write the first one's condition; its deletion is another call."""
         first = victims[0]
         if self._is_there(first):
-            self._api.change("Pod", first.name, is_preempted=True)
+            since = self._clock.wall_time()
+            self._api.change("Pod", first.name, is_preempted=True, preempted_at=since)
         self._later(partial(self._delete, pod, victims))
 
     def _delete(self, pod: PodRecord, victims: list[PodRecord]) -> None:

@@ -40,8 +40,11 @@ def state_of(engine: Engine) -> dict[str, Any]:
     }
 
 
-def shadow(life: Life, now: float) -> None:
-    """I8: an engine that reads the same from lists comes to the same books."""
+def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
+    """I8: an engine that reads the same from lists comes to the same books.
+
+    `is_dated`: what is dated later is later, for the clock on the wall never went back.
+    """
     engine = life.engine
     fresh = Engine(engine.settings)
     for kind in engine.settings.kinds:
@@ -60,6 +63,8 @@ def shadow(life: Life, now: float) -> None:
         if key in engine.gangs.unreviewed or gang.ending:
             continue  # that its pods are being evicted is not known after a start
         again = fresh.gangs.by_key[key]
+        if again.ending and not is_dated:
+            continue  # that all its pods were made since is not known either
         if _is_unwritten(gang, again):
             again.succeeded.gone = gang.succeeded.gone.copy()
             fresh.roll_calls.review(again, now)

@@ -40,7 +40,6 @@ class Workloads:
         self.failing_share = 0.0
         self.apps: tuple[str, ...] = ()  # of which each workload is one, where budgets count
         self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
-        self.wall_offset = 0.0  # of the API server's clock, in seconds
         self._clock, self._api, self._rng = clock, api, rng
         self._history, self._hits = history, hits
         self._names = 0
@@ -142,7 +141,7 @@ class Workloads:
                 scheduler=SCHEDULER,
                 priority=workload.priority_of(name),
                 shape=template.shape,
-                created=self._wall_time(),
+                created=self._clock.wall_time(),
             ),
         )
 
@@ -172,11 +171,6 @@ class Workloads:
         if found is not None and found.uid == uid:
             gates = tuple(gate for gate in found.gates if gate != FOREIGN_GATE)
             self._api.change("Pod", name, gates=gates)
-
-    def _wall_time(self) -> str:
-        seconds = int(self._clock.now + self.wall_offset) + 7200
-        hours, rest = divmod(seconds, 3600)
-        return f"2026-01-01T{hours % 24:02}:{rest // 60:02}:{rest % 60:02}Z"
 
     # -- their controllers ---------------------------------------------------------------------
 

@@ -479,7 +479,7 @@ class World:
         self._await_rest()
         self._await_nominated()
         self.history.say("judged")
-        check_books(self.api, self.corrals)
+        check_books(self.api, self.corrals, self.clock)
         check_expected(self.api, self.corrals)
         check_nobody_is_forgotten(
             self.api,

@@ -91,6 +91,7 @@ def pod_record(
     request, unreadable, offered_then = pod_request(spec, offered)
     problem = unread or unreadable
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
+    preempted_at = _preempted_at(status.conditions)
     return PodRecord(
         namespace=namespace,
         name=name,
@@ -111,7 +112,8 @@ def pod_record(
         version=metadata.resource_version or "",
         problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
         has_claims=bool(spec.resource_claims),
-        is_preempted=_PREEMPTED in bytes(status.conditions) and _is_preempted(status.conditions),
+        is_preempted=preempted_at is not None,
+        preempted_at=preempted_at or "",
         grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
         preempts=spec.preemption_policy != "Never",
         offered_then=offered_then,
@@ -241,16 +243,21 @@ def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
     return Owner(api_version, kind, name, uid)
 
 
-def _is_preempted(conditions: msgspec.Raw) -> bool:
-    """Whether kube-scheduler has said that it ends the pod for another one.
+def _preempted_at(conditions: msgspec.Raw) -> str | None:
+    """When kube-scheduler has said that it ends the pod for another one; None: it has not.
 
     Source: kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go, PreemptPod.
     """
+    if _PREEMPTED not in bytes(conditions):
+        return None
     try:
         found = large.part(_CONDITIONS, conditions, "status.conditions")
     except (ValueError, RecursionError):
-        return False  # of a request: the API server has none that cannot be read
-    return has_condition(found, DISRUPTION_TARGET, reason=PREEMPTED)
+        return None  # of a request: the API server has none that cannot be read
+    for condition in found or ():
+        if has_condition([condition], DISRUPTION_TARGET, reason=PREEMPTED):
+            return (condition and condition.last_transition_time) or ""
+    return None
 
 
 def has_condition(

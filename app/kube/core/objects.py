@@ -117,7 +117,8 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     version: str
     problem: str = ""
     has_claims: bool = False  # of dynamic resource allocation, which `request` does not contain
-    is_preempted: bool = False  # kube-scheduler ends it for a pod of higher priority
+    is_preempted: bool = False  # kube-scheduler ends it for a pod of higher priority …
+    preempted_at: str = ""  # … since then, as the API server wrote it; "" if that is not known
     grace_seconds: int = 0  # while it terminates: for how long its containers may run on
     preempts: bool = True  # its preemptionPolicy lets pods of lower priority end for it
     offered_then: int | None = None

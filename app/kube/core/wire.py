@@ -146,6 +146,7 @@ class Condition(Wire):
     type: Text = None
     status: Text = None
     reason: Text = None
+    last_transition_time: Text = None
 
 
 class NodeStatus(Wire):

@@ -67,7 +67,7 @@ class Gang:
     succeeded                               by `gang/succeeded.py`
     placeholders, placeholders_made         by `reserve/placeholders.py`
     failed_nodes                            by `reserve/replacements.py`
-    preempted, ending                       by `lifecycle/disruption.py`
+    preempted, is_preempted_unseen, ending  by `lifecycle/disruption.py`
     last_search                             by `plan/planner.py`
     the other parts                         as `gang/parts.py` says
     """
@@ -87,7 +87,8 @@ class Gang:
     absent: Absent = field(default_factory=Absent)
     failed_nodes: dict[str, None] = field(default_factory=dict)
     """Nodes that failed under its members, until it has all its pods again."""
-    preempted: Member | None = None  # the last that ended for another pod since the roll call
+    preempted: Member | None = None  # the last that ended for another pod since the roll call …
+    is_preempted_unseen: bool = False  # … and nothing was known of it before
     ending: str = ""  # why its running pods are evicted, until the last of them ends
     last_search: Searched | None = None
     plan: HeldPlan = field(default_factory=HeldPlan)

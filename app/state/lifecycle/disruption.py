@@ -5,8 +5,8 @@
 
 Decided when the first pod is seen to end, not when /preempt is answered: kube-scheduler may not do
 what it asked about. A gang whose owner would give up for good keeps the rest. After a restart a pod
-that still ends says the same. One that has ended, or is gone, says nothing any more: its gang may
-have started again since, while an owner keeps what has ended for its records.
+that still ends says the same, unless all that runs was made since: its gang has started again, and
+the pod may take hours to end. One that has ended, or is gone, says nothing any more.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Disruptions:
     plans: Plans
     reports: Reports
 
-    def follow(self, gang: Gang, member: Member) -> None:
+    def follow(self, gang: Gang, member: Member, *, was_known: bool) -> None:
         """Take note of a member that ends, or is gone, for a pod of higher priority."""
         if member.pod.is_preempted and member.pod.node:
-            gang.preempted = member
+            gang.preempted, gang.is_preempted_unseen = member, not was_known
             self.gangs.owe_review(gang)
 
     def review(self, gang: Gang, now: float) -> None:
@@ -48,7 +48,7 @@ class Disruptions:
         preempted, gang.preempted = gang.preempted, None
         if not gang.membership.bound:
             gang.ending = ""
-        elif preempted is not None and not gang.ending:
+        elif preempted is not None and not gang.ending and not _has_restarted(gang, preempted):
             self._end(gang, preempted, now)
 
     def _end(self, gang: Gang, preempted: Member, now: float) -> None:
@@ -81,3 +81,10 @@ class Disruptions:
         """Note that those of its pods that still run are not evicted after all."""
         gang.ending = ""
         self.gangs.owe_review(gang)
+
+
+def _has_restarted(gang: Gang, preempted: Member) -> bool:
+    """Whether all that runs was made after a member began to end that was not known before."""
+    since = preempted.pod.preempted_at
+    is_told = gang.is_preempted_unseen and bool(since)
+    return is_told and all(each.pod.created >= since for each in gang.membership.bound)

@@ -108,7 +108,7 @@ class Members:
             self.plans.lose(gang, f"pod {pod.name} is narrowed to other nodes", now)
         was_live = not pod.is_finished if before is None else before.is_live
         if pod.is_preempted and not member.is_live and was_live:
-            self.disruptions.follow(gang, member)
+            self.disruptions.follow(gang, member, was_known=before is not None)
         is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
         if before is not None and before.is_live and is_lost:
             self.replacements.keep(gang, before, now)
@@ -151,7 +151,7 @@ class Members:
         if gang.succeeded.drop(uid):
             self.notes.hurry(gang, now)
         if member.is_live:  # else it was seen to end
-            self.disruptions.follow(gang, member)
+            self.disruptions.follow(gang, member, was_known=True)
         if not member.pod.is_finished:
             self.replacements.keep(gang, member, now)
         ungating.forget(gang, uid)

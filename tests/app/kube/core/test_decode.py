@@ -147,6 +147,16 @@ def test_a_pod_says_whether_it_ends_for_one_of_higher_priority(conditions, is_pr
     assert pod_from({"status": {"conditions": conditions}}).is_preempted is is_preempted
 
 
+def test_a_pod_says_since_when_it_ends_for_one_of_higher_priority():
+    at = "2026-01-01T00:00:07Z"
+    conditions = [
+        ending(type="Ready", lastTransitionTime="2025-01-01T00:00:00Z"),
+        ending(lastTransitionTime=at),
+    ]
+    assert pod_from({"status": {"conditions": conditions}}).preempted_at == at
+    assert pod_from({"status": {"conditions": [ending()]}}).preempted_at == ""
+
+
 def test_an_empty_pod_is_a_record_of_zero_values():
     record = pod_from({})
     assert (record.key, record.node, record.owner) == ("/", "", None)

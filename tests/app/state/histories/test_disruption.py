@@ -208,6 +208,57 @@ def test_a_restart_ends_no_gang_for_a_pod_that_has_ended_long_ago(is_terminating
     assert evicted(after) == []
 
 
+@pytest.mark.parametrize(
+    ("made", "at", "evicts"),
+    [
+        pytest.param("2026-01-01T00:09:00Z", "2026-01-01T00:08:59Z", 0, id="all_made_since"),
+        pytest.param("2026-01-01T00:09:00Z", "2026-01-01T00:09:00Z", 0, id="in_the_same_second"),
+        pytest.param("2026-01-01T00:09:00Z", "2026-01-01T00:09:01Z", 7, id="all_made_before"),
+        pytest.param("2026-01-01T00:09:00Z", "", 7, id="not_known_when"),
+    ],
+)
+def test_a_restart_ends_no_gang_that_has_started_again_beside_a_pod_that_takes_long_to_end(
+    made, at, evicts
+):
+    gang = gang_of("g", 7, "all", created=made)
+    old = replace(
+        gang_of("g", 8, "all")[7],
+        name="g3-old",
+        uid="uid-g3-old",
+        node=rack()[7].name,
+        phase="Running",
+        is_terminating=True,
+        is_preempted=True,
+        preempted_at=at,
+        grace_seconds=3600,
+    )
+    world = running(World(rack()), gang)
+    after = World(rack(), [*world.pods.values(), old])
+    after.tick(1.0)
+    assert len(evicted(after)) == evicts
+    # Whoever sees it begin to end knows better than two clocks.
+    live = running(World(rack()), gang)
+    here = live.pods["uid-g3"]
+    live.put(replace(here, is_preempted=True, preempted_at=at, is_terminating=True))
+    live.tick(1.0)
+    assert len(evicted(live)) == 6
+
+
+def test_a_restart_ends_a_gang_of_which_some_pods_still_run_as_before():
+    gang = gang_of("g", 7, "all", created="2026-01-01T00:09:00Z")
+    gang[2] = replace(gang[2], created="2026-01-01T00:01:00Z")
+    world = running(World(rack()), gang)
+    ending = replace(
+        world.pods["uid-g3"],
+        is_preempted=True,
+        preempted_at="2026-01-01T00:08:00Z",
+        is_terminating=True,
+    )
+    after = World(rack(), [*(p for p in world.pods.values() if p.uid != "uid-g3"), ending])
+    after.tick(1.0)
+    assert len(evicted(after)) == 6
+
+
 def test_another_gang_loses_nothing_by_it():
     gang, other = gang_of("g", 8, "all"), gang_of("h", 8, "all", created="2025-01-01T00:00:00Z")
     world = running(World([*rack(), *rack(1)]), other, gang)
