@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from app.dialects.spec import (
+    NO_PODS,
     Allowance,
     Claim,
     DisruptionBudget,
@@ -93,9 +94,17 @@ class Dialect:
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         """Where the pod belongs; None: this vocabulary says nothing of it.
 
-        `objects` are those that name the pod, by kind, namespace and name; () for a pod that none
-        may name.
+        `objects` are those that name the pod, or sort the pods of its gang, by kind, namespace and
+        name; () for a pod that none may name.
         """
+        return None
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        """The gang whose objects say which leaf of it the pod is in; None: the pod says it all."""
+        return None
+
+    def sorts(self, record: ObjectRecord) -> object:
+        """What an object says of the leaves of its gangs' pods: when this changes, they move."""
         return None
 
     def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
@@ -107,7 +116,7 @@ class Dialect:
 
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod: it is remembered until one does, or it goes."""
-        return False
+        return self.sorted_by(pod) is not None
 
     def pods_named(self, record: ObjectRecord) -> Iterable[NamedPod]:
         """The pods that an object names: of its own namespace, if it has one; each of them once."""
@@ -123,13 +132,19 @@ class Dialect:
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
     ) -> GangSpec | None:
         """What a gang is; None if that is not known yet.
 
         `objects` are those that it depends on; `said` is what its live pods say, the ones that run
-        first, and `ended` what its failed pods said.
+        first, and `ended` what its failed pods said. `pods`: how many of each leaf live or have
+        succeeded.
         """
         return None
+
+    def awaited(self, key: GangKey) -> str:
+        """What has to happen before it is known what a gang is: "its Job is known"."""
+        return "its Job is known"
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         """The topologies that an object declares."""
@@ -162,7 +177,10 @@ class Dialect:
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
-        """The status this vocabulary expects on its object; None: none, or it is there already."""
+        """The status this vocabulary expects on its object; None: none, or it is there already.
+
+        It is asked as well of a gang that has objects and no pods yet.
+        """
         return None
 
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:

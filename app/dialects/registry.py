@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.dialects import budgets, kueue, quota, volcano
 from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, Strings, TemplateOwner
 from app.dialects.spec import (
+    NO_PODS,
     Allowance,
     Claim,
     DisruptionBudget,
@@ -87,11 +88,27 @@ class Dialects:
     @property
     def names_pods(self) -> bool:
         """Whether some vocabulary has objects that name pods; if not, none is ever named."""
-        return any(type(each).may_be_named is not Dialect.may_be_named for each in self.each)
+        return any(
+            type(each).may_be_named is not Dialect.may_be_named
+            or type(each).sorted_by is not Dialect.sorted_by
+            for each in self.each
+        )
 
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod."""
         return any(dialect.may_be_named(pod) for dialect in self.each)
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        """The gang whose objects say which leaf of it the pod is in, if some do."""
+        for dialect in self.each:
+            key = dialect.sorted_by(pod)
+            if key is not None:
+                return key
+        return None
+
+    def sorts(self, record: ObjectRecord) -> object:
+        """What an object says of the leaves of its gangs' pods."""
+        return next((said for each in self.each if (said := each.sorts(record)) is not None), None)
 
     def pods_named(self, record: ObjectRecord) -> Iterator[NamedPod]:
         """The pods that an object names."""
@@ -109,9 +126,10 @@ class Dialects:
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
     ) -> GangSpec | None:
         """What a gang is, as its own vocabulary reads it; see `Dialect.spec`."""
-        return self.of(key).spec(key, objects, said, ended)
+        return self.of(key).spec(key, objects, said, ended, pods)
 
     def of(self, key: GangKey) -> Dialect:
         """The vocabulary of a gang."""

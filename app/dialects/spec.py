@@ -11,7 +11,7 @@ never a vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,6 +24,7 @@ from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
+NO_PODS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,30 @@ class LeafSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """One domain of a tier or of a narrower one, the narrowest that has room.
+
+    The tiers are those of the gang's topology, which is made of domains (`TopologySpec.domain`);
+    one more than its widest, if it has any, and the first otherwise, is the whole cluster.
+    """
+
+    tier: int | None = None
+    """The widest that may be; None: as `name` says."""
+    name: str = ""
+    """What the domains of that tier call it."""
+    is_soft: bool = False
+    """Neither is given, and if no domain has room the pods may be anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSpec:
     """Members that share a constraint."""
 
     name: str
     members: tuple[GroupSpec | LeafSpec, ...]
     constraint: Constraint = ANYWHERE
+    within: Within | None = None
+    """The constraint instead, where tiers and not levels are named."""
     needed: int | None = None
     """How many of the members it takes to start; None: all of them. The rest may come later."""
 
@@ -203,6 +222,8 @@ class GangSpec:
     """The Topology it is placed on; None: the first that has its levels."""
     policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    is_said: bool = False
+    """Its pods say what it is; no object does."""
     most_roles: int | None = None
     """How many kinds of pods it may have where the pods alone tell them apart; None: any number."""
 
@@ -233,6 +254,17 @@ class GangSpec:
                 waiting.extend(member.members)
             elif member.least < member.pods:
                 return True
+        return False
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether some group names a tier."""
+        waiting = [self.root]
+        while waiting:
+            group = waiting.pop()
+            if group.within is not None:
+                return True
+            waiting.extend(each for each in group.members if isinstance(each, GroupSpec))
         return False
 
     def constraints(self) -> Iterator[Constraint]:
@@ -337,6 +369,8 @@ class DomainSpec:
     """Smaller is closer together."""
     level: str
     """The key of the level that its tier is."""
+    tier_name: str = ""
+    """What it calls its tier."""
     inner: tuple[str, ...] = ()
     """The domains that it names as its members."""
     nodes: tuple[NodesNamed, ...] = ()
@@ -394,10 +428,13 @@ class DisruptionBudget:
 class GangView:
     """What a gang's vocabulary may say of it in a status."""
 
-    phase: str  # gathering, waiting, placed, binding, running, repairing or done
+    phase: str
+    """gathering, waiting, placed, binding, running, repairing or done; "": no pod has come yet."""
     pods: int  # members that live
     bound: int
     message: str  # why it waits; "" if it does not
+    succeeded: int = 0
+    failed: int = 0
 
 
 AT_WRITE = "<when it is written>"
@@ -408,7 +445,7 @@ AT_WRITE = "<when it is written>"
 class StatusPatch:
     """A merge patch for the status of one object; `AT_WRITE` may be among the values."""
 
-    path: str  # of the object in the API
+    path: str  # in the API: of the object's status, or of the object if it has no such part
     uid: str
     status: dict[str, object]
     version: str = ""  # that the object has to have; "": any

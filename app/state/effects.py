@@ -121,7 +121,7 @@ class EmitEvent:
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """Write this into the status of an object of a vocabulary, as a merge patch."""
+    """Write this into the status of an object of a vocabulary, as a merge patch at this path."""
 
     gang: GangKey
     path: str

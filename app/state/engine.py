@@ -198,6 +198,9 @@ class Engine(EngineParts):
             return
         self.invalidation.lose_plans_around(change.moved, now, change.levels)
         self.reservations.capacity_grew()
+        if change.is_retiered:
+            for gang in self.gangs.by_key.values():
+                self.gangs.owe_review(gang)
 
     def _drop_allowance(self, uid: str) -> None:
         if self.absent_pods.drop_object(uid):
@@ -363,6 +366,7 @@ class Engine(EngineParts):
         """
         if known := self.gangs.by_key.get(gang):
             self.reports.note_lost(known, what, uid)
+        # That of an object without pods is sent again when it does not show.
         return self._effects()
 
     def room_found(
@@ -455,6 +459,7 @@ class Engine(EngineParts):
     def _tell_of_domains(self, now: float) -> None:
         """Write what there is to say of domains that objects declare."""
         if self.planner.is_ready and not self.is_draining:
+            self.statuses.review(now)
             self.outbox.extend(self.domain_statuses.review(now))
 
     def _make_room(self, now: float) -> None:
@@ -500,4 +505,7 @@ class Engine(EngineParts):
         return self._effects()
 
     def _effects(self) -> list[Effect]:
-        return [*self.outbox.taken(), *self.statuses.taken(self.gangs.by_key)]
+        effects = list(self.outbox.taken())
+        if self.planner.is_ready:  # else a gang may have pods that have not been read yet
+            effects.extend(self.statuses.taken(self.gangs.by_key))
+        return effects

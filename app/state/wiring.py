@@ -139,6 +139,7 @@ class EngineParts:
         )
         self.roll_calls = RollCalls(
             self.objects,
+            self.topologies,
             self.gangs,
             self.planner,
             self.replacements,

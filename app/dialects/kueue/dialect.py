@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from app.dialects.kueue import (
 )
 from app.dialects.spec import (
     ANYWHERE,
+    NO_PODS,
     Claim,
     Flaw,
     GangKey,
@@ -84,11 +85,17 @@ class KueueDialect(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
     ) -> GangSpec | None:
         spec = _declared(key, objects) or _as_said(key, said, ended, self._most_roles)
         if spec is None:
             return None
         return _with_lifecycle(_together(spec, objects, said), said)
+
+    def awaited(self, key: GangKey) -> str:
+        if key.source == pod_groups.SOURCE:
+            return "the pod that declares its members is there"
+        return super().awaited(key)
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return topology.specs_of(record)
@@ -134,6 +141,7 @@ def _as_said(
             # The controller of other pods that say how many there are replaces those that end.
             remembers_succeeded=key.source == pod_groups.SOURCE,
         ),
+        is_said=True,
         most_roles=most_roles,
     )
 

@@ -2,21 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from app.dialects.dialect import Dialect
-from app.dialects.spec import DomainView, StatusPatch, TopologySpec
-from app.dialects.volcano import hyper_nodes
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    DomainView,
+    GangKey,
+    GangSpec,
+    GangView,
+    Said,
+    StatusPatch,
+    TopologySpec,
+)
+from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, status
+from app.dialects.volcano.jobs import VolcanoJobRecord
+from app.dialects.volcano.pod_groups import PodGroupRecord
 from app.kube.core.decode import Keep
-from app.kube.core.objects import ObjectRecord
+from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
+from app.settings import EngineOptions
 
 
 class VolcanoDialect(Dialect):
-    """HyperNodes as a topology with a level for each tier."""
+    """PodGroups as gangs, and HyperNodes as a topology with a level for each tier."""
+
+    sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
+    writes_status: ClassVar[bool] = True
+
+    def __init__(self, scheduler: str = "") -> None:
+        self._scheduler = scheduler
+
+    def configured(self, options: EngineOptions) -> VolcanoDialect:
+        return VolcanoDialect(options.scheduler_name)
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (hyper_nodes.RESOURCE,)
+        return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE)
+
+    def keeps(self, key: str) -> bool:
+        return key in keys.KEPT
+
+    def keys_named(self, record: ObjectRecord) -> Iterable[str]:
+        if isinstance(record, PodGroupRecord):
+            for policy in record.policies:
+                yield from policy.keys
+                yield from sorted(policy.selector.keys)
+
+    # -- gangs ---------------------------------------------------------------------------------
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        return claims.gang_of(pod)
+
+    def sorts(self, record: ObjectRecord) -> object:
+        if isinstance(record, PodGroupRecord):
+            return (record.policies, record.least_of, record.flaw)
+        return None
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        return claims.claim(pod, objects)
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, PodGroupRecord):
+            yield GangKey(record.namespace, record.name, claims.SOURCE)
+        elif isinstance(record, VolcanoJobRecord):
+            yield GangKey(record.namespace, record.pod_group, claims.SOURCE)
+
+    def awaited(self, key: GangKey) -> str:
+        return f"PodGroup {key.name} is there"
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
+    ) -> GangSpec | None:
+        group = claims.group_in(key, objects)
+        if group is None:
+            return None
+        ends = [each.ends_together for each in said if each.ends_together is not None]
+        return gangs.spec_of(key, group, pods, ends_together=any(ends) if ends else None)
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        return status.status_of(spec.key, objects, view, self._scheduler)
+
+    # -- topologies ----------------------------------------------------------------------------
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return hyper_nodes.specs_of(record)

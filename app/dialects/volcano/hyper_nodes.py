@@ -11,7 +11,7 @@ pkg/util/hypernode/member_selector.go (v1.15).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -24,11 +24,12 @@ from app.dialects.spec import (
     StatusPatch,
     TopologySpec,
 )
+from app.dialects.volcano.selectors import requirements
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
-from app.labels import LabelSelector, Requirement, requirement_of
+from app.labels import LabelSelector
 from app.patterns import InvalidPattern, check
 from topology.model.explicit_tree import DomainFlaw
 
@@ -75,6 +76,7 @@ class _Member(wire.Wire):
 
 class _Spec(wire.Wire):
     tier: int | None = None
+    tier_name: wire.Text = None
     members: list[_Member | None] | None = None
 
 
@@ -147,7 +149,15 @@ def _domain(name: str, spec: _Spec) -> DomainSpec:
             flaws.append(DomainFlaw("DuplicateMember", f"{where}: named twice"))
         nodes[named] = None
     tier = spec.tier or 0
-    return DomainSpec(name, tier, LEVEL.format(tier), tuple(inner), tuple(nodes), tuple(flaws))
+    return DomainSpec(
+        name,
+        tier,
+        LEVEL.format(tier),
+        spec.tier_name or "",
+        tuple(inner),
+        tuple(nodes),
+        tuple(flaws),
+    )
 
 
 def _nodes_named(exact: str, selector: _MemberSelector) -> NodesNamed:
@@ -162,25 +172,18 @@ def _nodes_named(exact: str, selector: _MemberSelector) -> NodesNamed:
             raise ValueError(f"regexMatch.pattern {pattern[:100]!r}: {error}") from None
         return NodesNamed(pattern=pattern)
     if selector.label_match is not None:
-        return NodesNamed(labels=LabelSelector(tuple(_requirements(selector.label_match))))
+        return NodesNamed(labels=_selector(selector.label_match))
     raise ValueError("selector: one of exactMatch, regexMatch and labelMatch is required")
 
 
-def _requirements(labels: wire.LabelSelector) -> Iterator[Requirement]:
+def _selector(labels: wire.LabelSelector) -> LabelSelector:
     """Raises: ValueError saying what is wrong with the selector."""
     if not (labels.match_labels or labels.match_expressions):
         raise ValueError("labelMatch: it is empty, and selects no node")
-    for key, value in sorted((labels.match_labels or {}).items()):
-        yield Requirement(key, "In", frozenset((value or "",)))
-    for each in labels.match_expressions or ():
-        each = each or wire.SelectorRequirement()
-        key, operator = each.key or "", each.operator or ""
-        values = {value or "" for value in each.values or ()}
-        requirement = requirement_of(key, operator, values)
-        if requirement is None:
-            shown = f"{key} {operator} {sorted(values)}"
-            raise ValueError(f"labelMatch.matchExpressions: {shown[:100]} is no requirement")
-        yield requirement
+    try:
+        return LabelSelector(tuple(requirements(labels)))
+    except ValueError as error:
+        raise ValueError(f"labelMatch.{error}") from None
 
 
 def specs_of(record: ObjectRecord) -> Iterable[TopologySpec]:
@@ -212,7 +215,7 @@ def status_of(record: ObjectRecord, view: DomainView) -> StatusPatch | None:
     }
     # Without conditions of others nothing is lost, and a write need not be the newest.
     version = record.version if record.other_conditions else ""
-    return StatusPatch(f"{PATH}/{record.name}", record.uid, status, version)
+    return StatusPatch(f"{PATH}/{record.name}/status", record.uid, status, version)
 
 
 def _message(view: DomainView) -> str:

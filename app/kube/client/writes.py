@@ -178,7 +178,7 @@ class Client:
     async def patch_status(
         self, path: str, uid: str, status: Mapping[str, object], version: str = ""
     ) -> None:
-        """Merge this into the status of the object at a path of the API.
+        """Merge this into the status of an object; the path is that of its status, or its own.
 
         `version`: that the object has to have; "": any.
         Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
@@ -186,7 +186,7 @@ class Client:
         """
         metadata = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
         patch = {"metadata": metadata, "status": dict(status)}
-        await self._send(f"{path}/status", patch, MERGE)
+        await self._send(path, patch, MERGE)
 
     async def get_pod(self, namespace: str, name: str) -> PodRecord | None:
         """Return a pod as it is now, None if there is none of that name.

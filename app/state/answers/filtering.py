@@ -80,7 +80,7 @@ class Filtering:
             self.roll_calls.review_now(gang, now)  # a new pod may be in excess, or a replacement
         node = gang.plan.nodes.get(uid)
         if node is None:
-            return Rejected(_why_not(gang, member))
+            return Rejected(self._why_not(gang, member))
         if node in candidates:
             return Pinned(node)
         # Posted: another leader's attempt; ours is at the API server already.
@@ -98,7 +98,7 @@ class Filtering:
         again = gang.plan.nodes.get(uid)  # None: the gang does without this pod, or has no plan
         if again is not None and again in candidates:
             return Pinned(again)
-        return Rejected(_why_not(gang, member))
+        return Rejected(self._why_not(gang, member))
 
     def _remember_refusals(self, gang: Gang, member: Member, offer: Offer, now: float) -> None:
         """Leave nodes out of the next plan that are planned for this shape and no candidates."""
@@ -114,13 +114,28 @@ class Filtering:
         sample = max(nodes * wanted // 100, SAMPLED_FROM)
         return nodes >= SAMPLED_FROM and offered == sample < nodes
 
+    def _why_not(self, gang: Gang, member: Member) -> str:
+        if member.flaw and not gang.membership.problem:
+            return messages.mistaken(gang.key, member.flaw)
+        uid, membership = member.pod.uid, gang.membership
+        for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
+            if any(each.pod.uid == uid for each in outside):
+                return not_joining(gang, member, is_excess=is_excess)
+        has_begun = membership.is_complete or membership.bound
+        if has_begun and any(each.pod.uid == uid for each in membership.apart):
+            return messages.part_gathering(gang.key, member.leaf)
+        is_spared = gang.plan.nodes and not gang.is_short
+        if is_spared and any(each.pod.uid == uid for each in gang.unplanned()):
+            return messages.not_needed(gang.key)
+        return gang.reporting.sentence or self.reports.gathering(gang.key, member.said.pods)
+
     # -- pods the watch has not shown yet ------------------------------------------------------
 
     def _reject_early(self, uid: str, claim: Claim) -> Rejected:
         sentence = (
             messages.mistaken(claim.gang, claim.flaw)
             if claim.flaw
-            else messages.gathering(claim.gang, claim.said.pods)
+            else self.reports.gathering(claim.gang, claim.said.pods)
         )
         self._early[uid] = sentence
         if len(self._early) > MOST_EARLY:
@@ -130,22 +145,6 @@ class Filtering:
     def forget_early(self, uid: str) -> str:
         """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""
         return self._early.pop(uid, "")
-
-
-def _why_not(gang: Gang, member: Member) -> str:
-    if member.flaw and not gang.membership.problem:
-        return messages.mistaken(gang.key, member.flaw)
-    uid, membership = member.pod.uid, gang.membership
-    for outside, is_excess in ((membership.excess, True), (membership.mismatched, False)):
-        if any(each.pod.uid == uid for each in outside):
-            return not_joining(gang, member, is_excess=is_excess)
-    has_begun = membership.is_complete or membership.bound
-    if has_begun and any(each.pod.uid == uid for each in membership.apart):
-        return messages.part_gathering(gang.key, member.leaf)
-    is_spared = gang.plan.nodes and not gang.is_short
-    if is_spared and any(each.pod.uid == uid for each in gang.unplanned()):
-        return messages.not_needed(gang.key)
-    return gang.reporting.sentence or messages.gathering(gang.key, member.said.pods)
 
 
 def _is_probe(pod: PodRecord, candidates: Candidates) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import GangKey, GangSpec, Said
+from app.dialects.spec import NO_PODS, GangKey, GangSpec, Said
 from app.kube.core.objects import ObjectRecord
 from app.state.cache.kept_keys import KeptKeys, Lacking
 
@@ -31,14 +31,20 @@ class Objects:
         """The objects that concern a gang."""
         return self.by_gang.get(key, {}).values()
 
-    def spec(self, key: GangKey, said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
+    def spec(
+        self,
+        key: GangKey,
+        said: Sequence[Said] = (),
+        ended: Sequence[Said] = (),
+        pods: Mapping[str, int] = NO_PODS,
+    ) -> GangSpec | None:
         """What a gang is, from its objects, its live pods and its failed ones.
 
         It is not known before the pods were read with every label key that its objects name.
         """
         if self.names_keys and self.lacking(key):
             return None
-        return self.dialects.spec(key, self.of(key), said, ended)
+        return self.dialects.spec(key, self.of(key), said, ended, pods)
 
     def lacking(self, key: GangKey) -> Lacking | None:
         """The label keys that objects of a gang name and pods were read without."""

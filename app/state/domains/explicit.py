@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from app.dialects.spec import DomainSpec, DomainView
 from app.kube.core.objects import NodeRecord
 from app.state.domains.node_claims import NodeClaims
+from app.state.domains.tiers import Tiers
 from topology.model.explicit_tree import Domain, DomainFlaw, Forest
 
 Nodes = Mapping[str, NodeRecord]
@@ -22,6 +23,7 @@ class ExplicitTopology:
     """The domains of one topology, and where each node is."""
 
     specs: dict[str, DomainSpec] = field(default_factory=dict)
+    tiers: Tiers = field(default_factory=Tiers)
     _forest: Forest = field(default_factory=Forest)
     _claims: NodeClaims = field(default_factory=NodeClaims)
     _level_of: dict[int, str] = field(default_factory=dict)  # of each tier that ever occurred
@@ -58,6 +60,10 @@ class ExplicitTopology:
         return moved
 
     def _put_domain(self, spec: DomainSpec) -> dict[str, None]:
+        before = self.specs.get(spec.name)
+        self.tiers.add(spec.tier_name, spec.tier)
+        if before is not None:
+            self.tiers.drop(before.tier_name, before.tier)
         self.specs[spec.name] = spec
         self._level_of[spec.tier] = spec.level
         self._touched[spec.name] = None
@@ -71,8 +77,10 @@ class ExplicitTopology:
 
     def drop(self, name: str) -> dict[str, None]:
         """Forget a domain; returns the nodes that are in other ones now."""
-        if self.specs.pop(name, None) is None:
+        spec = self.specs.pop(name, None)
+        if spec is None:
             return {}
+        self.tiers.drop(spec.tier_name, spec.tier)
         self._claims.drop(name)
         named = list(self._forest.named_by(name))
         moved = dict.fromkeys(self._forest.drop(name))
@@ -109,6 +117,7 @@ class ExplicitTopology:
         """What these nodes were in is not so any more; of all, if there are other tiers now."""
         if self._tiers != self._forest.tiers:
             self._tiers = self._forest.tiers
+            self.tiers.set_levels({tier: self._level_of[tier] for tier in reversed(self._tiers)})
             self._values.clear()
         for node in nodes:
             self._values.pop(node, None)

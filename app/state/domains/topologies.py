@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import DomainSpec, DomainView, TopologySpec
+from app.dialects.spec import DomainSpec, DomainView, GangSpec, TopologySpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
+from app.state.domains.tiers import Tiers
 from app.state.settings import EngineSettings
 from topology.errors import InvalidTopology
 from topology.model.levels import NODE_LEVEL, levels_of
@@ -32,6 +33,8 @@ class Change(NamedTuple):
     """Nodes that are in other domains now …"""
     levels: frozenset[str] = frozenset()
     """… of one of these levels."""
+    is_retiered: bool = False
+    """Tiers, or their names, are others: what gangs ask for may be another level."""
 
     def __bool__(self) -> bool:
         return self.is_any
@@ -54,6 +57,7 @@ class Topologies:
     _explicit: dict[str, ExplicitTopology] = field(default_factory=dict)
     _object_of: dict[tuple[str, str], str] = field(default_factory=dict)
     # ^ (topology, domain) -> the uid of the object that declares it
+    _tiers_gone: bool = False  # a topology has lost its last domain
 
     def __post_init__(self) -> None:
         self._use()
@@ -129,6 +133,7 @@ class Topologies:
                 moved.update(self._of(name).put(its, self.books.nodes))
             if not self._explicit[name].specs:
                 del self._explicit[name]
+                self._tiers_gone = True
         return moved
 
     def _named(self, name: str, domain: str) -> list[tuple[str, DomainSpec]]:
@@ -160,7 +165,21 @@ class Topologies:
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
-        return Change(True, moved, before | self._levels())
+        is_retiered = self._tiers_gone
+        for each in self._explicit.values():
+            is_retiered |= each.tiers.is_changed
+            each.tiers.is_changed = False
+        self._tiers_gone = False
+        return Change(True, moved, before | self._levels(), is_retiered)
+
+    # -- gangs ---------------------------------------------------------------------------------
+
+    def resolved(self, spec: GangSpec) -> GangSpec:
+        """What a gang is, with the levels that the tiers it names are now."""
+        if spec.topology is None or not spec.has_tiers:
+            return spec
+        explicit = self._explicit.get(spec.topology)
+        return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
 
     def _use(self) -> None:
         used: dict[str, tuple[str, ...]] = {}

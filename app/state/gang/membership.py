@@ -35,8 +35,9 @@ ANY_SHAPE = Shape()
 MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
 NONE_GONE: Mapping[str, int] = {}
 
-SpecOf = Callable[[Sequence[Said], Sequence[Said]], GangSpec | None]
-"""What a gang is, from what its live pods say and what its failed pods said."""
+SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, int]], GangSpec | None]
+"""What a gang is: of what its live pods say, what its failed pods said, and how many pods of each
+leaf live or have succeeded."""
 Seniority = tuple[bool, int, int, str, str]
 
 
@@ -194,8 +195,9 @@ def membership_status(
     bound = tuple(member for member in live if member.pod.node)
     failed = [member for member in everyone if member.pod.phase == "Failed"]
     # Of a driver and its workers only the driver declares anything, and it may be the one lost.
-    spec = spec_of(_said((*bound, *live)), _said(failed))
-    if spec is not None and not spec.lifecycle.counts_succeeded:
+    there = Counter(each.leaf for each in everyone if each.is_live or each.is_done)
+    spec = spec_of(_said((*bound, *live)), _said(failed), there)
+    if spec is not None and not spec.is_said:
         _constrain(everyone, spec)
     problem = _problem(live) if not bound else ""
     highest_priority = max((member.pod.priority for member in live), default=0)
@@ -206,11 +208,10 @@ def membership_status(
     if not spec.lifecycle.remembers_succeeded:
         gone = NONE_GONE
     candidates = [member for member in live if not member.pod.node and not member.flaw]
-    is_said_by_pods = spec.lifecycle.counts_succeeded
     mismatched = tuple(
         each
         for each in candidates
-        if bound and is_said_by_pods and each.said.pods not in (None, spec.pods)
+        if bound and spec.is_said and each.said.pods not in (None, spec.pods)
     )
     is_over = not bound and any(
         each.pod.is_finished and not each.said.is_retriable for each in everyone
@@ -222,8 +223,8 @@ def membership_status(
     joining = tuple(_without(fit_to_join, outside))
     ready = tuple(member for member in joining if member.is_ready)
     settled = minimum.by_leaf(spec, _settled(everyone, bound, spec, gone))
-    there = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
-    apart = _apart(spec, ready, there, settled)
+    has = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
+    apart = _apart(spec, ready, has, settled)
     unbound = tuple(_without(ready, apart)) if apart else ready
     problem = problem or ("" if bound else _too_large(spec) or _too_many_roles(spec, joining))
     problem = problem or _too_varied(joining)
@@ -242,7 +243,7 @@ def membership_status(
         spec=spec,
         to_come=_to_come(spec, live, failed if bound else ()),
         is_over=is_over,
-        is_complete=not problem and _is_complete(spec, unbound, places, len(joining), there),
+        is_complete=not problem and _is_complete(spec, unbound, places, len(joining), has),
         settled=settled,
         priority=max((member.pod.priority for member in unbound), default=0),
         lowest_priority=min((member.pod.priority for member in unbound), default=0),
@@ -374,7 +375,7 @@ def _to_come(
 
     Of a driver that has failed, but for its own: a new driver goes on with the others.
     """
-    if not spec.lifecycle.counts_succeeded or any(each.said.leaves for each in live):
+    if not spec.is_said or any(each.said.leaves for each in live):
         return tuple(leaf for leaf in spec.leaves() if leaf.like is not None)
     for driver in failed:
         if driver.said.leaves:

@@ -141,6 +141,8 @@ class Claims:
             if key in self.gangs.by_key and (key in keys or key in self.gangs.unreviewed):
                 with confined(self.on_fault, "roll call of gang {}", key):
                     self.members.review(key, now)
+            elif key in keys:
+                self.members.reports.note_object(key)
 
     def _changes(self) -> Iterator[_Change]:
         for uid in self.named_pods.taken_due():

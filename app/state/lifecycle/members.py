@@ -136,7 +136,7 @@ class Members:
         """Take the roll call at once if this member may complete the gang, or makes it invalid."""
         pods = claim.said.pods
         if pods is None:
-            spec = self.objects.spec(gang.key, (), ())
+            spec = self.objects.spec(gang.key)
             pods = None if spec is None else spec.pods
         is_full = len(gang.members) == pods
         if is_full or (claim.flaw and not gang.membership.problem):

@@ -188,7 +188,7 @@ def started_with(gang: Gang) -> str:
     objects declare the pod sets, or where all pods are alike.
     """
     status = gang.membership
-    if status.spec is None or not status.spec.lifecycle.counts_succeeded:
+    if status.spec is None or not status.spec.is_said:
         return ""
     known = next((each.started_with for each in status.bound if each.started_with), ())
     pods = dict(known) or Counter(each.pod_set for each in (*status.bound, *status.joining))

@@ -10,11 +10,12 @@ the roll calls of ticks, which would take all of the engine's time otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangSpec, Said
 from app.state.cache.objects import Objects
+from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import membership_status
@@ -38,6 +39,7 @@ class RollCalls:
     """Takes the roll calls that gangs are owed (`Gangs.unreviewed`)."""
 
     objects: Objects
+    topologies: Topologies
     gangs: Gangs
     planner: Planner
     replacements: Replacements
@@ -91,8 +93,11 @@ class RollCalls:
             self.gangs.owe_review(gang)
         gang.roll_calls += 1
 
-        def spec_of(said: Sequence[Said], ended: Sequence[Said]) -> GangSpec | None:
-            return self.objects.spec(gang.key, said, ended)
+        def spec_of(
+            said: Sequence[Said], ended: Sequence[Said], pods: Mapping[str, int]
+        ) -> GangSpec | None:
+            spec = self.objects.spec(gang.key, said, ended, pods)
+            return None if spec is None else self.topologies.resolved(spec)
 
         ran = bool(gang.membership.bound)
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)

@@ -10,12 +10,12 @@ no gang has. They stay until they go: a pod that has ended is a member as well, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import MOST_PODS
+from app.dialects.spec import MOST_PODS, GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.cache.objects import Objects
 from app.state.settings import EngineSettings
@@ -45,6 +45,10 @@ class NamedPods:
     _uids: dict[PodName, str] = field(default_factory=dict)  # of pods
     _said: dict[str, dict[PodName, object]] = field(default_factory=dict)  # by object's uid
     _by_name: dict[PodName, dict[str, None]] = field(default_factory=dict)  # uids of objects
+    _sorting: dict[str, tuple[object, tuple[GangKey, ...]]] = field(default_factory=dict)
+    """By the uid of an object: what it says of the leaves of pods, and of which gangs."""
+    _sorted: dict[GangKey, dict[str, None]] = field(default_factory=dict)  # uids of pods
+    _sorted_by: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
     _due: dict[PodName, None] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)  # by the uid of an object
 
@@ -66,12 +70,15 @@ class NamedPods:
         return self.settings.is_ours(pod) and self.dialects.may_be_named(pod)
 
     def of(self, pod: PodRecord) -> tuple[ObjectRecord, ...]:
-        """The objects that name a pod, in the same order whichever came first."""
+        """The objects that name a pod or sort it, in the same order whichever came first."""
         uids = self._by_name and self._by_name.get((pod.namespace, pod.name))
-        if not uids or not self.may_have(pod):
+        key = self.dialects.sorted_by(pod)
+        if not (uids or key) or not self.may_have(pod):
             return ()
-        found = (self.objects.by_uid[uid] for uid in uids)
-        return tuple(sorted(found, key=lambda each: (each.kind, each.key, each.uid)))
+        found = {uid: self.objects.by_uid[uid] for uid in uids or ()}
+        if key is not None:
+            found.update((each.uid, each) for each in self.objects.of(key))
+        return tuple(sorted(found.values(), key=lambda each: (each.kind, each.key, each.uid)))
 
     # -- pods ----------------------------------------------------------------------------------
 
@@ -87,6 +94,7 @@ class NamedPods:
         if before != pod.uid:
             self.drop(before)  # it has gone, since another pod has its name
         self._uids[name], self._names[pod.uid] = pod.uid, name
+        self._sort(pod.uid, self.dialects.sorted_by(pod))
         if is_member:
             self.unclaimed.pop(pod.uid, None)
         else:
@@ -98,17 +106,45 @@ class NamedPods:
         name = self._names.pop(uid, None)
         if name is not None:
             del self._uids[name]
+            self._sort(uid, None)
+
+    def _sort(self, uid: str, key: GangKey | None) -> None:
+        """Note the gang whose objects sort a pod."""
+        before = self._sorted_by.get(uid)
+        if before == key:
+            return
+        if before is not None:
+            del self._sorted_by[uid]
+            of_gang = self._sorted[before]
+            del of_gang[uid]
+            if not of_gang:
+                del self._sorted[before]
+        if key is not None:
+            self._sorted_by[uid] = key
+            self._sorted.setdefault(key, {})[uid] = None
 
     # -- objects -------------------------------------------------------------------------------
 
     def put_object(self, record: ObjectRecord) -> None:
         """Learn which pods an object names now; what it says of the others has not changed."""
         self._replace(record.uid, self._read(record))
+        says = self.dialects.sorts(record)
+        self._sorts(record.uid, says, () if says is None else self.dialects.keys_of(record))
 
     def drop_object(self, uid: str) -> None:
         """Forget an object that is gone."""
         self._problems.pop(uid, None)
         self._replace(uid, {})
+        self._sorts(uid, None, ())
+
+    def _sorts(self, uid: str, says: object, keys: Iterable[GangKey]) -> None:
+        """Have the pods of these gangs claimed anew if an object sorts them differently now."""
+        before, was_of = self._sorting.pop(uid, (None, ()))
+        now_of = tuple(keys)
+        if says is not None:
+            self._sorting[uid] = says, now_of
+        for key in dict.fromkeys((*was_of, *now_of)) if (says, now_of) != (before, was_of) else ():
+            self._due.update((self._names[each], None) for each in self._sorted.get(key, ()))
 
     def _read(self, record: ObjectRecord) -> dict[PodName, object]:
         named = list(islice(self.dialects.pods_named(record), MOST_PODS + 1))

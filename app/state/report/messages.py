@@ -28,12 +28,10 @@ def another_pod(namespace: str, name: str) -> str:
     return f"the uid in the request is not that of pod {namespace}/{name}"
 
 
-def gathering(key: GangKey, pods: int | None) -> str:
-    """Members are missing or gated."""
-    if pods is None and key.source == "group":
-        return f"gang {key} waits until the pod that declares its members is there"
+def gathering(key: GangKey, pods: int | None, awaited: str) -> str:
+    """Members are missing or gated, or what the gang is is not known: `awaited` says why."""
     if pods is None:
-        return f"gang {key} waits until its Job is known"
+        return f"gang {key} waits until {awaited}"
     if pods == 1:
         return f"gang {key} waits until its pod is ungated"
     return f"gang {key} waits until all {pods} of its pods are there and ungated"

@@ -135,7 +135,7 @@ class Reports:
             gang.reporting.sentence = messages.unread(gang.key)
             gang.reporting.sentence_at, gang.reporting.problem = None, ""
         elif gang.phase is Phase.GATHERING:
-            gang.reporting.sentence = _gathering(gang)
+            gang.reporting.sentence = self._why_gathering(gang)
             gang.reporting.sentence_at, gang.reporting.problem = None, ""
             ready = (*membership.unbound, *membership.apart)
             self.requeues.note_sentence(gang, ready, gang.reporting.sentence)
@@ -150,6 +150,16 @@ class Reports:
             self.requeues.note_sentence(gang, (member,), sentence)
         self._report_outside(gang)
         self.statuses.note(gang.key)
+
+    def _why_gathering(self, gang: Gang) -> str:
+        spec = gang.elastic_spec
+        if spec is not None:
+            return messages.gathering_least(gang.key, minimum.least_pods(spec))
+        return self.gathering(gang.key, gang.membership.pods)
+
+    def gathering(self, key: GangKey, pods: int | None) -> str:
+        """Why a gang of so many pods waits for pods; None: how many it has is not known."""
+        return messages.gathering(key, pods, self.statuses.awaited(key))
 
     def _report_outside(self, gang: Gang) -> None:
         """Report live pods that are not part of the gang, and delete those in excess if so set."""
@@ -430,13 +440,6 @@ def _incomplete(gang: Gang) -> str:
 
 def _placed(gang: Gang) -> str:
     return messages.placed(gang.key, len(gang.plan.nodes), len(gang.unplanned()))
-
-
-def _gathering(gang: Gang) -> str:
-    spec = gang.elastic_spec
-    if spec is not None:
-        return messages.gathering_least(gang.key, minimum.least_pods(spec))
-    return messages.gathering(gang.key, gang.membership.pods)
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:

@@ -1,10 +1,14 @@
 """What is written into the status of a vocabulary's objects: once per change of a gang.
 
 a gang's phase or its objects change ──▶ due ──▶ dialect.status ──▶ WriteStatus, if new
+                                          ▲                              │
+                                          └── it does not show ◀─────────┘
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,15 +18,28 @@ from app.state.cache.objects import Objects
 from app.state.effects import WriteStatus
 from app.state.gang.gang import Gang
 
+LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
+REVIEW_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Sent:
+    patch: StatusPatch
+    again_after: float = LEAST_SECONDS
+    at: float | None = None  # known from the next review on
+
 
 @dataclass(slots=True)
 class Statuses:
-    """The gangs whose status may have changed; `_written` is what was sent last."""
+    """The gangs whose status may have changed; `_sent` is what was sent last and does not show."""
 
     dialects: Dialects
     objects: Objects
     _due: dict[GangKey, None] = field(default_factory=dict)
-    _written: dict[GangKey, StatusPatch] = field(default_factory=dict)
+    _again: dict[GangKey, float] = field(default_factory=dict)
+    """To be sent again though it is the same, and after how long once more."""
+    _sent: dict[GangKey, _Sent] = field(default_factory=dict)
+    _reviewed_at: float = -math.inf
 
     def note(self, key: GangKey) -> None:
         """Note that a gang changed in something that its vocabulary may report."""
@@ -31,31 +48,61 @@ class Statuses:
 
     def repeat(self, key: GangKey) -> None:
         """Have the status of a gang written again: what was sent last was lost."""
-        self._written.pop(key, None)
+        sent = self._sent.pop(key, None)
+        self._again[key] = LEAST_SECONDS if sent is None else sent.again_after
         self.note(key)
+
+    def review(self, now: float) -> None:
+        """Have what was sent a while ago and does not show sent again.
+
+        Whoever does not lead sends nothing, and learns of it here alone once he does.
+        """
+        if now < self._reviewed_at + REVIEW_SECONDS:
+            return
+        self._reviewed_at = now
+        for key, sent in list(self._sent.items()):
+            if sent.at is None:
+                sent.at = now
+            elif now >= sent.at + sent.again_after:
+                sent.again_after = min(2 * sent.again_after, MOST_SECONDS)
+                self.repeat(key)
+
+    def awaited(self, key: GangKey) -> str:
+        """What has to happen before it is known what a gang is."""
+        return self.dialects.of(key).awaited(key)
 
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
         """Every status that differs from what was written last."""
         due, self._due = self._due, {}
         for key in due:
             gang = gangs.get(key)
-            patch = None if gang is None else self._patch(gang)
-            if gang is None:
-                self._written.pop(key, None)
-            if patch is None or patch == self._written.get(key):
-                continue
-            self._written[key] = patch
-            yield WriteStatus(key, patch.path, patch.uid, patch.status)
+            patch = self._of_no_pods(key) if gang is None else self._of(gang)
+            sent, again_after = self._sent.get(key), self._again.pop(key, LEAST_SECONDS)
+            if patch is None:
+                self._sent.pop(key, None)
+            elif sent is None or patch != sent.patch:
+                self._sent[key] = _Sent(patch, again_after)
+                yield WriteStatus(key, patch.path, patch.uid, patch.status, patch.version)
 
-    def _patch(self, gang: Gang) -> StatusPatch | None:
+    def _of(self, gang: Gang) -> StatusPatch | None:
         spec = gang.membership.spec
         if spec is None:
             return None
+        ended = Counter(each.pod.phase for each in gang.members.values() if each.pod.is_finished)
         view = GangView(
             gang.phase.value,
             gang.membership.members_live,
             len(gang.membership.bound),
             gang.reporting.sentence if gang.phase.value in ("gathering", "waiting") else "",
+            ended["Succeeded"],
+            ended["Failed"],
         )
-        dialect = self.dialects.of(gang.key)
-        return dialect.status(spec, self.objects.of(gang.key), view)
+        return self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
+
+    def _of_no_pods(self, key: GangKey) -> StatusPatch | None:
+        """The status of a gang that has objects and no pods."""
+        objects = self.objects.of(key)
+        spec = self.objects.spec(key) if objects else None
+        if spec is None:
+            return None
+        return self.dialects.of(key).status(spec, objects, GangView("", 0, 0, ""))

@@ -65,7 +65,7 @@ class Speaker(Dialect):
     def keys_of(self, record):
         return (GangKey("default", self.name, "spoken"),)
 
-    def spec(self, key, objects, said, ended):
+    def spec(self, key, objects, said, ended, pods):
         return GangSpec(key, GroupSpec(self.name, (LeafSpec("", 1),)), "here")
 
     def topologies(self, record):
@@ -142,6 +142,7 @@ def test_a_vocabulary_that_leaves_everything_out_says_nothing():
     assert not SILENT.is_managed({"a": ""}, {"a": ""}, ("a",))
     assert not SILENT.keeps("a")
     assert not SILENT.may_be_named(POD)
+    assert (SILENT.sorted_by(POD), SILENT.sorts(RECORD)) == (None, None)
     assert SILENT.kinds == ("Node", "Pod")
     assert (SILENT.allowance(RECORD), SILENT.budget(RECORD)) == (None, None)
     assert SILENT.templates("batch", "Job") == ()
@@ -155,7 +156,7 @@ def test_a_vocabulary_that_leaves_everything_out_says_nothing():
         SILENT.change(POD, POD),
     ):
         assert list(answers) == []
-    spec = A.spec(GangKey("default", "g", "spoken"), (), (), ())
+    spec = A.spec(GangKey("default", "g", "spoken"), (), (), (), {})
     assert Dialect().spec(spec.key, (), (), ()) is None
     assert Dialect().status(spec, (), GangView("waiting", 1, 0, "")) is None
     assert Dialect().configured(EngineOptions()) is not None

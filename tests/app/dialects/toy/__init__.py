@@ -21,6 +21,7 @@ import msgspec
 
 from app.dialects.dialect import Dialect, NamedPod
 from app.dialects.spec import (
+    NO_PODS,
     Claim,
     GangKey,
     GangSpec,
@@ -134,6 +135,7 @@ class ToyDialect(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
     ) -> GangSpec | None:
         for band in objects:
             if isinstance(band, Band):
@@ -148,14 +150,14 @@ class ToyDialect(Dialect):
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
-        for band in objects:
+        for band in objects if view.phase else ():
             if isinstance(band, Band):
                 status: dict[str, object] = {
                     "phase": view.phase,
                     "seated": view.bound,
                     "reason": view.message,
                 }
-                path = f"/apis/{GROUP}/v1/namespaces/{band.namespace}/bands/{band.name}"
+                path = f"/apis/{GROUP}/v1/namespaces/{band.namespace}/bands/{band.name}/status"
                 stands = band.status == status
                 return None if stands else StatusPatch(path, band.uid, status)
         return None

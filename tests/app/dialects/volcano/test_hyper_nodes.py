@@ -145,7 +145,7 @@ def shown(view: DomainView, **status: Any) -> dict[str, Any] | None:
     patch = DIALECT.domain_status(record("s0", 1, exact("Node", "n0"), status=status), view)
     if patch is None:
         return None
-    assert (patch.path, patch.uid) == (f"{WHERE}/s0", "uid-s0")
+    assert (patch.path, patch.uid) == (f"{WHERE}/s0/status", "uid-s0")
     return dict(patch.status)
 
 

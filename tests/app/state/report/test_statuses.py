@@ -63,7 +63,7 @@ def test_an_objects_status_follows_its_gang_from_gathering_to_running():
     assert len(world.schedule(*PLAYERS)) == 2
     world.tick()
     statuses = [status for _, _, status in world.written()]
-    assert {(path, uid) for path, uid, _ in world.written()} == {(f"{PATH}/duo", "uid-duo")}
+    assert {(path, uid) for path, uid, _ in world.written()} == {(f"{PATH}/duo/status", "uid-duo")}
     phases = list(dict.fromkeys(status["phase"] for status in statuses))
     assert [phases[0], phases[-1]] == ["gathering", "running"]
     assert "duo" in statuses[0]["reason"]

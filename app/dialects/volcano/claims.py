@@ -1,0 +1,83 @@
+"""Where a pod belongs in its PodGroup.
+
+a sub-group, where a policy gives it one: "worker/1"    its task, where the PodGroup names that
+else the leaf without a name: all other pods of the PodGroup
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from app.dialects import corral
+from app.dialects.rules import whole_number
+from app.dialects.spec import NOTHING_SAID, Claim, GangKey, Index, Said
+from app.dialects.volcano import keys
+from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
+from app.kube.core.objects import ObjectRecord, PodRecord
+
+SOURCE = "volcano"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+SEPARATOR = "/"  # of a policy and the values: neither a task nor a value has one
+
+_SAID = {
+    "": NOTHING_SAID,
+    corral.SINGLE: Said(ends_together=False),
+    corral.ALL: Said(ends_together=True),
+}
+
+
+def gang_of(pod: PodRecord) -> GangKey | None:
+    """The gang of a pod's PodGroup; None: it has none."""
+    name = keys.group_of(pod)
+    return GangKey(pod.namespace, name, SOURCE) if name else None
+
+
+def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
+    """Where the pod belongs, as its PodGroup says; None for a pod of none."""
+    gang = gang_of(pod)
+    if gang is None:
+        return None
+    if pod.problem:
+        return Claim(gang, flaw=pod.problem)
+    group = group_in(gang, objects)
+    if group is None:
+        return Claim(gang)
+    if group.flaw:
+        return Claim(gang, flaw=group.flaw)
+    said = _SAID.get(pod.annotations.get(corral.DISRUPTION, ""), NOTHING_SAID)
+    return Claim(gang, leaf_of(pod, group), _index(pod), said)
+
+
+def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:
+    """The PodGroup of a gang; of two while one is made anew, either."""
+    for each in objects:
+        if isinstance(each, PodGroupRecord) and (each.namespace, each.name) == (
+            gang.namespace,
+            gang.name,
+        ):
+            return each
+    return None
+
+
+def leaf_of(pod: PodRecord, group: PodGroupRecord) -> str:
+    """The leaf of the gang's spec that the pod is in."""
+    for policy in group.policies:
+        values = policy.values_of(pod.labels)
+        if values:
+            return sub_group(policy, values)
+    task = keys.said(pod, keys.TASK)
+    return task if task in dict(group.least_of) and SEPARATOR not in task else ""
+
+
+def sub_group(policy: SubGroupPolicy, values: tuple[str, ...]) -> str:
+    """The name of a sub-group; no other one of the PodGroup has it."""
+    return f"{policy.name}{SEPARATOR}{','.join(values)}"
+
+
+def _index(pod: PodRecord) -> Index | None:
+    """The pod's number in its task, or in its Job."""
+    for where in (keys.said(pod, keys.TASK_INDEX), keys.said(pod, COMPLETION_INDEX)):
+        number = whole_number(where)
+        if number is not None:
+            return Index(number, is_across=True)
+    return None

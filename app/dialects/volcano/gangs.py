@@ -1,0 +1,136 @@
+"""What a PodGroup declares, as a gang's spec.
+
+    PodGroup ─┬─ policy worker ─┬─ sub-group worker/0 ── subGroupSize of its pods
+              │   minSubGroups  └─ sub-group worker/1 ── …
+              ├─ task ps ── minTaskMember of its pods
+              └─ the other pods
+
+A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
+exist, and those beyond what it takes are placed if there is room. minMember counts pods of any
+kind. What the parts of the gang need makes up for most of it; the rest is needed of pods in this
+order: those of no part, of the tasks by name, sub-groups in Volcano's order.
+Source: volcano pkg/scheduler/api/job_info.go, pkg/scheduler/plugins/gang/gang.go (v1.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.dialects.rules import whole_number
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Lifecycle
+from app.dialects.volcano.claims import SEPARATOR
+from app.dialects.volcano.hyper_nodes import TOPOLOGY
+from app.dialects.volcano.keys import TASK
+from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
+
+ABSENT = "?"  # stands for sub-groups that do not exist; no label value is that
+
+
+def spec_of(
+    key: GangKey, group: PodGroupRecord, pods: Mapping[str, int], *, ends_together: bool | None
+) -> GangSpec:
+    """The spec of a PodGroup of which there are so many pods, by leaf."""
+    parts = _Parts(group, pods)
+    members = parts.members()
+    is_placed = group.within or any(policy.within for policy in group.policies)
+    return GangSpec(
+        key,
+        GroupSpec(key.name, members, within=group.within),
+        f"PodGroup {key}",
+        topology=TOPOLOGY if is_placed else None,
+        lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together),
+    )
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The leaves of one gang, and how many pods each needs."""
+
+    group: PodGroupRecord
+    pods: Mapping[str, int]
+    _needed: dict[str, int] = field(default_factory=dict)  # of tasks, and of the others: ""
+    _wanted: dict[int, int] = field(default_factory=dict)  # sub-groups of each policy
+
+    def members(self) -> tuple[GroupSpec | LeafSpec, ...]:
+        """The root's members; none of them is without pods."""
+        tasks = {name: least for name, least in self.group.least_of if SEPARATOR not in name}
+        if sum(tasks.values()) > self.group.least:
+            tasks = dict.fromkeys(tasks, 0)  # as the gang plugin has it
+        values = [self._values_of(policy) for policy in self.group.policies]
+        selected = [_task_of(policy) for policy in self.group.policies]
+        for at, policy in enumerate(self.group.policies):
+            least = -(-tasks.pop(selected[at], 0) // policy.size) if selected[at] else 0
+            self._wanted[at] = max(policy.least, least)
+        self._needed = {"": 0, **tasks}
+        self._make_up(values)
+        made = (
+            *(self._leaf(name) for name in sorted(self._needed)),
+            *(
+                _policy_group(policy, self.pods, names, self._wanted[at])
+                for at, (policy, names) in enumerate(zip(self.group.policies, values, strict=True))
+            ),
+        )
+        return tuple(each for each in made if each is not None)
+
+    def _values_of(self, policy: SubGroupPolicy) -> list[str]:
+        """The sub-groups of a policy that have pods, in the order in which they start."""
+        own = (policy.name, SEPARATOR)
+        return sorted(
+            (name for name in self.pods if name.rpartition(SEPARATOR)[:2] == own), key=_order
+        )
+
+    def _make_up(self, values: list[list[str]]) -> None:
+        """Need as many pods in all as the PodGroup does."""
+        sizes = [policy.size for policy in self.group.policies]
+        missing = self.group.least - sum(self._needed.values())
+        missing -= sum(self._wanted[at] * size for at, size in enumerate(sizes))
+        for name in sorted(self._needed):
+            more = min(missing, self.pods.get(name, 0) - self._needed[name])
+            if more > 0:
+                self._needed[name] += more
+                missing -= more
+        for at, size in enumerate(sizes):
+            while missing > 0 and self._wanted[at] < len(values[at]):
+                self._wanted[at] += 1
+                missing -= size
+        self._needed[""] += max(missing, 0)  # pods that do not exist yet, whichever they will be
+
+    def _leaf(self, name: str) -> LeafSpec | None:
+        needed, there = self._needed[name], self.pods.get(name, 0)
+        return LeafSpec(name, max(there, needed), needed=needed) if there or needed else None
+
+
+def _policy_group(
+    policy: SubGroupPolicy, pods: Mapping[str, int], names: list[str], wanted: int
+) -> GroupSpec | None:
+    """The sub-groups of a policy, with one that is always short if there are too few."""
+    members = [
+        GroupSpec(
+            name,
+            (LeafSpec(name, max(pods[name], policy.size), needed=policy.size),),
+            within=policy.within,
+        )
+        for name in names
+    ]
+    absent = wanted - len(members)
+    if absent > 0:
+        name = policy.name + SEPARATOR + ABSENT
+        members.append(GroupSpec(name, (LeafSpec(name, absent * policy.size),)))
+    if not members:
+        return None
+    return GroupSpec(policy.name, tuple(members), needed=min(wanted, len(members)))
+
+
+def _task_of(policy: SubGroupPolicy) -> str:
+    """The task of which alone a policy makes sub-groups, as a vcjob's do; "" if it does not."""
+    named = [each for each in policy.selector.requirements if each.key == TASK]
+    if len(named) == 1 and named[0].operator == "In" and len(named[0].values) == 1:
+        return next(iter(named[0].values))
+    return ""
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Sub-groups start by the number that their first value is, then by name."""
+    first = name.rpartition(SEPARATOR)[2].partition(",")[0]
+    return whole_number(first) or 0, name

@@ -1,0 +1,97 @@
+"""What is written on a PodGroup: its phase, its pods by phase, and one condition.
+
+    ""/Pending ──▶ Inqueue ──▶ Running ──▶ Completed      Unknown: some of its pods run, and too few
+
+Volcano's controllers make a vcjob's pods only when the phase is neither "" nor Pending; kube-
+scheduler's gangs need the pods to be placed, so a PodGroup of ours is Inqueue at once. Whose it is
+before it has pods, the vcjob says.
+Source: volcano pkg/scheduler/framework/session.go, `jobStatus`; pkg/controllers/job/
+job_controller_actions.go, `syncJob` (v1.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.volcano.claims import group_in
+from app.dialects.volcano.jobs import VolcanoJobRecord
+from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
+from app.kube.core.objects import ObjectRecord
+
+SCHEDULED, UNSCHEDULABLE = "Scheduled", "Unschedulable"
+READY = ("tasks in gang are ready to be scheduled", "")  # reason and message, as Volcano has them
+_OWN = (SCHEDULED, UNSCHEDULABLE)
+
+
+def status_of(
+    key: GangKey, objects: Collection[ObjectRecord], view: GangView, scheduler: str
+) -> StatusPatch | None:
+    """The status that a PodGroup should have; None: it has it, or the PodGroup is not ours.
+
+    `scheduler`: the schedulerName of our pods, "": any.
+    """
+    group = group_in(key, objects)
+    if group is None or not (view.phase or _will_be_ours(objects, scheduler)):
+        return None
+    phase, counted = _phase(group, view), (view.bound, view.succeeded, view.failed)
+    condition = _condition(phase, view)
+    if (group.phase, group.counted, _said(group)) == (phase, counted, condition):
+        return None
+    conditions = [each for each in group.conditions if each.get("type") not in _OWN]
+    others = bool(conditions)
+    if condition is not None:
+        conditions.append(_written(group, *condition))
+    status: dict[str, object] = {
+        "phase": phase,
+        **dict(zip(("running", "succeeded", "failed"), counted, strict=True)),
+        "conditions": conditions,
+    }
+    # It has no status subresource. Without conditions of others nothing is lost by a later write.
+    path = f"{PATH.rpartition('/')[0]}/namespaces/{group.namespace}/podgroups/{group.name}"
+    return StatusPatch(path, group.uid, status, group.version if others else "")
+
+
+def _will_be_ours(objects: Collection[ObjectRecord], scheduler: str) -> bool:
+    """Whether the pods are to be scheduled by us, of a PodGroup that has none yet."""
+    jobs = (each for each in objects if isinstance(each, VolcanoJobRecord))
+    return any(scheduler in ("", job.scheduler) for job in jobs)
+
+
+def _phase(group: PodGroupRecord, view: GangView) -> str:
+    ready = view.bound + view.succeeded
+    if view.phase == "done" and view.succeeded and ready >= group.least:
+        return "Completed"
+    if view.bound:
+        return "Running" if ready >= group.least else "Unknown"
+    return "Completed" if group.phase == "Completed" and not view.phase else "Inqueue"
+
+
+def _condition(phase: str, view: GangView) -> tuple[str, str, str] | None:
+    """Type, reason and message of what is true now."""
+    if phase in ("Running", "Completed"):
+        return (SCHEDULED, *READY)
+    if view.message:
+        return UNSCHEDULABLE, "NotEnoughResources", view.message
+    return None
+
+
+def _said(group: PodGroupRecord) -> tuple[str, str, str] | None:
+    """The condition of ours that the PodGroup has."""
+    for each in group.conditions:
+        if each.get("type") in _OWN and each.get("status") == "True":
+            return str(each["type"]), str(each.get("reason", "")), str(each.get("message", ""))
+    return None
+
+
+def _written(group: PodGroupRecord, kind: str, reason: str, message: str) -> dict[str, object]:
+    before = next((each for each in group.conditions if each.get("type") == kind), {})
+    is_same = before.get("status") == "True" and before.get("lastTransitionTime")
+    since = before["lastTransitionTime"] if is_same else AT_WRITE
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    }
