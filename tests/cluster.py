@@ -34,7 +34,8 @@ GPU = "nvidia.com/gpu"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
-# Where a kind lives when only its name is given; an object says it itself.
+# Where a kind lives when only its name is given; an object says it itself. Of several kinds of one
+# name, all but Kubernetes' own are named with their group.
 API_VERSIONS = {
     "ClusterRole": "rbac.authorization.k8s.io/v1",
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
@@ -44,13 +45,16 @@ API_VERSIONS = {
     "Event": "v1",
     "HyperNode": "topology.volcano.sh/v1alpha1",
     "Job": "batch/v1",
+    "Job.batch.volcano.sh": "batch.volcano.sh/v1alpha1",
     "Lease": "coordination.k8s.io/v1",
     "Namespace": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "Node": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
+    "PodGroup.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
     "PriorityClass": "scheduling.k8s.io/v1",
+    "Queue.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
     "ResourceQuota": "v1",
     "Role": "rbac.authorization.k8s.io/v1",
     "RoleBinding": "rbac.authorization.k8s.io/v1",
@@ -71,6 +75,7 @@ CLUSTER_SCOPED = frozenset(
         "Namespace",
         "Node",
         "PriorityClass",
+        "Queue.scheduling.volcano.sh",
         "SelfSubjectAccessReview",
         "Topology",
         "ValidatingAdmissionPolicy",
@@ -275,14 +280,16 @@ def collection(kind: str, namespace: str | None = None, api_version: str | None 
     """The path of all objects of a kind, in one namespace when one is named."""
     version = api_version or API_VERSIONS[kind]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    plural = kind.lower()
+    name = kind.partition(".")[0]
+    plural = name.lower()
     if plural.endswith("s"):
         plural += "es"
     elif plural.endswith("y"):
         plural = plural[:-1] + "ies"
     else:
         plural += "s"
-    if kind in CLUSTER_SCOPED or namespace is None:
+    names = {kind, f"{name}.{version.partition('/')[0]}"}
+    if namespace is None or not names.isdisjoint(CLUSTER_SCOPED):
         return f"{root}/{plural}"
     return f"{root}/namespaces/{namespace}/{plural}"
 

@@ -15,6 +15,8 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
+from tests.controlplane.process import Process
+from tests.controlplane.volcano import QUEUES, controllers
 from tests.corral_process import CorralProcess
 
 
@@ -61,6 +63,13 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
         plane.start_scheduler(extender=corral.url)
         yield corral
         assert corral.bugs() == {}
+
+
+@pytest.fixture
+def volcano(plane: ControlPlane, cluster: Cluster) -> Iterator[Process]:
+    """Volcano's kinds, its usual queues and its controllers; no scheduler of its own."""
+    with controllers(plane, QUEUES) as process:
+        yield process
 
 
 def _is_gone(cluster: Cluster, kind: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import Cluster, Object, Refused, collection, job, pod
+from tests.cluster import Cluster, Object, Refused, job, pod
 from tests.controlplane.plane import HERE, binaries
 
 STATEFUL_SET = "apps/v1"
@@ -43,12 +43,12 @@ Strings = Mapping[str, str]
 @contextmanager
 def served(cluster: Cluster, kinds: Iterable[str] = tuple(VERSIONS)) -> Iterator[None]:
     """The API server knows these kinds; afterwards neither them nor objects of theirs."""
-    definitions = {kind: definition(kind) for kind in kinds}
-    names = [one["metadata"]["name"] for one in definitions.values()]
+    definitions = {one["metadata"]["name"]: one for one in map(definition, kinds)}
+    names = list(definitions)
     try:
         cluster.create_all(definitions.values())
-        for kind in definitions:
-            cluster.wait(partial(is_served, cluster, kind), SERVED_SECONDS, f"{kind} is served")
+        for name, one in definitions.items():
+            cluster.wait(partial(is_served, cluster, one), SERVED_SECONDS, f"{name} is served")
         yield
     finally:
         for name in names:
@@ -75,10 +75,12 @@ def crd_files() -> dict[str, Path]:
     return {kind: folder / f"{kind}-{version}.yaml" for kind, _, version, _ in named}
 
 
-def is_served(cluster: Cluster, kind: str) -> bool:
-    """Whether the API server answers for objects of that kind."""
+def is_served(cluster: Cluster, definition: Object) -> bool:
+    """Whether the API server answers for objects of the kind that a CRD defines."""
+    spec = definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
     try:
-        cluster.request("GET", collection(kind, "default", VERSIONS[kind]))
+        cluster.request("GET", f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
     except Refused:  # 404 before it is known, 429 while its storage is being made
         return False
     return True

@@ -1,0 +1,73 @@
+"""Volcano's own controllers on the control plane: its Jobs, and the PodGroups of other pods.
+
+    with controllers(plane, QUEUES):                    # a vcjob waits for its queue
+        cluster.create(vcjob("train", task("worker", 4)))
+        cluster.patch(POD_GROUP, name, INQUEUE)         # it has no pods before that
+
+Volcano's scheduler and webhooks do not run: what they would write, a test writes or leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.app.dialects.volcano.workloads import queue
+from tests.controlplane.kinds import served
+from tests.controlplane.plane import HERE, ControlPlane, binaries
+from tests.controlplane.process import Process
+
+JOB = "Job.batch.volcano.sh"
+POD_GROUP = "PodGroup.scheduling.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+# What its controllers read: while one of these is not served, none of them does anything at all.
+KINDS = (
+    JOB,
+    "CronJob.batch.volcano.sh",
+    "Command",
+    POD_GROUP,
+    QUEUE,
+    "ColocationConfiguration",
+    "HyperNode",
+    "JobFlow",
+    "JobTemplate",
+)
+QUEUES = ("root", "default")  # those that Volcano's scheduler makes
+INQUEUE = {"status": {"phase": "Inqueue"}}  # a merge patch of the object itself: no /status there
+SCHEDULERS = ("volcano", "corral")  # whose pods get a PodGroup when they have none
+
+
+@contextmanager
+def controllers(plane: ControlPlane, queues: Iterable[str] = ()) -> Iterator[Process]:
+    """vc-controller-manager while the block lasts; afterwards neither Volcano's kinds nor objects.
+
+    Pods stay. Raises: BinariesMissing.
+    """
+    cluster = plane.cluster()
+    flags = [f"--scheduler-name={name}" for name in SCHEDULERS]
+    with served(cluster, KINDS):
+        cluster.create_all(map(queue, queues))
+        process = Process(
+            [
+                program(),
+                f"--kubeconfig={plane.kubeconfig()}",
+                "--leader-elect=false",
+                "--enable-healthz=false",
+                *flags,
+            ],
+            plane.folder / "vc-controller-manager.log",
+        )
+        try:
+            yield process
+            process.check()
+        finally:
+            process.stop()  # first: it would make anew what goes
+
+
+def program() -> Path:
+    """vc-controller-manager of the version operators/go.mod names. Raises: BinariesMissing."""
+    text = (HERE / "operators" / "go.mod").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^\tvolcano\.sh/volcano (v\S+)$", text, re.MULTILINE)
+    return binaries() / f"vc-controller-manager-{version}"
