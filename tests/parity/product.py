@@ -17,13 +17,14 @@ import msgspec
 from app.dialects.registry import DIALECTS
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
+from app.state.cache.pod_lists import GATHER_SECONDS
+from app.state.effects import ReadAgain
 from app.state.engine import Engine
 from app.state.filter_result import Passed, Pinned, Rejected
 from app.state.settings import EngineSettings
 
 Object = dict[str, Any]
 
-RESOURCES = {resource.kind: resource for resource in DIALECTS.resources()}
 NOW = 1_000.0  # seconds; nothing here depends on when it is
 
 
@@ -58,14 +59,23 @@ def told(objects: Iterable[Object], settings: Mapping[str, bool]) -> dict[str, T
 
     Raises: DecodeError for an object that the watch would leave out.
     """
-    records: dict[str, list[Any]] = {kind: [] for kind in RESOURCES}
-    for each in objects:
-        kind = each["kind"]
-        records[kind].append(RESOURCES[kind].decode(msgspec.json.encode(each)))
     engine = Engine(EngineSettings(**settings))
-    for kind, resource in RESOURCES.items():
-        engine.apply(Listed(resource.kind, tuple(records[kind])), NOW)
-    engine.tick(NOW)
+    labels = engine.kept_keys.labels
+    resources = {each.kind: each for each in DIALECTS.resources(labels=labels)}
+    written: dict[str, list[bytes]] = {kind: [] for kind in resources}
+    for each in objects:
+        written[each["kind"]].append(msgspec.json.encode(each))
+    records: dict[str, list[Any]] = {}
+    again = tuple(resources)
+    for now in (NOW, NOW + GATHER_SECONDS):  # the second time with what objects made worth reading
+        for kind in again:
+            resource, edition = resources[kind], labels.edition
+            records[kind] = [resource.decode(raw) for raw in written[kind]]
+            engine.apply(Listed(kind, tuple(records[kind]), edition), now)
+        engine.tick(now)
+        effects = engine.tick(now + GATHER_SECONDS)
+        again = tuple(each.kind for each in effects if isinstance(each, ReadAgain))
+    assert not again
     nodes = _Everything(tuple(record.name for record in records["Node"]))
     waiting = [pod for pod in records["Pod"] if not pod.node]
     answers = {pod.name: _told(engine, pod, nodes) for pod in waiting}

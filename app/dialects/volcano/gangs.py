@@ -8,7 +8,7 @@
 A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
 exist, and those beyond what it takes are placed if there is room. minMember counts pods of any
 kind. What the parts of the gang need makes up for most of it; the rest is needed of pods in this
-order: those of no part, of the tasks by name, sub-groups in Volcano's order.
+order: those of no part, of the tasks by name, further sub-groups, more pods of these.
 Source: volcano pkg/scheduler/api/job_info.go, pkg/scheduler/plugins/gang/gang.go (v1.14).
 """
 
@@ -18,12 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Lifecycle
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Lifecycle, SearchPolicy
 from app.dialects.volcano.claims import SEPARATOR
 from app.dialects.volcano.hyper_nodes import TOPOLOGY
 from app.dialects.volcano.keys import TASK
 from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
+from topology.model.request import DomainOrder
 
+POLICY = SearchPolicy(order=DomainOrder.MOST_USED)  # as network-topology-aware's binpack has it
 ABSENT = "?"  # stands for sub-groups that do not exist; no label value is that
 
 
@@ -39,6 +41,7 @@ def spec_of(
         GroupSpec(key.name, members, within=group.within),
         f"PodGroup {key}",
         topology=TOPOLOGY if is_placed else None,
+        policy=POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together),
     )
 
@@ -51,6 +54,7 @@ class _Parts:
     pods: Mapping[str, int]
     _needed: dict[str, int] = field(default_factory=dict)  # of tasks, and of the others: ""
     _wanted: dict[int, int] = field(default_factory=dict)  # sub-groups of each policy
+    _needed_more: dict[str, int] = field(default_factory=dict)  # of sub-groups, beyond their size
 
     def members(self) -> tuple[GroupSpec | LeafSpec, ...]:
         """The root's members; none of them is without pods."""
@@ -67,7 +71,7 @@ class _Parts:
         made = (
             *(self._leaf(name) for name in sorted(self._needed)),
             *(
-                _policy_group(policy, self.pods, names, self._wanted[at])
+                self._policy_group(policy, names, self._wanted[at])
                 for at, (policy, names) in enumerate(zip(self.group.policies, values, strict=True))
             ),
         )
@@ -94,32 +98,37 @@ class _Parts:
             while missing > 0 and self._wanted[at] < len(values[at]):
                 self._wanted[at] += 1
                 missing -= size
+        for at, size in enumerate(sizes):
+            for name in values[at]:
+                more = min(missing, self.pods[name] - size)
+                if more > 0:
+                    self._needed_more[name] = more
+                    missing -= more
         self._needed[""] += max(missing, 0)  # pods that do not exist yet, whichever they will be
 
     def _leaf(self, name: str) -> LeafSpec | None:
         needed, there = self._needed[name], self.pods.get(name, 0)
         return LeafSpec(name, max(there, needed), needed=needed) if there or needed else None
 
+    def _policy_group(
+        self, policy: SubGroupPolicy, names: list[str], wanted: int
+    ) -> GroupSpec | None:
+        """The sub-groups of a policy, with one that is always short if there are too few."""
+        members = [
+            GroupSpec(name, (self._sub_group(policy, name),), within=policy.within)
+            for name in names
+        ]
+        absent = wanted - len(members)
+        if absent > 0:
+            name = policy.name + SEPARATOR + ABSENT
+            members.append(GroupSpec(name, (LeafSpec(name, absent * policy.size),)))
+        if not members:
+            return None
+        return GroupSpec(policy.name, tuple(members), needed=min(wanted, len(members)))
 
-def _policy_group(
-    policy: SubGroupPolicy, pods: Mapping[str, int], names: list[str], wanted: int
-) -> GroupSpec | None:
-    """The sub-groups of a policy, with one that is always short if there are too few."""
-    members = [
-        GroupSpec(
-            name,
-            (LeafSpec(name, max(pods[name], policy.size), needed=policy.size),),
-            within=policy.within,
-        )
-        for name in names
-    ]
-    absent = wanted - len(members)
-    if absent > 0:
-        name = policy.name + SEPARATOR + ABSENT
-        members.append(GroupSpec(name, (LeafSpec(name, absent * policy.size),)))
-    if not members:
-        return None
-    return GroupSpec(policy.name, tuple(members), needed=min(wanted, len(members)))
+    def _sub_group(self, policy: SubGroupPolicy, name: str) -> LeafSpec:
+        needed = policy.size + self._needed_more.get(name, 0)
+        return LeafSpec(name, max(self.pods[name], needed), needed=needed)
 
 
 def _task_of(policy: SubGroupPolicy) -> str:

@@ -90,7 +90,7 @@ def difference(case: Case) -> str:
 
 
 def _unit(scenario: Json) -> str:
-    domains, claims = _domains(scenario) if scenario["hyperNodes"] else ([], {})
+    domains, claims = domains_of(scenario) if scenario["hyperNodes"] else ([], {})
     root_tier = max(map(int, scenario["tiers"]), default=0) + 1
     offered = {
         node["name"]: [(key, amount(key, value)) for key, value in node["allocatable"].items()]
@@ -106,7 +106,11 @@ def _unit(scenario: Json) -> str:
     pending = [pod for job in jobs for pod in job.pods if not pod.node]
     for job in jobs:
         place(cluster, job)
-    found = {f"c1/{pod.name}": pod.node for pod in pending if pod.node}
+    return unit_difference(scenario, {f"c1/{pod.name}": pod.node for pod in pending if pod.node})
+
+
+def unit_difference(scenario: Json, found: dict[str, str]) -> str:
+    """How these nodes of pods that were pending differ from what is expected; "" if not."""
     expect = scenario["expect"]
     if len(found) != expect["bindsNum"]:
         return f"{len(found)} pods placed, not {expect['bindsNum']}: {found}"
@@ -124,7 +128,7 @@ def _unit(scenario: Json) -> str:
     return ""
 
 
-def _domains(scenario: Json) -> tuple[list[Domain], Claims]:
+def domains_of(scenario: Json) -> tuple[list[Domain], Claims]:
     """The tree as Volcano has resolved it; some HyperNode objects it is made of are misnamed."""
     domains: list[Domain] = []
     claims: Claims = {}
@@ -196,12 +200,11 @@ def _job(scenario: Json, group: Json) -> Job:
 
 
 def _end_to_end(case: Json, tree: Json) -> str:
-    inside: dict[str, set[str]] = {}
+    inside = _inside(tree)
     domains: list[Domain] = []
     claims: Claims = {}
     for tier in sorted(tree["tiers"], key=int):
         for name, members in tree["tiers"][tier].items():
-            inside[name] = set().union(*({one} & {one} | inside.get(one, set()) for one in members))
             inner = tuple(member for member in members if member in inside)
             domains.append(Domain(name, int(tier), inner))
             for node in members:
@@ -217,10 +220,14 @@ def _end_to_end(case: Json, tree: Json) -> str:
     for pod in case["occupied"]:
         one = Pod(pod["name"], _amounts(pod), None)
         cluster.capacity.use(cluster.tree.slot_of[pod["node"]], cluster.vector(one))
-    job = _job_of(case["job"])
-    expect, occupied = case["expect"], [pod["node"] for pod in case["occupied"]]
+    job, expect = job_of(case["job"]), case["expect"]
+
+    def wrong_in(turn: int) -> str:
+        nodes = [pod.node for pod in job.pods if pod.node]
+        return end_to_end_difference(case, tree, nodes, turn)
+
     place(cluster, job)
-    wrong = _checked(job, expect, occupied, inside, 0)
+    wrong = wrong_in(0)
     if not wrong and expect["killsPods"]:
         placed = sum(bool(pod.node) for pod in job.pods)
         killed = [pod for pod in job.pods if pod.node][: expect["killsPods"]]
@@ -230,15 +237,25 @@ def _end_to_end(case: Json, tree: Json) -> str:
         place(cluster, job)
         if sum(bool(pod.node) for pod in job.pods) != placed:
             return f"of {placed} pods {len(killed)} were killed and not placed again"
-        wrong = _checked(job, expect, occupied, inside, 1)
+        wrong = wrong_in(1)
     return wrong
+
+
+def _inside(tree: Json) -> dict[str, set[str]]:
+    """The members of each domain at any depth, nodes and domains alike."""
+    inside: dict[str, set[str]] = {}
+    for tier in sorted(tree["tiers"], key=int):
+        for name, members in tree["tiers"][tier].items():
+            inside[name] = set().union(*({one} | inside.get(one, set()) for one in members))
+    return inside
 
 
 def _amounts(pod: Json) -> tuple[tuple[str, int], ...]:
     return (("cpu", pod["cpu"] * 1000), ("memory", pod["memoryGi"] * 2**30))
 
 
-def _job_of(job: Json) -> Job:
+def job_of(job: Json) -> Job:
+    """The job of an end-to-end case."""
     pods: list[Pod] = []
     policies: dict[str, Policy] = {}
     needed = 0
@@ -259,15 +276,14 @@ def _job_of(job: Json) -> Job:
     return Job("job", needed, job["networkTopology"], policies, pods)
 
 
-def _checked(
-    job: Job, expect: Json, occupied: list[str], inside: dict[str, set[str]], turn: int
-) -> str:
-    """What is not as expected of the pods placed."""
-    nodes = [pod.node for pod in job.pods if pod.node]
+def end_to_end_difference(case: Json, tree: Json, nodes: list[str], turn: int) -> str:
+    """How the nodes of the job's pods differ from what is expected in this turn; "" if not."""
+    expect, inside = case["expect"], _inside(tree)
+    needed, occupied = job_of(case["job"]).needed, [pod["node"] for pod in case["occupied"]]
     if not expect["jobReady"]:
         return f"placed on {nodes}, not pending" if nodes else ""
-    if not nodes or len(nodes) < job.needed:
-        return f"{len(nodes)} pods placed, not at least {job.needed}"
+    if not nodes or len(nodes) < needed:
+        return f"{len(nodes)} pods placed, not at least {needed}"
     allowed = expect["nodes"][turn : turn + 1]
     if allowed and not set(nodes) <= set(allowed[0]):
         return f"on {nodes}, not {allowed[0]}"

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import conformance
 from tests.parity.tally import recorded, tally
 from tests.parity.volcano.cases import Case, amount, difference, read
-from tests.parity.volcano.peer import NO_DIALECT, PEER
+from tests.parity.volcano.peer import PEER, REASONS
 
 
 def path_of(name: str, cases: int) -> Path:
@@ -22,10 +22,11 @@ def path_of(name: str, cases: int) -> Path:
 def test_every_unit_scenario_binds_what_volcano_binds() -> None:
     result = tally(PEER, path_of("scenarios.json.gz", 64))
     assert (result.core.unexplained, result.core.on_purpose) == ([], {})
-    assert (result.cases, result.core.equal) == (64, 64)
-    assert {reason: len(cases) for reason, cases in result.product.out_of_reach.items()} == {
-        NO_DIALECT: 64
-    }
+    assert (result.cases, result.core.equal, result.product.equal) == (64, 64, 61)
+    assert (result.product.unexplained, result.product.out_of_reach) == ([], {})
+    assert {
+        reason: len(cases) for reason, cases in result.product.on_purpose.items()
+    } == dict.fromkeys(REASONS, 1)
 
 
 def test_every_end_to_end_case_that_proves_something_is_met() -> None:
@@ -35,7 +36,8 @@ def test_every_end_to_end_case_that_proves_something_is_met() -> None:
         name.split()[1].rstrip(":") for names in result.core.on_purpose.values() for name in names
     )
     assert left_out == ["1.3", "2.1", "2.2", "7.2"]
-    assert (result.cases, result.core.equal) == (28, 24)
+    assert (result.cases, result.core.equal, result.product.equal) == (28, 24, 24)
+    assert result.product.unexplained == []
 
 
 def test_pods_in_another_domain_are_a_difference() -> None:
