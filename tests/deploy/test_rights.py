@@ -20,6 +20,7 @@ WRITTEN = {
     ("", "pods"): {"get", "patch"},
     ("", "events"): {"create"},
     ("topology.volcano.sh", "hypernodes/status"): {"patch"},
+    ("scheduling.volcano.sh", "podgroups"): {"patch"},
     # The words on pods that deploy/policy.yaml asks this right of.
     ("corral.dev", "annotations"): {"write"},
     ("corral.dev", "gates"): {"write"},

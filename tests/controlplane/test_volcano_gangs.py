@@ -1,0 +1,162 @@
+"""Volcano's workloads on kube-scheduler with Corral beside it, and Volcano's own controllers.
+
+They make the PodGroups and the pods; no scheduler of Volcano's runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.dialects.volcano.objects import exact
+from tests.app.dialects.volcano.workloads import (
+    HIGHEST_TIER,
+    MIN_MEMBER,
+    PARTITION,
+    TOPOLOGY_MODE,
+    network_topology,
+    partition_policy,
+    pod_group,
+    task,
+    vcjob,
+)
+from tests.cluster import GPU, Cluster, Object, job, node
+from tests.controlplane.operators import end_running_pods, start_bound_pods
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.seen import START_SECONDS
+from tests.controlplane.test_hyper_nodes import stored
+from tests.controlplane.volcano import JOB, POD_GROUP
+from tests.corral_process import CorralProcess
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano")]
+
+SOON = 15.0
+LEAVES = {f"s{at}": (f"n{2 * at}", f"n{2 * at + 1}") for at in range(4)}
+LEAF_OF = {name: leaf for leaf, names in LEAVES.items() for name in names}
+
+
+def build(plane: ControlPlane, cluster: Cluster) -> None:
+    """Eight nodes of eight GPUs: four HyperNodes of tier 1, two of tier 2."""
+    plane.nodes([node(f"n{at}", gpus=8) for at in range(8)])
+    for leaf, names in LEAVES.items():
+        cluster.create(stored(leaf, 1, exact("Node", *names)))
+    for spine, leaves in (("s4", ("s0", "s1")), ("s5", ("s2", "s3"))):
+        cluster.create(stored(spine, 2, exact("HyperNode", *leaves)))
+
+
+def phase_of(cluster: Cluster, name: str) -> str:
+    state = (cluster.get(JOB, name) or {}).get("status", {}).get("state", {})
+    return str(state.get("phase", ""))
+
+
+def group_of(cluster: Cluster, owner: str) -> Object:
+    for each in cluster.list(POD_GROUP, "default"):
+        if any(one["name"] == owner for one in each["metadata"].get("ownerReferences", ())):
+            return each
+    return {}
+
+
+def bound(cluster: Cluster, owner: str) -> dict[str, str]:
+    return {name: on for name, on in cluster.bound().items() if name.startswith(f"{owner}-")}
+
+
+def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
+        cluster.create(
+            vcjob(
+                "train",
+                task("master", 1, requests={GPU: 8}),
+                task("worker", 4, requests={GPU: 4}, partitionPolicy=policy),
+                networkTopology=network_topology(2),
+            )
+        )
+        cluster.wait(lambda: len(bound(cluster, "train")) == 5, START_SECONDS, "train starts")
+        on = bound(cluster, "train")
+        spines = {"s4" if LEAF_OF[each] in ("s0", "s1") else "s5" for each in on.values()}
+        assert len(spines) == 1
+        pods = [cluster.get("Pod", name) or {} for name in on]
+        for partition in ("0", "1"):
+            its = {
+                LEAF_OF[on[pod["metadata"]["name"]]]
+                for pod in pods
+                if pod["metadata"]["labels"].get(PARTITION) == partition
+            }
+            assert len(its) == 1
+
+        start_bound_pods(cluster)
+        cluster.wait(lambda: phase_of(cluster, "train") == "Running", SOON, "the vcjob runs")
+        cluster.wait(
+            lambda: group_of(cluster, "train").get("status", {}).get("phase") == "Running",
+            SOON,
+            "the PodGroup runs",
+        )
+        status = group_of(cluster, "train")["status"]
+        assert (status["running"], status["succeeded"], status["failed"]) == (5, 0, 0)
+        assert [(each["type"], each["status"]) for each in status["conditions"]] == [
+            ("Scheduled", "True")
+        ]
+        end_running_pods(cluster)
+        cluster.wait(lambda: phase_of(cluster, "train") == "Completed", SOON, "the vcjob ends")
+        assert corral.bugs() == {}
+
+
+def test_of_an_elastic_vcjob_only_what_it_needs_has_to_fit(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        workers = task("worker", 4, min_available=2, requests={GPU: 8})
+        cluster.create(vcjob("some", workers, networkTopology=network_topology(1)))
+        cluster.wait(lambda: len(bound(cluster, "some")) == 2, START_SECONDS, "some starts")
+        assert len({LEAF_OF[each] for each in bound(cluster, "some").values()}) == 1
+        assert corral.bugs() == {}
+
+
+def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
+        plain = job("plain", 2, requests={GPU: 8}, annotations=asked)
+        plain["metadata"]["annotations"] = {MIN_MEMBER: "2"}
+        cluster.create(plain)
+        cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
+        assert len({LEAF_OF[each] for each in bound(cluster, "plain").values()}) == 1
+        assert corral.bugs() == {}
+
+
+def test_a_pod_group_says_why_it_waits(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        unknown = network_topology(tier_name="island")
+        cluster.create(vcjob("lost", task("worker", 2), networkTopology=unknown))
+        cluster.wait(lambda: unschedulable(cluster, "lost"), SOON, "the reason")
+        reason, message = unschedulable(cluster, "lost") or ("", "")
+        assert reason == "NotEnoughResources"
+        assert "tierName island" in message
+        assert bound(cluster, "lost") == {}
+        # Another scheduler's PodGroup is left as it is.
+        cluster.create(vcjob("theirs", task("worker", 2), scheduler="volcano"))
+        cluster.create(pod_group("alone", 2))
+        cluster.wait(lambda: group_of(cluster, "theirs"), SOON, "their PodGroup")
+        assert group_of(cluster, "theirs")["status"] == {}
+        assert corral.bugs() == {}
+
+
+def unschedulable(cluster: Cluster, owner: str) -> tuple[str, str] | None:
+    for each in group_of(cluster, owner).get("status", {}).get("conditions", ()):
+        if each["type"] == "Unschedulable":
+            return each["reason"], each["message"]
+    return None
