@@ -126,7 +126,7 @@ def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(
     with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
         plane.start_scheduler(extender=corral.url)
         asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
-        plain = job("plain", 2, requests={GPU: 8}, annotations=asked)
+        plain = job("plain", pods=2, requests={GPU: 8}, annotations=asked)
         plain["metadata"]["annotations"] = {MIN_MEMBER: "2"}
         cluster.create(plain)
         cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
