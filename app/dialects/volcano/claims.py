@@ -66,7 +66,7 @@ def leaf_of(pod: PodRecord, group: PodGroupRecord) -> str:
         if values:
             return sub_group(policy, values)
     task = keys.said(pod, keys.TASK)
-    return task if task in dict(group.least_of) and SEPARATOR not in task else ""
+    return task if task in group.least_of and SEPARATOR not in task else ""
 
 
 def sub_group(policy: SubGroupPolicy, values: tuple[str, ...]) -> str:

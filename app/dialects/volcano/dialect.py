@@ -57,7 +57,7 @@ class VolcanoDialect(Dialect):
 
     def sorts(self, record: ObjectRecord) -> object:
         if isinstance(record, PodGroupRecord):
-            return (record.policies, record.least_of, record.flaw)
+            return (record.policies, frozenset(record.least_of), record.flaw)
         return None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:

@@ -26,6 +26,7 @@ from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
 from topology.model.request import DomainOrder
 
 POLICY = SearchPolicy(order=DomainOrder.MOST_USED)  # as network-topology-aware's binpack has it
+MOST_PARTS = 256  # sub-groups and tasks; no gang is placed that has so many kinds of pods
 ABSENT = "?"  # stands for sub-groups that do not exist; no label value is that
 
 
@@ -33,8 +34,11 @@ def spec_of(
     key: GangKey, group: PodGroupRecord, pods: Mapping[str, int], *, ends_together: bool | None
 ) -> GangSpec:
     """The spec of a PodGroup of which there are so many pods, by leaf."""
-    parts = _Parts(group, pods)
-    members = parts.members()
+    members: tuple[GroupSpec | LeafSpec, ...]
+    if len(pods) > MOST_PARTS:
+        members = (LeafSpec("", sum(pods.values()), needed=group.least),)
+    else:
+        members = _Parts(group, pods).members()
     is_placed = group.within or any(policy.within for policy in group.policies)
     return GangSpec(
         key,
@@ -58,10 +62,12 @@ class _Parts:
 
     def members(self) -> tuple[GroupSpec | LeafSpec, ...]:
         """The root's members; none of them is without pods."""
-        tasks = {name: least for name, least in self.group.least_of if SEPARATOR not in name}
+        tasks = {
+            name: least for name, least in self.group.least_of.items() if SEPARATOR not in name
+        }
         if sum(tasks.values()) > self.group.least:
             tasks = dict.fromkeys(tasks, 0)  # as the gang plugin has it
-        values = [self._values_of(policy) for policy in self.group.policies]
+        values = self._values()
         selected = [_task_of(policy) for policy in self.group.policies]
         for at, policy in enumerate(self.group.policies):
             least = -(-tasks.pop(selected[at], 0) // policy.size) if selected[at] else 0
@@ -77,12 +83,14 @@ class _Parts:
         )
         return tuple(each for each in made if each is not None)
 
-    def _values_of(self, policy: SubGroupPolicy) -> list[str]:
-        """The sub-groups of a policy that have pods, in the order in which they start."""
-        own = (policy.name, SEPARATOR)
-        return sorted(
-            (name for name in self.pods if name.rpartition(SEPARATOR)[:2] == own), key=_order
-        )
+    def _values(self) -> list[list[str]]:
+        """Of each policy the sub-groups that have pods, in the order in which they start."""
+        found: dict[str, list[str]] = {policy.name: [] for policy in self.group.policies}
+        for name in self.pods:
+            policy, separator, _ = name.rpartition(SEPARATOR)
+            if separator and policy in found:
+                found[policy].append(name)
+        return [sorted(names, key=_order) for names in found.values()]
 
     def _make_up(self, values: list[list[str]]) -> None:
         """Need as many pods in all as the PodGroup does."""

@@ -16,6 +16,7 @@ MODE = "volcano.sh/network-topology-mode"  # annotations of plain pods, which th
 HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"  # … takes over when it is made
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 KEPT = frozenset((GROUP_NAME, TASK, TASK_INDEX, PARTITION, MODE, HIGHEST_TIER, MIN_MEMBER))
+LONGEST_NAME = 253  # of an object; an annotation may have 256 KiB
 _ASKING = (MODE, HIGHEST_TIER, MIN_MEMBER)
 
 
@@ -25,7 +26,7 @@ def group_of(pod: PodRecord) -> str:
     Volcano's controller makes the PodGroup of a plain pod when it sees it, and names it on the pod
     after that. A pod that asks for something waits for it: the PodGroup is named after its owner.
     """
-    name = pod.annotations.get(GROUP_NAME, "")
+    name = pod.annotations.get(GROUP_NAME, "")[:LONGEST_NAME]
     if name or not any(key in pod.annotations for key in _ASKING):
         return name
     return f"podgroup-{pod.uid if pod.owner is None else pod.owner.uid}"

@@ -25,10 +25,13 @@ from app.labels import EVERYTHING, LabelSelector
 
 KIND = "PodGroup.scheduling.volcano.sh"  # two other API groups have a kind of that name
 PATH = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
-MOST_POLICIES = 64  # each is compared with every pod of the group
+# An object may have 1.5 MiB. Each policy is compared with every pod of the group.
+MOST_POLICIES = 32
+MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
-MOST_KEYS = 8  # of one policy
-MOST_BYTES = 64 * 1024  # of what is declared of sub-groups and tasks; an object may have 1.5 MiB
+MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
+MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
+LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
 
     least: int = 0
     """How many pods it takes to start."""
-    least_of: tuple[tuple[str, int], ...] = ()
-    """The same by task, sorted."""
+    least_of: Mapping[str, int] = {}
+    """The same by task."""
     within: Within | None = None
     policies: tuple[SubGroupPolicy, ...] = ()
     owner: Owner | None = None
@@ -120,7 +123,7 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     found = decoded(_POD_GROUP, raw, "PodGroup")
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
     status = _status(found.status)
-    least_of: tuple[tuple[str, int], ...] = ()
+    least_of: Mapping[str, int] = {}
     within: Within | None = None
     policies: tuple[SubGroupPolicy, ...] = ()
     flaw = ""
@@ -150,7 +153,7 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
 
 def _status(raw: msgspec.Raw) -> _Status:
     """What the status says; nothing if it is none."""
-    if len(bytes(raw)) > MOST_BYTES:
+    if len(bytes(raw)) > MOST_STATUS_BYTES:
         return _Status()
     try:
         return _STATUS.decode(raw) or _Status()
@@ -179,12 +182,12 @@ def _within(topology: _NetworkTopology | None, where: str) -> Within | None:
     return Within(tier, name)
 
 
-def _tasks(raw: msgspec.Raw) -> tuple[tuple[str, int], ...]:
+def _tasks(raw: msgspec.Raw) -> Mapping[str, int]:
     """Raises: ValueError saying what is wrong with them."""
     tasks = _part(_TASKS, raw, "spec.minTaskMember") or {}
     if len(tasks) > MOST_TASKS:
         raise ValueError(f"spec.minTaskMember: {len(tasks)} tasks, and {MOST_TASKS} are read")
-    return tuple(sorted((name, max(least or 0, 0)) for name, least in tasks.items()))
+    return {name: max(least or 0, 0) for name, least in tasks.items()}
 
 
 def _policies(raw: msgspec.Raw) -> tuple[SubGroupPolicy, ...]:
@@ -208,6 +211,8 @@ def _policy(policy: _Policy, where: str) -> SubGroupPolicy:
     keys = tuple(key for key in policy.match_label_keys or () if key)
     if len(keys) > MOST_KEYS:
         raise ValueError(f"{where}.matchLabelKeys: {len(keys)} keys, and {MOST_KEYS} are read")
+    if len(policy.name or "") > LONGEST_NAME:
+        raise ValueError(f"{where}.name: Too long: may not be more than {LONGEST_NAME} bytes")
     size = 1 if policy.sub_group_size is None else policy.sub_group_size
     if size < 1:
         raise ValueError(f"{where}.subGroupSize: Invalid value: {size}: it is 1 or more")
@@ -215,6 +220,11 @@ def _policy(policy: _Policy, where: str) -> SubGroupPolicy:
         selector = LabelSelector(tuple(requirements(policy.label_selector or wire.LabelSelector())))
     except ValueError as error:
         raise ValueError(f"{where}.labelSelector.{error}") from None
+    if len(selector.requirements) > MOST_REQUIREMENTS:
+        raise ValueError(
+            f"{where}.labelSelector: {len(selector.requirements)} requirements, and"
+            f" {MOST_REQUIREMENTS} are read"
+        )
     return SubGroupPolicy(
         policy.name or "",
         size,

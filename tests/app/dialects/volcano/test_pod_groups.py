@@ -143,8 +143,22 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
             id="keys",
         ),
         pytest.param(
-            {"subGroupPolicy": [{"name": str(at)} for at in range(65)]},
-            f"{POLICY}: 65 policies, and 64 are read",
+            {"subGroupPolicy": [{"name": "a" * 254}]},
+            f"{POLICY}[0].name: Too long: may not be more than 253 bytes",
+            id="name",
+        ),
+        pytest.param(
+            {
+                "subGroupPolicy": [
+                    {"labelSelector": {"matchLabels": dict.fromkeys("abcdefghi", "x")}}
+                ]
+            },
+            f"{POLICY}[0].labelSelector: 9 requirements, and 8 are read",
+            id="requirements",
+        ),
+        pytest.param(
+            {"subGroupPolicy": [{"name": str(at)} for at in range(33)]},
+            f"{POLICY}: 33 policies, and 32 are read",
             id="policies",
         ),
         pytest.param(
@@ -153,8 +167,8 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
             id="tasks",
         ),
         pytest.param(
-            {"minTaskMember": {"a" * 65_536: 1}},
-            "PodGroup default/pg: spec.minTaskMember: Too long: 65542 bytes, and 65536 are read",
+            {"minTaskMember": {"a" * 32_768: 1}},
+            "PodGroup default/pg: spec.minTaskMember: Too long: 32774 bytes, and 32768 are read",
             id="too_long",
         ),
         pytest.param(
@@ -176,6 +190,8 @@ def test_a_status_that_cannot_be_read_hides_nothing_of_the_spec() -> None:
     made = pod_group("pg", 3)
     made["status"] = {"phase": 7}
     assert (decoded(made).least, decoded(made).phase) == (3, "")
+    made["status"] = {"phase": "Running", "conditions": [{"message": "x" * 8_192}]}
+    assert decoded(made).phase == ""
     with pytest.raises(DecodeError, match="PodGroup default/pg"):
         decoded(pod_group("pg", 1, minMember="three"))
 
@@ -293,7 +309,7 @@ def test_without_a_tier_any_topology_will_do() -> None:
 
 def test_a_gang_never_starts_with_fewer_pods_than_its_pod_group_says() -> None:
     """By counting, as Volcano's JobReady does: pods of all, of each task, whole sub-groups."""
-    assert sum(map(started, range(300))) > 1_000
+    assert sum(map(started, range(300))) > 500
 
 
 def started(seed: int) -> int:

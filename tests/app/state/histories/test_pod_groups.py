@@ -126,6 +126,17 @@ def test_a_policy_that_changes_sorts_the_waiting_pods_anew():
     assert LEAF[on["p0"]] == LEAF[on["p1"]] != LEAF[on["p2"]] == LEAF[on["p3"]]
 
 
+def test_a_gang_of_too_many_sub_groups_is_told_so():
+    world = world_of(group(1, sub_group("worker", 1)))
+    its = [pods(1, first=at, partition=str(at))[0] for at in range(300)]
+    assert placed(world, *its[:2]) != {}
+    world = world_of(group(1, sub_group("worker", 1)))
+    assert placed(world, *its) == {}
+    answer = world.filter(its[0])
+    assert isinstance(answer, Rejected)
+    assert "its pods are of 300 kinds, and a gang may have 64" in answer.sentence
+
+
 def test_a_label_that_a_policy_names_is_read_before_the_gang_starts():
     world = world_of(group(2, sub_group("zoned", 1, labels={}, keys=["zone"])))
     its = pods(2)
