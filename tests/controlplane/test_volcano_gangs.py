@@ -27,6 +27,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_hyper_nodes import stored
 from tests.controlplane.volcano import JOB, POD_GROUP
+from tests.controlplane.webhook import GATED, installed
 from tests.corral_process import CorralProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano")]
@@ -55,6 +56,10 @@ def group_of(cluster: Cluster, owner: str) -> Object:
         if any(one["name"] == owner for one in each["metadata"].get("ownerReferences", ())):
             return each
     return {}
+
+
+def written_phase(cluster: Cluster, owner: str) -> str:
+    return str(group_of(cluster, owner).get("status", {}).get("phase", ""))
 
 
 def bound(cluster: Cluster, owner: str) -> dict[str, str]:
@@ -92,7 +97,7 @@ def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(
         start_bound_pods(cluster)
         cluster.wait(lambda: phase_of(cluster, "train") == "Running", SOON, "the vcjob runs")
         cluster.wait(
-            lambda: group_of(cluster, "train").get("status", {}).get("phase") == "Running",
+            lambda: written_phase(cluster, "train") == "Running",
             SOON,
             "the PodGroup runs",
         )
@@ -131,6 +136,47 @@ def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(
         cluster.create(plain)
         cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
         assert len({LEAF_OF[each] for each in bound(cluster, "plain").values()}) == 1
+        assert corral.bugs() == {}
+
+
+def test_pods_of_a_pod_group_wait_behind_the_gate_of_the_webhook(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    with installed(plane, tmp_path, levels=()) as webhook:
+        workers = task("worker", 2, requests={GPU: 8})
+        cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
+        asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
+        plain = job("plain", pods=2, requests={GPU: 8}, annotations=asked)
+        plain["metadata"]["annotations"] = {MIN_MEMBER: "2"}
+        cluster.create(plain)
+        plane.start_scheduler(extender=webhook.corral.url)
+        for owner in ("train", "plain"):
+            cluster.wait(lambda o=owner: len(bound(cluster, o)) == 2, START_SECONDS, owner)
+            assert len({LEAF_OF[each] for each in bound(cluster, owner).values()}) == 1
+        assert webhook.corral.metric(GATED) == 4
+        assert webhook.corral.bugs() == {}
+
+
+def test_a_vcjob_starts_with_a_corral_that_is_killed_and_another_that_comes_later(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Whatever has been written is enough: the PodGroup is Inqueue at last, and the gang whole."""
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        corral.kill()
+        workers = task("worker", 2, requests={GPU: 8})
+        cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
+        cluster.wait(lambda: group_of(cluster, "train"), SOON, "the PodGroup")
+        corral.start()
+        cluster.wait(lambda: written_phase(cluster, "train") == "Inqueue", SOON, "the phase")
+        corral.kill()
+        cluster.wait(lambda: len(cluster.list("Pod", "default")) == 2, SOON, "the pods")
+        corral.start()
+        cluster.wait(lambda: len(bound(cluster, "train")) == 2, START_SECONDS, "train starts")
+        assert len({LEAF_OF[each] for each in bound(cluster, "train").values()}) == 1
+        cluster.wait(lambda: written_phase(cluster, "train") == "Running", SOON, "the phase")
         assert corral.bugs() == {}
 
 

@@ -15,9 +15,11 @@ from app.admission.scope import has_opted_out
 from app.dialects import corral
 from app.dialects.kueue import annotations, in_charge, pod_groups
 from app.dialects.registry import DIALECTS
+from app.dialects.volcano import keys as volcano
 from app.dialects.workloads import KINDS
 from app.labels import LabelSelector, Requirement
 from app.settings import ENV_PREFIX, Settings
+from tests.records import pod
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
@@ -183,9 +185,19 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         and key not in (annotations.INDEX_OFFSET, annotations.ROLE_HASH, *pod_groups.KEPT[1:])
     }
     assert in_charge.QUEUE_NAME.startswith(annotations.PREFIX)
-    for webhook in _webhooks()[:2]:
-        text = " ".join(one["expression"] for one in webhook["matchConditions"])
-        assert set(re.findall(r"startsWith\('([^']+)'\)", text)) == {annotations.PREFIX}
+    mutating, validating = (
+        " ".join(one["expression"] for one in webhook["matchConditions"])
+        for webhook in _webhooks()[:2]
+    )
+    prefixes = set(re.findall(r"startsWith\('([^']+)'\)", mutating))
+    assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {annotations.PREFIX}
+    assert prefixes > {annotations.PREFIX}
+    (listed,) = re.findall(r"key in \[([^]]*)\]", mutating)
+    looked_for = {each.strip(" '") for each in listed.split(",")}
+    for key in volcano.KEPT:
+        is_sent = key in looked_for or key.startswith(tuple(prefixes))
+        claim = DIALECTS.claim(pod("p", annotations={key: "1"}))
+        assert is_sent == (claim is not None), key
 
 
 def test_who_opts_out_by_label_is_not_sent_and_would_be_left_alone() -> None:
