@@ -14,6 +14,7 @@ FOUND = (
     12796,
     40372,
     41093,
+    201781,
 )  # each showed something wrong once, of Corral or of what judges it
 
 
