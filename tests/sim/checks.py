@@ -329,6 +329,8 @@ class Checks:
     def heard(self, corral: Corral, event: Event) -> None:
         """I9: hearing it again changes nothing."""
         self._count_order(corral, event)
+        if self.preemption is not None and corral.life is not None:
+            self.preemption.heard(corral.life, event)
         if self.rng.random() >= self.again or corral.life is None:
             return
         engine = corral.engine

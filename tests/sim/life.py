@@ -39,6 +39,7 @@ class Life:
     binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
     bound_for: dict[str, NodeRecord] = field(default_factory=dict)
     """By uid: the node of its last binding, as it was when that began."""
+    ending: dict[str, float] = field(default_factory=dict)  # uid -> since when it is told to end
     wakes: dict[str, Requeue] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0

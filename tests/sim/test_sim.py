@@ -15,6 +15,7 @@ FOUND = (
     40372,
     41093,
     201781,
+    203357,
 )  # each showed something wrong once, of Corral or of what judges it
 
 
