@@ -222,6 +222,10 @@ class Checks:
         else:
             self._evicts_for_none(life, effects)
         binds = [effect for effect in effects if isinstance(effect, Bind)]
+        nodes: dict[str, Any] = life.streams["Node"].mirror
+        for bind in binds:
+            if bind.node in nodes and life.posted.get(bind.uid) != bind.node:
+                life.bound_for[bind.uid] = nodes[bind.node]
         for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
             if key is not None:
                 self._starts_whole(life, key, [b for b in binds if key_of(life, b.uid) == key])
@@ -325,6 +329,8 @@ class Checks:
     def heard(self, corral: Corral, event: Event) -> None:
         """I9: hearing it again changes nothing."""
         self._count_order(corral, event)
+        if self.preemption is not None and corral.life is not None:
+            self.preemption.heard(corral.life, event)
         if self.rng.random() >= self.again or corral.life is None:
             return
         engine = corral.engine
@@ -444,6 +450,9 @@ class Checks:
                 continue
             # A node that is gone tells no domain; what ran there is about to go as well.
             bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
+            # What is being bound is not called back when its node moves: it counts as bound there.
+            moved = {each.uid: now for each in role if (now := _moved_to(life, each, level))}
+            bound.update(moved.values())
             # Who takes a place that is kept has a roll call first.
             is_owed = gang.key in life.engine.gangs.unreviewed
             absent = () if is_owed else gang.placeholders.values()
@@ -452,7 +461,8 @@ class Checks:
             planned = {
                 domain(nodes[gang.plan.nodes[each.uid]], level)
                 for each in (*role, *like)
-                if not each.node and gang.plan.nodes.get(each.uid) in nodes
+                if not each.node and each.uid not in moved
+                if gang.plan.nodes.get(each.uid) in nodes
             }
             if len(bound) > 1 or gang.key in self._split:
                 continue
@@ -461,3 +471,13 @@ class Checks:
                 f"I4: gang {gang.key} requires one {level}: planned in {sorted(planned)},"
                 f" bound in {sorted(bound)}",
             )
+
+
+def _moved_to(life: Life, pod: PodRecord, level: str) -> str:
+    """The domain that a node has moved to while the pod is being bound to it; "" if it has not."""
+    if pod.node or pod.uid not in life.posted or pod.uid not in life.bound_for:
+        return ""
+    before = life.bound_for[pod.uid]
+    node: Any = life.streams["Node"].mirror.get(before.name)
+    now = "" if node is None else domain(node, level)
+    return now if now != domain(before, level) else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
 from app.state.effects import Requeue
@@ -37,6 +37,9 @@ class Life:
     arrived: dict[str, Booking] = field(default_factory=dict)  # uid -> what was held as it came
     posted: dict[str, str] = field(default_factory=dict)  # uid -> node: bindings begun or done
     binding: dict[str, int] = field(default_factory=dict)  # uid -> bindings under way
+    bound_for: dict[str, NodeRecord] = field(default_factory=dict)
+    """By uid: the node of its last binding, as it was when that began."""
+    ending: dict[str, float] = field(default_factory=dict)  # uid -> since when it is told to end
     wakes: dict[str, Requeue] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0

@@ -417,4 +417,13 @@ PLANTED = (
         Change("condition", "gang.ending", becomes="False"),
         "a spare is held again for a gang that ends",
     ),
+    Planted(
+        "app.state.nodes.invalidation.Invalidation.lose_plans_around",
+        Change(
+            "statement",
+            'self.plans.lose(gang, f"node {node} has moved to another domain", now)',
+            becomes="pass",
+        ),
+        "a gang keeps its plan when one of its nodes moves to another domain",
+    ),
 )

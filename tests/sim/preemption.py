@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from app.kube.core.objects import Amounts, PodRecord
+from app.kube.watch.events import Event, Listed
 from app.state.effects import EmitEvent
 from app.state.engine import Engine
 from app.state.pods.grants import COUNTED_SECONDS, MOST_IN_VAIN, UNHEARD_SECONDS
@@ -77,6 +78,12 @@ class PreemptionChecks:
     def _note_node(self) -> None:
         self._changed_at[self.api.changes["Node"][-1].record.name] = self.clock.now
 
+    def heard(self, life: Life, event: Event) -> None:
+        """Note since when pods end, as far as this Corral knows."""
+        for record in event.records if isinstance(event, Listed) else (event.record,):
+            if isinstance(record, PodRecord) and record.is_terminating:
+                life.ending.setdefault(record.uid, self.clock.now)
+
     def chose(self, corral: Corral, asked: PreemptCall) -> None:
         """Raises: Violation."""
         life, pod = life_of(corral), asked.pod
@@ -134,7 +141,10 @@ class PreemptionChecks:
             return  # by another Corral's answer, or by one that was given before
         left = [told[uid] for uid in last.victims if uid in told and counts(told[uid])]
         ending = [each.name for each in left if each.is_terminating]
-        require(not ending, f"P2: {pod.name} gets another node, while {ending} end for it")
+        require(
+            not ending or _was_lost(life, pod, last, told),
+            f"P2: {pod.name} gets another node, while {ending} end for it",
+        )
         seconds = self.clock.now - last.at
         require(
             not left or seconds >= UNHEARD_SECONDS,
@@ -181,6 +191,17 @@ class PreemptionChecks:
 
 def _told(life: Life) -> dict[str, PodRecord]:
     return {pod.uid: pod for pod in pods_of(life)}
+
+
+def _was_lost(life: Life, pod: PodRecord, last: Answer, told: Mapping[str, PodRecord]) -> bool:
+    """Whether no victim of an answer ended in time: one that ends later ends for another pod.
+
+    kube-scheduler has heard the answer if the pod is nominated, however late its victims end.
+    """
+    if pod.nominated_node:
+        return False
+    ended = [uid for uid in last.victims if uid not in told or told[uid].is_terminating]
+    return all(life.ending.get(uid, last.at) >= last.at + UNHEARD_SECONDS for uid in ended)
 
 
 def _within_the_question(life: Life, asked: PreemptCall) -> None:

@@ -14,6 +14,8 @@ FOUND = (
     12796,
     40372,
     41093,
+    201781,
+    203357,
 )  # each showed something wrong once, of Corral or of what judges it
 
 

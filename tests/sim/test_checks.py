@@ -1,0 +1,120 @@
+"""What is no violation though it looks like one, and the bug beside it that is still found."""
+
+from __future__ import annotations
+
+from random import Random
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from app.kube.core.objects import NodeRecord, PodRecord
+from tests.app.state.world import World, members
+from tests.records import node
+from tests.sim.api import ApiServer
+from tests.sim.checks import Checks
+from tests.sim.clock import Clock, History
+from tests.sim.faults import Hits
+from tests.sim.life import Life
+from tests.sim.violation import Violation
+
+
+class Judged:
+    """An engine, and a judge that has been told the same unless a test says otherwise."""
+
+    def __init__(self, *nodes: NodeRecord) -> None:
+        self.world = World(nodes)
+        clock = Clock()
+        api = ApiServer(clock, History(clock))
+        self.checks = Checks(clock, api, Random(1), Hits(), named={})
+        kinds = ("Node", "Pod", "Job", "StatefulSet")
+        streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in kinds}
+        self.life = Life(self.world.engine, streams, 0.0, 0.0)
+        self.corral = SimpleNamespace(
+            life=self.life,
+            settings=self.world.settings,
+            tick_seconds=0.1,
+            now=self.world.now,
+        )
+        self.show(*nodes)
+
+    def show(self, *records: PodRecord | NodeRecord) -> None:
+        """Tell the judge alone: the engine makes nothing of it, as with a bug."""
+        for each in records:
+            stream = self.life.streams["Pod" if isinstance(each, PodRecord) else "Node"]
+            stream.mirror[each.name] = each
+            stream.changed += 1
+
+    def tell(self, *records: PodRecord | NodeRecord) -> None:
+        self.world.put(*records)
+        self.show(*records)
+
+    def arrive(self, pod: PodRecord) -> None:
+        """kube-scheduler brings a member to /bind; what is posted stays under way."""
+        answer = self.world.filter(pod)
+        self.checks.arriving(self.corral, pod.uid, answer.node)
+        effects = self.world.bind(pod, answer.node)
+        self.checks.arrived(self.corral, pod.uid, answer.node)
+        self.checks.decided(self.corral, effects)
+        self.life.posted.update({each.uid: each.node for each in effects})
+
+    def end_binding(self, pod: PodRecord) -> PodRecord:
+        """The pod once it is bound as it was posted."""
+        bound = msgspec.structs.replace(pod, node=self.life.posted[pod.uid], phase="Running")
+        self.tell(bound)
+        return bound
+
+    def judge(self) -> None:
+        self.checks.took(self.corral, "an input")
+
+
+def _being_bound(pods=3):
+    """A gang that fills a rack, with every binding under way; and its pods."""
+    judged = Judged(*(node(f"b0/r0/n{at}") for at in range(pods)))
+    gang = members("g", pods)
+    judged.tell(*gang)
+    for each in gang:
+        judged.arrive(each)
+    return judged, gang
+
+
+def _moved(judged, pod):
+    return node(f"b0/r9/{judged.world.gang().plan.nodes[pod.uid]}")
+
+
+def test_a_member_counts_as_bound_where_its_node_has_moved_while_it_was_being_bound():
+    judged, (late, lost, other) = _being_bound()
+    judged.end_binding(other)
+    lost = judged.end_binding(lost)
+    judged.tell(_moved(judged, late))
+    judged.tell(msgspec.structs.replace(lost, phase="Failed"))
+    kept = {node for uid, node in judged.world.held.items() if uid != late.uid}
+    assert kept == {lost.node}, "a place is planned, so the gang is judged"
+    judged.judge()
+
+
+def test_a_plan_elsewhere_than_a_member_on_a_moved_node_is_being_bound_is_a_violation():
+    judged, (late, lost) = _being_bound(pods=2)
+    lost = judged.end_binding(lost)
+    judged.tell(msgspec.structs.replace(lost, phase="Failed"))
+    again = msgspec.structs.replace(lost, node="", phase="Pending", uid="again", name="again")
+    judged.tell(again)
+    judged.world.tick()
+    assert judged.world.gang().plan.nodes[again.uid] == lost.node
+    judged.judge()
+    judged.show(_moved(judged, late))
+    with pytest.raises(Violation, match=r"I4: .*: planned in \['b0/r0'\], bound in \['b0/r9'\]"):
+        judged.judge()
+
+
+def test_a_plan_on_a_moved_node_that_no_binding_is_under_way_to_is_a_violation():
+    judged, (lost, other) = _being_bound(pods=2)
+    judged.end_binding(other)
+    lost = judged.end_binding(lost)
+    judged.tell(msgspec.structs.replace(lost, phase="Failed"))
+    again = msgspec.structs.replace(lost, node="", phase="Pending", uid="again", name="again")
+    judged.tell(again)
+    judged.world.tick()
+    judged.show(_moved(judged, again))
+    with pytest.raises(Violation, match=r"I4: .*: planned in \['b0/r9'\], bound in \['b0/r0'\]"):
+        judged.judge()
