@@ -64,14 +64,14 @@ def check_nobody_is_forgotten(
             continue
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         may_hold = partial(absent.has_room, leaders, key)
-        kept = _kept_from(members, nominated)
+        kept = kept_from(members, nominated)
         taken = Taken(closed, (*_expected(corrals, key), *kept))
         why = waits_in_vain(api, key, members, taken, may_hold)
         require(not why, f"L1: gang {key} waits and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
     expected = _expected(corrals, None)
     for pod in ordinary(api):
-        node = first_fit(api, pod, Taken(closed, (*expected, *_kept_from([pod], nominated))))
+        node = first_fit(api, pod, Taken(closed, (*expected, *kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
 
 
@@ -93,7 +93,7 @@ def _is_refused(api: ApiServer, pod: PodRecord) -> bool:
     return False
 
 
-def _kept_from(
+def kept_from(
     pods: Collection[PodRecord], nominated: Iterable[Nominated]
 ) -> list[tuple[str, Amounts]]:
     """What others are nominated for that these pods give way to, by node."""

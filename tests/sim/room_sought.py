@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from app.kube.core.objects import PodRecord
 from app.state.engine import Engine
 from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
-from tests.sim.liveness import gangs, waits_in_vain
+from tests.sim.liveness import gangs, kept_from, waits_in_vain
 from tests.sim.node_filters import counts
 from tests.sim.oracle import Remaining, Taken
+from tests.sim.preemption import Nominated
 from tests.sim.told import claim_of, is_live
 from tests.sim.violation import require
 
+LOOK_SECONDS = 10.0  # from when a gang may ask until it has: others ask one by one before it
+
 
 def check_room_is_sought(
-    api: ApiServer, leader: Corral, is_hopeless: Callable[[PodRecord], bool]
+    api: ApiServer,
+    leader: Corral,
+    is_hopeless: Callable[[PodRecord], bool],
+    nominated: Collection[Nominated],
 ) -> None:
     """P11: a gang that could start by evictions has asked who would have to go.
 
+    What is kept for a pod with a nominated node is not for gangs of no higher priority, even where
+    only kube-scheduler knows of it.
     Raises: Violation.
     """
     engine = leader.engine
-    kept = [
-        (each.node, each.request)
-        for uid, each in engine.nominations._by_uid.items()
-        if uid not in engine.gangs.key_of
-    ]
+    of_others = [each for each in nominated if each.uid not in engine.gangs.key_of]
     held = [(each.node, each.request) for each in engine.books.held.values()]
     closed = frozenset[str]().union(*(mark.nodes for mark in engine.starvation.of.values()))
     everyone = gangs(api)
@@ -46,12 +50,15 @@ def check_room_is_sought(
             if all(_may_go(engine, pod, priority) for pod in (*run, *filter(is_live, others))):
                 lower.update(pod.uid for pod in run)
         left = {name: pod for name, pod in api.pods.items() if pod.uid not in lower}
-        taken = Taken(closed, (*kept, *held))
+        taken = Taken(closed, (*kept_from(waiting, of_others), *held))
         among = Remaining(api.nodes, left)
         why = waits_in_vain(api, key, members, taken, lambda _: False, among)
         gang = engine.gangs.by_key[key]
         if engine.plans.is_waiting_for_members(gang, leader.now):
             continue  # it is not known whether it fits before kube-scheduler asks about them
+        may_ask_at = gang.complete_at + engine.settings.preempt_after_seconds
+        if leader.now < may_ask_at + LOOK_SECONDS:
+            continue  # its last pod has come while room was made for others
         has_asked = key in engine.making_room._asked or key in engine.room_plans.of
         require(not why or has_asked, f"P11: gang {key} never asked who would have to go: {why}")
 

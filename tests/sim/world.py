@@ -481,16 +481,15 @@ class World:
         self.history.say("judged")
         check_books(self.api, self.corrals, self.clock)
         check_expected(self.api, self.corrals)
+        is_hopeless = self.workloads.is_hopeless
+        in_memory = self.scheduler.cache.nominated.values()
+        nominated = nominated_by(self.api, in_memory, self.corrals)
         check_nobody_is_forgotten(
-            self.api,
-            self.corrals,
-            self.checks.absent,
-            self.workloads.is_hopeless,
-            nominated_by(self.api, self.scheduler.cache.nominated.values(), self.corrals),
+            self.api, self.corrals, self.checks.absent, is_hopeless, nominated
         )
         if self.evictions is not None:
             leader = next(each for each in self.corrals if each.is_leading)
-            check_room_is_sought(self.api, leader, self.workloads.is_hopeless)
+            check_room_is_sought(self.api, leader, is_hopeless, nominated)
         check_nothing_stays(self.api, self.corrals)
 
     def _await_rest(self) -> None:
