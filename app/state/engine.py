@@ -30,6 +30,7 @@ from app.state.effects import (
     EvictOutcome,
     ReadAgain,
     RejectBind,
+    Requeue,
     RoomAnswer,
     UngateFailed,
     UngateOutcome,
@@ -425,6 +426,9 @@ class Engine(EngineParts):
             self.books.takes_pods,
         ):
             self._end_grant(node)
+        for uid in self.grants.idle(now):
+            if (pod := self.arrivals.of(uid)) is not None:
+                self.outbox.add(Requeue(pod.namespace, pod.name, uid))
 
     def _settle_bindings(self, now: float) -> None:
         """Claim pods anew that objects named while their binding was under way."""

@@ -76,6 +76,10 @@ class Arrivals:
         pod = self._waiting.get(uid)
         return pod if pod is not None and (pod.namespace, pod.name) == (namespace, name) else None
 
+    def of(self, uid: str) -> WaitingPod | None:
+        """What the watch shows of a pod that waits; None: it does not wait."""
+        return self._waiting.get(uid)
+
     # -- requests that are early ---------------------------------------------------------------
 
     def is_early(self, arrival: Arrival) -> bool:

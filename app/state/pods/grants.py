@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from app.state.pods.nominations import Nomination, Nominations
 
 UNHEARD_SECONDS = 10.0  # after the answer: then it was lost, if none of the victims terminates
-FREED_SECONDS = 60.0  # after the last victim is gone
+FREED_SECONDS = 60.0  # after the last victim is gone …
+IDLE_SECONDS = 10.0  # … and by then its preemptor has been tried again, or kube-scheduler forgot it
 COUNTED_SECONDS = 600.0  # for so long a grant that came to nothing counts
 MOST_IN_VAIN = 3  # of them, and the pod gets none any more
 
@@ -33,6 +34,7 @@ class Grant:
     made_at: float
     freed_at: float | None = None  # when the last victim was seen to be gone
     was_nominated_for: str = ""  # as the watch had it then: events may show that for a while
+    is_woken: bool = False  # its preemptor was requeued
     is_refused: bool = False  # what is held for others has kept the preemptor off its node since
 
 
@@ -112,6 +114,19 @@ class Grants:
     def is_victim(self, uid: str) -> bool:
         """Whether a pod goes for a grant that lives."""
         return uid in self._victims
+
+    def idle(self, now: float) -> Iterator[str]:
+        """Preemptors to be requeued: their room is free, and they have not come for it; each once.
+
+        kube-scheduler tries a preemptor again when a victim that had a node is gone. One that had
+        not, for its binding was under way, goes without that event.
+        Source: kubernetes v1.36 pkg/scheduler/eventhandlers.go, deletePodFromSchedulingQueue.
+        """
+        for uid, grant in self.of.items():
+            is_free = grant.freed_at is not None and now >= grant.freed_at + IDLE_SECONDS
+            if is_free and not grant.is_woken:
+                grant.is_woken = True
+                yield uid
 
     def expire(
         self,

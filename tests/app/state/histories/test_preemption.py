@@ -318,6 +318,38 @@ def test_after_three_grants_in_vain_a_pod_gets_none_for_ten_minutes():
     assert world.engine.preempt(waiting, {"n00": Victims((victim.uid,), 0)}, world.now)[0]
 
 
+def test_a_preemptor_that_does_not_come_for_its_room_is_requeued_once():
+    """Of a victim whose binding was under way kube-scheduler sees no end that frees a node."""
+    world = World(rack(0, 2))
+    gang = members("g", 2)
+    world.put(*gang, hp())
+    world.tick()
+    node_of_first = world.filter(gang[0]).node  # kube-scheduler counts it there from now on
+    offered = {node_of_first: Victims((gang[0].uid,), 0)}
+    answer, _ = world.engine.preempt(world.pods["uid-hp"], offered, world.now)
+    assert answer.keys() == {node_of_first}
+    world.delete(*gang)
+    world.tick(0.1)
+    world.tick(9.8)
+    assert world.woken == []
+    world.tick(0.2)
+    assert world.woken == ["hp"]
+    for _ in range(40):
+        world.tick(1.0)
+    assert world.woken == ["hp"]
+
+
+def test_a_preemptor_waits_for_its_victims_to_end_without_being_requeued():
+    world = World(rack(0, 1), [pod("v", on="n00")])
+    preemptors = Preemptors(world, hp(), is_slow=True)
+    preemptors.play(40)
+    assert world.woken == []
+    preemptors.end_victims()
+    preemptors.play(2)
+    assert preemptors.bound.keys() == {"hp"}
+    assert world.woken == []
+
+
 def test_a_grant_ends_with_its_node_and_with_its_pod():
     world = World(rack(0, 2))
     world.put(pod("v", on="n00"), hp())
