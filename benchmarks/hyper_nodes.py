@@ -1,9 +1,12 @@
-"""How long HyperNodes take to be read and to change: 6,000 nodes, 9,600 HyperNodes in three tiers.
+"""How long HyperNodes take to be read and to change, and PodGroups to be placed in them.
+
+6,000 nodes, 9,600 HyperNodes in three tiers.
 
     python -m benchmarks.hyper_nodes [--json] [--repeat 5]
 
 The engine is given lists and events, as the watch gives them, and its trees are brought up to date.
-The baseline is the tree of the same nodes where their labels say the same.
+The baseline is the tree of the same nodes where their labels say the same. Each PodGroup has 64
+pods in one HyperNode of tier 3; and the same again with sub-groups of 8, each in one of tier 1.
 """
 
 from __future__ import annotations
@@ -14,17 +17,29 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from app.dialects.volcano import pod_groups as volcano_pod_groups
 from app.dialects.volcano.hyper_nodes import HyperNodeRecord, decode_hyper_node
-from app.kube.core.objects import NodeRecord, ObjectRecord
+from app.dialects.volcano.pod_groups import decode_pod_group
+from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Listed
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from benchmarks.table import Row, show
 from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
-from tests.records import node, topology
+from tests.app.dialects.volcano.workloads import (
+    GROUP_NAME,
+    PARTITION,
+    TASK,
+    network_topology,
+    pod_group,
+    sub_group,
+)
+from tests.records import node, pod, topology
 
 NODES, LEAVES, MIDDLES, TOPS = 6_000, 7_200, 1_800, 600
 LEVELS = ("example.com/top", "example.com/middle", "example.com/leaf")
+GROUPS, PODS, PARTITION_PODS = 100, 64, 8
+MOST_TICKS = 1_000
 Members = Callable[[int], list[dict[str, object]]]
 
 
@@ -106,6 +121,50 @@ def change(made: Engine, records: Sequence[NodeRecord | ObjectRecord]) -> float:
     return worst
 
 
+def pod_groups(policies: Sequence[dict[str, object]]) -> tuple[ObjectRecord, ...]:
+    """All PodGroups as the watch shows them."""
+    made = []
+    for at in range(GROUPS):
+        group = pod_group(f"g{at}", PODS, topology=network_topology(3), sub_groups=policies)
+        group["metadata"]["uid"] = f"uid-g{at}"
+        made.append(decode_pod_group(msgspec.json.encode(group)))
+    return tuple(made)
+
+
+def pods() -> tuple[PodRecord, ...]:
+    """The pods of all PodGroups, of one GPU each; a node has eight."""
+    return tuple(
+        pod(
+            f"g{group}-{at}",
+            gpus=1,
+            labels={TASK: "worker", PARTITION: str(at // PARTITION_PODS)},
+            annotations={GROUP_NAME: f"g{group}"},
+        )
+        for group in range(GROUPS)
+        for at in range(PODS)
+    )
+
+
+def placed(policies: Sequence[dict[str, object]]) -> tuple[float, float]:
+    """Seconds until every PodGroup has its places, for one of them, and the longest tick.
+
+    From when all lists are in; the pods are sorted into their gangs on the way.
+    """
+    tree = hyper_nodes(NAMED["by name"])
+    kinds = ("HyperNode", volcano_pod_groups.KIND, "Node", "Pod")
+    made = Engine(EngineSettings(levels=(), kinds=kinds))
+    made.apply(Listed("Node", nodes()), 1.0)
+    made.apply(Listed("HyperNode", tree), 1.0)
+    made.apply(Listed(volcano_pod_groups.KIND, pod_groups(policies)), 1.0)
+    every = pods()
+    ticks = [seconds(lambda: made.apply(Listed("Pod", every), 1.0))]
+    for at in range(MOST_TICKS):
+        ticks.append(seconds(lambda now=1.0 + at / 10: made.tick(now)))  # type: ignore[misc]
+        if all(len(gang.plan.nodes) == PODS for gang in made.gangs.by_key.values()):
+            return sum(ticks) / GROUPS, max(ticks[1:])
+    raise RuntimeError(f"after {MOST_TICKS} ticks some PodGroups have no places")
+
+
 def rows(repeat: int) -> Iterator[Row]:
     """Every figure, the best of several runs."""
     labels = topology("labels", *LEVELS)
@@ -122,6 +181,13 @@ def rows(repeat: int) -> Iterator[Row]:
         yield _row(f"{case}: all are read", min(read), barest, "<= 2,000 ms")
         yield _row(f"{case}: one HyperNode changes", min(changed), barest, "<= 20 ms")
         yield _row(f"{case}: a node's labels change", min(moved), barest, "<= 20 ms")
+    for case, policies in (
+        ("PodGroup of 64", []),
+        ("PodGroup of 8 sub-groups of 8", [sub_group("worker", 8, topology=network_topology(1))]),
+    ):
+        each, longest = map(min, zip(*(placed(policies) for _ in range(repeat)), strict=True))
+        yield _row(f"{case}: placed", each, barest, "<= 20 ms")
+        yield _row(f"{case}: the longest tick of 100", longest, barest, "<= 50 ms")
 
 
 def _row(case: str, value: float, barest: float, target: str) -> Row:

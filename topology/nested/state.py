@@ -18,7 +18,7 @@ from topology.fit.unit import Lead, Unit
 from topology.fit.view import View
 from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
-from topology.model.resources import PODS_ROW, Rows
+from topology.model.resources import PODS_ROW, Mask, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Kind, Part
@@ -29,6 +29,8 @@ from topology.pod_set import search
 from topology.pod_set.assign import Share, placements
 from topology.pod_set.unplaced import Kept, added, by_domain, completed, staying
 
+Demand = tuple[tuple[Kind, int], ...]
+FEW_DOMAINS = 8  # are tried without a closer look at which of them certainly take nothing
 CELLS = 10_000_000  # array cells one packing may touch: some ten milliseconds
 
 
@@ -56,6 +58,8 @@ class WalkState:
     """Nobody looks at the view any more, so nothing is taken back."""
     headroom: Headroom = field(init=False)
     _cuts: dict[Subtree, Cut] = field(default_factory=dict)
+    _alikes: dict[int, dict[tuple[int, object], tuple[int, Demand]]] = field(default_factory=dict)
+    """By the id of a group: see `_alike`."""
 
     def __post_init__(self) -> None:
         kinds = dict.fromkeys(kind for leaf in self.root.leaves() for kind in _kinds(leaf))
@@ -112,6 +116,9 @@ class WalkState:
                 may_fit[home[0] - start] = True
         for kind, pods in part.demand:
             may_fit &= self.headroom.pods(kind, level)[start:end] >= pods
+        if len(part.demand) > 1 and np.count_nonzero(may_fit) > FEW_DOMAINS:
+            may_fit &= self._hold_all(part, level, start, end)
+            may_fit &= self._hold_each(part, level, start, end)
         candidates: Rows = may_fit.nonzero()[0] + start
         if candidates.size > 1:
             how = self.view.options.order
@@ -124,6 +131,64 @@ class WalkState:
                 lambda at, of: self._urgency(part, at, of),
             )
         return [int(domain) for domain in candidates]
+
+    def _hold_all(self, part: Part, level: int, start: int, end: int) -> Mask:
+        """Whether domains have as much free in all as the kinds of a part request together.
+
+        Each kind alone may fit where all of them do not, and thousands of such domains may come
+        before the first that takes them. Shapes: (end - start,).
+        """
+        wanted: Counter[int] = Counter()
+        for (request, _), pods in part.demand:
+            for row, amount in enumerate(request):
+                wanted[row] += amount * pods
+        rows = [row for row, amount in wanted.items() if amount]
+        starts, nodes = self.view.tree.starts[level], len(self.view.tree.nodes)
+        last = int(starts[end]) if end < starts.size else nodes
+        slots: Rows = np.arange(int(starts[start]), last)
+        is_open = self.view.capacity.is_open[slots]
+        held = np.ones(end - start, dtype=np.bool_)
+        for row, free in zip(rows, self.view.free(rows, slots), strict=True):
+            here = np.where(is_open, np.maximum(free, 0), 0)
+            held &= np.add.reduceat(here, starts[start:end] - slots[0]) >= wanted[row]
+        return held
+
+    def _hold_each(self, part: Part, level: int, start: int, end: int) -> Mask:
+        """Whether domains have enough narrower ones for the groups that each require one.
+
+        Of groups that are alike a narrower domain takes at most as many as it would take pods of
+        each kind alone. Shapes: (end - start,).
+        """
+        held = np.ones(end - start, dtype=np.bool_)
+        around = self.view.tree.domain_of[level]
+        for (inner, _), (groups, demand) in self._alike(part).items():
+            if inner <= level or groups < 2:
+                continue
+            takes = np.minimum.reduce(
+                [self.headroom.pods(kind, inner) // pods for kind, pods in demand]
+            )
+            domains = around[self.view.tree.starts[inner]]
+            is_inside = (domains >= start) & (domains < end)
+            counts = np.bincount(domains[is_inside] - start, takes[is_inside], end - start)
+            held &= counts >= groups
+        return held
+
+    def _alike(self, part: Part) -> dict[tuple[int, object], tuple[int, Demand]]:
+        """How many groups of a part require one domain of each level and request the same.
+
+        Alike are those that request the same of the same nodes.
+        """
+        found = self._alikes.get(id(part))
+        if found is None:
+            found = self._alikes[id(part)] = {}
+            for each in _requiring(part):
+                alike = tuple(
+                    (request, id(self.view.masks.get(shape)), pods)
+                    for (request, shape), pods in each.demand
+                )
+                groups, _ = found.get((each.levels[-1], alike), (0, ()))
+                found[each.levels[-1], alike] = groups + 1, each.demand
+        return found
 
     def home(self, part: Part, subtree: Subtree, level: int) -> Rows:
         """Domains of a level inside a subtree that hold kept pods of a part, if these bind it."""
@@ -269,6 +334,17 @@ class WalkState:
             nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
         return found if available < needed else _with_others(found, units, kind)
+
+
+def _requiring(part: Part) -> Iterator[Part]:
+    """The groups and leaves below a part that it needs and that require one domain each."""
+    if part.needed < len(part.members):
+        return  # which of them it needs is open
+    for member in part.members:
+        if not member.is_optional:
+            if not member.may_spread and member.demand:
+                yield member
+            yield from _requiring(member)
 
 
 def over_nodes(

@@ -1,0 +1,121 @@
+"""Domains that certainly do not take a group are left out together, and no other one is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from tests.text import BLOCK, RACK, cluster, vector
+from topology import (
+    Capacity,
+    Constraint,
+    Gang,
+    Group,
+    NoFit,
+    Options,
+    Placement,
+    PodSet,
+    Tree,
+    find,
+    invariants,
+)
+from topology.fit.view import Visits
+from topology.nested import state
+
+IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
+NO_BOUNDS = 10**9
+
+
+def racks(blocks: int, each: int, gpus: Iterable[int]) -> tuple[Tree, Capacity]:
+    """Racks of one node with so many GPUs."""
+    amounts = iter(gpus)
+    lines = (
+        f"b{block:02}/r{block:02}{rack:02}/n{block:02}{rack:02} gpu={next(amounts)}"
+        for block in range(blocks)
+        for rack in range(each)
+    )
+    return cluster("\n".join(lines))
+
+
+def groups(capacity: Capacity, sizes: Iterable[tuple[int, int]], around: Constraint) -> Gang:
+    """Groups of (pods, GPUs of each), each in a rack of its own choice, all within `around`."""
+    members = tuple(
+        Group(
+            f"g{at}",
+            (PodSet(f"p{at}", pods, vector(capacity.axis, pods=1, gpu=gpu), f"s{at}"),),
+            IN_RACK,
+        )
+        for at, (pods, gpu) in enumerate(sizes)
+    )
+    return Gang("ns/gang", Group("root", members, around))
+
+
+def answer(tree: Tree, capacity: Capacity, gang: Gang) -> tuple[Placement | NoFit, int]:
+    """What is found, and how many nodes were looked at."""
+    visits = Visits()
+    found = find(tree, capacity, gang, {}, Options(tries=32, visits=visits))
+    return found, visits.total
+
+
+def test_no_domain_is_left_out_that_takes_the_gang(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        tree, capacity = racks(12, 3, (rng.randint(0, 8) for _ in range(36)))
+        sizes = [(rng.randint(1, 4), rng.randint(1, 3)) for _ in range(rng.randint(2, 4))]
+        if rng.random() < 0.5:
+            sizes = [sizes[0]] * len(sizes)
+        around = rng.choice([IN_BLOCK, Constraint(required=BLOCK, preferred=RACK)])
+        gang = groups(capacity, sizes, around)
+        found, _ = answer(tree, capacity, gang)
+        with monkeypatch.context() as patch:
+            patch.setattr(state, "FEW_DOMAINS", NO_BOUNDS)
+            unbounded, _ = answer(tree, capacity, gang)
+        if isinstance(found, Placement):
+            placed += 1
+            invariants.check(tree, capacity, gang=gang, placement=found)
+        if isinstance(unbounded, Placement):
+            assert found == unbounded, seed
+    assert 100 < placed < 280
+
+
+@pytest.mark.parametrize(
+    ("pods", "number"),
+    [
+        pytest.param(8, 11, id="more_than_a_block_has"),
+        pytest.param(5, 13, id="that_leave_a_rest_on_each_node"),
+    ],
+)
+def test_domains_that_lack_room_for_all_groups_are_not_tried_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, pods: int, number: int
+) -> None:
+    tree, capacity = racks(40, 10, [8] * 400)
+    gang = groups(capacity, [(pods, 1)] * number, IN_BLOCK)
+    found, visits = answer(tree, capacity, gang)
+    assert isinstance(found, NoFit)
+    monkeypatch.setattr(state, "FEW_DOMAINS", NO_BOUNDS)
+    unbounded, many = answer(tree, capacity, gang)
+    assert isinstance(unbounded, NoFit)
+    assert "not everything was tried" not in str(found)
+    assert visits * 5 < many
+
+
+def test_groups_of_other_nodes_are_not_alike() -> None:
+    """Each of two groups may use one node of a rack alone; the rack takes both all the same."""
+    lines = "\n".join(f"b/r{rack}/{node}{rack} gpu=4" for rack in range(12) for node in ("x", "y"))
+    tree, capacity = cluster(lines)
+    request = vector(capacity.axis, pods=1, gpu=1)
+    members = tuple(
+        Group(name, (PodSet(name, 4, request, name),), Constraint(required=RACK))
+        for name in ("x", "y")
+    )
+    gang = Gang("ns/gang", Group("root", members, Constraint(required=RACK)))
+    names = tree.nodes
+    masks = {
+        shape: np.array([name.startswith(shape) for name in names], dtype=np.bool_)
+        for shape in ("x", "y")
+    }
+    assert isinstance(find(tree, capacity, gang, masks), Placement)
