@@ -108,7 +108,7 @@ class EngineParts:
         self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
         # report
         self.outbox = Outbox()
-        self.statuses = Statuses(self.dialects, self.objects)
+        self.statuses = Statuses(self.dialects, self.objects, on_fault)
         self.notes = Notes()
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)

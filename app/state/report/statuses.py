@@ -17,6 +17,7 @@ from app.dialects.spec import GangKey, GangView, StatusPatch
 from app.state.cache.objects import Objects
 from app.state.effects import WriteStatus
 from app.state.gang.gang import Gang
+from app.state.isolation import OnFault, confined, reraise
 
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
 REVIEW_SECONDS = 1.0
@@ -35,6 +36,7 @@ class Statuses:
 
     dialects: Dialects
     objects: Objects
+    on_fault: OnFault = reraise
     _due: dict[GangKey, None] = field(default_factory=dict)
     _again: dict[GangKey, float] = field(default_factory=dict)
     """To be sent again though it is the same, and after how long once more."""
@@ -75,8 +77,9 @@ class Statuses:
         """Every status that differs from what was written last."""
         due, self._due = self._due, {}
         for key in due:
-            gang = gangs.get(key)
-            patch = self._of_no_pods(key) if gang is None else self._of(gang)
+            gang, patch = gangs.get(key), None
+            with confined(self.on_fault, "status of gang {}", key):
+                patch = self._of_no_pods(key) if gang is None else self._of(gang)
             sent, again_after = self._sent.get(key), self._again.pop(key, LEAST_SECONDS)
             if patch is None:
                 self._sent.pop(key, None)

@@ -219,7 +219,7 @@ def test_it_is_told_when_a_certificate_ends(tmp_path, own, days):
     ends = {}
     Certificate(Files("admission", *own.write(tmp_path)), Hooks(on_expiry=ends.__setitem__))
     assert list(ends) == ["admission_cert"]
-    assert ends["admission_cert"] == pytest.approx(time.time() + days * DAY, abs=600)
+    assert ends["admission_cert"] == pytest.approx(time.time() + days * DAY, abs=3600)
 
 
 def test_an_authority_beside_it_in_the_file_that_ends_earlier_counts(tmp_path):
@@ -227,7 +227,7 @@ def test_an_authority_beside_it_in_the_file_that_ends_earlier_counts(tmp_path):
     certificate, key = server_of("first", days=20).write(tmp_path)
     certificate.write_bytes(certificate.read_bytes() + pair("first").certificate)
     Certificate(Files("admission", certificate, key), Hooks(on_expiry=ends.__setitem__))
-    assert ends["admission_cert"] == pytest.approx(time.time() + DAY, abs=600)
+    assert ends["admission_cert"] == pytest.approx(time.time() + DAY, abs=3600)
 
 
 def test_it_is_told_when_the_first_authority_of_clients_ends(tmp_path):
@@ -237,7 +237,7 @@ def test_it_is_told_when_the_first_authority_of_clients_ends(tmp_path):
     files = Files("extender", *server_of("first", days=20).write(tmp_path), authorities)
     certificate = Certificate(files, Hooks(on_expiry=ends.__setitem__))
     assert certificate.is_loaded
-    assert ends["extender_cert"] - ends["extender_client_ca"] == pytest.approx(19 * DAY, abs=600)
+    assert ends["extender_cert"] - ends["extender_client_ca"] == pytest.approx(19 * DAY, abs=3600)
 
 
 def test_a_certificate_that_no_client_would_take_has_no_end(tmp_path):
@@ -253,5 +253,5 @@ async def test_a_new_certificate_moves_the_end_that_the_metric_shows(tmp_path):
         server_of("first", days=20).write(tmp_path)
         await asyncio.to_thread(served, running, pair("first"))
         assert running.value(ENDS, setting="admission_cert") - before == pytest.approx(
-            19 * DAY, abs=600
+            19 * DAY, abs=3600
         )

@@ -8,6 +8,7 @@ from typing import ClassVar
 from app.dialects.dialect import Dialect
 from app.dialects.registry import Dialects
 from app.dialects.spec import (
+    NO_PODS,
     Claim,
     GangKey,
     GangSpec,
@@ -45,6 +46,7 @@ class Crews(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
+        pods: Mapping[str, int] = NO_PODS,
     ) -> GangSpec | None:
         root = self.roots.get(key.name)
         return root and GangSpec(key, root, f"the crew {key.name}", lifecycle=Lifecycle())

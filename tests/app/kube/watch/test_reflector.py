@@ -596,6 +596,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/api/v1/pods",
         "/api/v1/resourcequotas",
         "/apis/apps/v1/statefulsets",
+        "/apis/batch.volcano.sh/v1alpha1/jobs",
         "/apis/batch/v1/jobs",
         "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
         "/apis/kubeflow.org/v1/jaxjobs",
@@ -607,6 +608,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/kueue.x-k8s.io/v1beta2/topologies",
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
         "/apis/policy/v1/poddisruptionbudgets",
+        "/apis/scheduling.volcano.sh/v1beta1/podgroups",
         "/apis/topology.volcano.sh/v1alpha1/hypernodes",
     ]
 

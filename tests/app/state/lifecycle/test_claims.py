@@ -17,7 +17,7 @@ from tests.app.dialects import toy
 from tests.app.state.bands import BandWorld, band, player
 from tests.app.state.stories import GATED
 from tests.app.state.world import four_racks
-from tests.records import node, pod
+from tests.records import RACK, node, pod
 
 DUO = band("duo", {"horns": 2}, {"a": "horns", "b": "horns"})
 AB = {"a": "duo/horns", "b": "duo/horns"}
@@ -355,7 +355,7 @@ def test_a_member_held_at_bind_is_refused_when_it_is_named_no_longer():
 def test_an_object_names_pods_of_its_own_namespace_only_and_the_operator_is_told():
     world = BandWorld(four_racks(), [player("a")])
     world.put(band("thief", {"horns": 1}, {"a": "horns"}, namespace="elsewhere"))
-    spec = toy.Spec("", (), (toy.Player("a", "horns", "default"),))
+    spec = toy.Spec(RACK, (), (toy.Player("a", "horns", "default"),))
     world.put(toy.Band("Band", "elsewhere", "bold", "uid-bold", "1", spec))
     assert world.section_of() == {}
     told = "Band elsewhere/bold names pods of other namespaces, which are not read"
@@ -378,7 +378,7 @@ def test_of_too_many_names_only_the_first_are_read_and_the_operator_is_told():
 def test_only_a_few_of_many_problems_are_shown():
     world = BandWorld(four_racks())
     for each in range(MOST_TOLD + 3):
-        spec = toy.Spec("", (), (toy.Player("a", "horns", "default"),))
+        spec = toy.Spec(RACK, (), (toy.Player("a", "horns", "default"),))
         world.put(toy.Band("Band", "elsewhere", f"b{each}", f"uid-b{each}", "1", spec))
     assert len(world.engine.warnings()) == MOST_TOLD
 

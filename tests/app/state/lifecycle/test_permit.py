@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.dialects.corral import GATE
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, Lifecycle, Said
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, Said
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
@@ -495,7 +495,7 @@ def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more()
 
 
 @pytest.mark.parametrize(
-    ("counts_succeeded", "gpus", "noted", "text"),
+    ("is_said", "gpus", "noted", "text"),
     [
         pytest.param(None, (8, 4), (), "", id="nothing_declares_the_pods"),
         pytest.param(False, (8, 4), (), "", id="objects_declare_the_pod_sets"),
@@ -504,12 +504,9 @@ def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more()
         pytest.param(True, (8, 4), (("a", 1), ("b", 2)), "a=1,b=2", id="as_noted_before"),
     ],
 )
-def test_what_a_group_starts_with_is_noted_if_only_its_pods_say_it(
-    counts_succeeded, gpus, noted, text
-):
+def test_what_a_group_starts_with_is_noted_if_only_its_pods_say_it(is_said, gpus, noted, text):
     key = GangKey("default", "g", "group")
-    lifecycle = Lifecycle(counts_succeeded=bool(counts_succeeded))
-    spec = GangSpec(key, GroupSpec("g", ()), "", lifecycle=lifecycle)
+    spec = GangSpec(key, GroupSpec("g", ()), "", is_said=bool(is_said))
     bound, *joining = [
         Member(pod(f"g{at}", gpus=each), Said(), started_with=() if at else noted)
         for at, each in enumerate(gpus)
@@ -517,7 +514,7 @@ def test_what_a_group_starts_with_is_noted_if_only_its_pods_say_it(
     status = MembershipStatus(
         bound=(bound,),
         joining=tuple(joining),
-        spec=None if counts_succeeded is None else spec,
+        spec=None if is_said is None else spec,
     )
     names = list(dict.fromkeys(each.pod_set for each in (bound, *joining)))
     assert started_with(Gang(key, membership=status)) == text.format(*names)

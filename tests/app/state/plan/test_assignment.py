@@ -254,7 +254,7 @@ def test_places_kept_for_pods_without_a_number_get_the_ranks_that_are_left():
     spec = GangSpec(gang.key, GroupSpec("j", (LeafSpec("", 4),)), "here")
     gang.placeholders["kept"] = Placeholder(kept, math.inf)
     world.engine.books.refresh()
-    gang.membership = membership_status(gang.members.values(), lambda _said, _ended: spec)
+    gang.membership = membership_status(gang.members.values(), lambda *_: spec)
     plan = world.engine.planner.plan(gang)
     assert isinstance(plan, Plan)
     uids = [pods[0].uid, "kept", pods[2].uid, pods[3].uid]

@@ -217,7 +217,7 @@ def test_a_request_no_cluster_could_mean_is_a_mistake_and_no_crash():
     member = Member(pod("g0"), constraint=wider)
     key = GangKey("default", "g", "group")
     spec = GangSpec(key, GroupSpec("g", (LeafSpec("", 1),)), "here")
-    status = membership_status([member], lambda _said, _ended: spec)
+    status = membership_status([member], lambda *_: spec)
     gang = Gang(key, {"uid-g0": member}, status)
     verdict = world.engine.planner.plan(gang)
     assert isinstance(verdict, NoPlan)
