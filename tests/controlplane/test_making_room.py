@@ -248,12 +248,12 @@ def test_after_two_thefts_no_pod_goes_there_for_a_while(cluster: Cluster) -> Non
     victims = "a-"
     for number in (1, 2):
         cluster.wait(partial(lambda own: not live(cluster, own), victims), MADE_SECONDS, "eviction")
-        node_faults.confirm_deletions(cluster)
         victims = f"thief{number}-"
-        for on in FIRST:
+        for on in FIRST:  # before the others are gone: the gang starts within a moment of that
             one = pod(f"{victims}{on}", requests={GPU: 8}, terminationGracePeriodSeconds=300)
             one["spec"] |= {"schedulerName": "another", "nodeName": on}
             cluster.create(one)
+        node_faults.confirm_deletions(cluster)
         cluster.wait(
             partial(
                 lambda own: any(
