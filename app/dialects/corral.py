@@ -26,6 +26,7 @@ WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 PREEMPTIBLE = PREFIX + "preemptible"  # label "false": the pod is never a victim
 DISRUPTION = PREFIX + "disruption"  # what of the gang ends when a pod of it is preempted:
 SINGLE, ALL = "single", "all"
+ENDS_TOGETHER = {SINGLE: False, ALL: True}
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
 MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300

@@ -11,7 +11,7 @@ never a vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -109,6 +109,12 @@ class Said:
 
 
 NOTHING_SAID = Said()
+
+
+def ends_together(said: Iterable[Said]) -> bool | None:
+    """Whether a gang ends as a whole, as its pods say: one that says so is enough."""
+    found = [each.ends_together for each in said if each.ends_together is not None]
+    return any(found) if found else None
 
 
 @dataclass(frozen=True, slots=True)

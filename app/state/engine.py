@@ -414,7 +414,7 @@ class Engine(EngineParts):
         return self._effects()
 
     def _expire(self, now: float) -> None:
-        """End refusals and assumed pods whose time is up; repair where nodes were down for long."""
+        """End what is over; repair where nodes were down for long; requeue idle preemptors."""
         if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
         self.bind_requests.expire(now)

@@ -31,6 +31,9 @@ from topology.model.tree import Tree
 Kind = tuple[tuple[int, ...], Hashable]
 """Request and shape: pods of one kind may swap places."""
 
+Demand = tuple[tuple[Kind, int], ...]
+"""Kinds of pods, and how many of each."""
+
 DEPTH_MAX = 16  # groups inside one another; as many as levels there may be
 SMALL = 16  # pods of a pod set of which every way over the nodes may be tried
 
@@ -51,7 +54,7 @@ class Part:
     """What a leaf places; None for a group."""
     floor: Unit | None
     """The same with as few pods as will do."""
-    demand: tuple[tuple[Kind, int], ...]
+    demand: Demand
     """At least so many pods of each kind are placed with it."""
     is_optional: bool
     """Nothing of it is needed: it counts as placed, wherever it is."""
@@ -173,7 +176,7 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
     )
 
 
-def least(members: tuple[Part, ...], needed: int) -> tuple[tuple[Kind, int], ...]:
+def least(members: tuple[Part, ...], needed: int) -> Demand:
     """Pods of each kind that are placed whichever members are: those that need least."""
     kinds = dict.fromkeys(kind for part in members for kind, _ in part.demand)
     demands = [{} if part.is_optional else dict(part.demand) for part in members]

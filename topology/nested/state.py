@@ -7,7 +7,7 @@ them back. It decides nothing; deciding is `walk`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from topology.model.request import DomainOrder, PodSet
 from topology.model.resources import PODS_ROW, Mask, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
-from topology.nested.parts import Kind, Part
+from topology.nested.parts import Demand, Kind, Part
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
@@ -29,7 +29,6 @@ from topology.pod_set import search
 from topology.pod_set.assign import Share, placements
 from topology.pod_set.unplaced import Kept, added, by_domain, completed, staying
 
-Demand = tuple[tuple[Kind, int], ...]
 FEW_DOMAINS = 8  # are tried without a closer look at which of them certainly take nothing
 CELLS = 10_000_000  # array cells one packing may touch: some ten milliseconds
 
@@ -117,7 +116,7 @@ class WalkState:
         for kind, pods in part.demand:
             may_fit &= self.headroom.pods(kind, level)[start:end] >= pods
         if len(part.demand) > 1 and np.count_nonzero(may_fit) > FEW_DOMAINS:
-            may_fit &= self._hold_all(part, level, start, end)
+            may_fit &= self._hold_all(part, subtree, level)
             may_fit &= self._hold_each(part, level, start, end)
         candidates: Rows = may_fit.nonzero()[0] + start
         if candidates.size > 1:
@@ -132,25 +131,21 @@ class WalkState:
             )
         return [int(domain) for domain in candidates]
 
-    def _hold_all(self, part: Part, level: int, start: int, end: int) -> Mask:
+    def _hold_all(self, part: Part, subtree: Subtree, level: int) -> Mask:
         """Whether domains have as much free in all as the kinds of a part request together.
 
         Each kind alone may fit where all of them do not, and thousands of such domains may come
-        before the first that takes them. Shapes: (end - start,).
+        before the first that takes them. Shapes: a narrower level's domains in the subtree.
         """
-        wanted: Counter[int] = Counter()
-        for (request, _), pods in part.demand:
-            for row, amount in enumerate(request):
-                wanted[row] += amount * pods
-        rows = [row for row, amount in wanted.items() if amount]
-        starts, nodes = self.view.tree.starts[level], len(self.view.tree.nodes)
-        last = int(starts[end]) if end < starts.size else nodes
-        slots: Rows = np.arange(int(starts[start]), last)
+        wanted = _together((request, pods) for (request, _), pods in part.demand)
+        slots: Rows = np.arange(*subtree.slots)
+        starts = self.view.tree.starts[level][slice(*domains_in(self.view.tree, subtree, level))]
         is_open = self.view.capacity.is_open[slots]
-        held = np.ones(end - start, dtype=np.bool_)
-        for row, free in zip(rows, self.view.free(rows, slots), strict=True):
-            here = np.where(is_open, np.maximum(free, 0), 0)
-            held &= np.add.reduceat(here, starts[start:end] - slots[0]) >= wanted[row]
+        held = np.ones(starts.size, dtype=np.bool_)
+        free = self.view.free(list(wanted), slots)
+        for amount, left in zip(wanted.values(), free, strict=True):
+            here = np.where(is_open, np.maximum(left, 0), 0)
+            held &= np.add.reduceat(here, starts - slots[0]) >= amount
         return held
 
     def _hold_each(self, part: Part, level: int, start: int, end: int) -> Mask:
@@ -249,13 +244,9 @@ class WalkState:
     def _takes_both(self, unit: Unit, slot: int, workers: int) -> bool:
         """Whether a node takes the leader beside so many workers."""
         assert unit.leader is not None, "asked of a unit with a leader"
-        asked: Counter[int] = Counter()
-        for request, pods in ((unit.leader.request, 1), (unit.workers.request, workers)):
-            for row, amount in enumerate(request):
-                asked[row] += amount * pods
-        rows = [row for row, amount in asked.items() if amount]
-        free = self.view.free(rows, np.array([slot], dtype=np.intp))
-        return all(asked[row] <= left[0] for row, left in zip(rows, free, strict=True))
+        asked = _together(((unit.leader.request, 1), (unit.workers.request, workers)))
+        free = self.view.free(list(asked), np.array([slot], dtype=np.intp))
+        return all(amount <= left[0] for amount, left in zip(asked.values(), free, strict=True))
 
     def _urgency(self, part: Part, level: int, domains: Rows) -> npt.NDArray[np.float64]:
         """How far a part would fill each domain, 1 to the brim. Shapes: domains (D,) -> (D,)."""
@@ -334,6 +325,15 @@ class WalkState:
             nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
         return found if available < needed else _with_others(found, units, kind)
+
+
+def _together(requests: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
+    """What so many pods of each request ask of each resource, by row; nothing else is in it."""
+    asked: Counter[int] = Counter()
+    for request, pods in requests:
+        for row, amount in enumerate(request):
+            asked[row] += amount * pods
+    return {row: amount for row, amount in asked.items() if amount}
 
 
 def _requiring(part: Part) -> Iterator[Part]:

@@ -31,7 +31,6 @@ from app.kube.core.objects import Owner, PodRecord
 ALONE = "a pod of no group and no Job"
 MOST_CACHED_TEXT = 2_048  # characters of annotations; longer ones are read anew for each pod
 
-_ENDS_TOGETHER = {corral.SINGLE: False, corral.ALL: True}
 _PLACES = tuple(dict.fromkeys(kind.place for kind in KINDS))
 
 
@@ -204,7 +203,7 @@ def _of_annotations(annotations: Strings) -> _Read:
         reserves_all=flag[pod_groups.FAST] is True,
         spares=whole_number(annotations.get(pod_groups.SPARES)) or 0,
         absent_seconds=whole_number(annotations.get(pod_groups.ABSENT_SECONDS)),
-        ends_together=_ENDS_TOGETHER.get(annotations.get(corral.DISRUPTION, "")),
+        ends_together=corral.ENDS_TOGETHER.get(annotations.get(corral.DISRUPTION, "")),
     )
     return _Read(said)
 

@@ -29,6 +29,7 @@ from app.dialects.spec import (
     Lifecycle,
     Said,
     TopologySpec,
+    ends_together,
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord
 from app.kube.core.decode import Keep
@@ -164,12 +165,11 @@ def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:
     spares = max((each.spares for each in said), default=0)
     waits = (each.absent_seconds for each in said if each.absent_seconds is not None)
     absent_seconds = max(waits, default=None)
-    ends = [each.ends_together for each in said if each.ends_together is not None]
     lifecycle = replace(
         spec.lifecycle,
         spares=spares,
         absent_seconds=absent_seconds,
-        ends_together=any(ends) if ends else None,
+        ends_together=ends_together(said),
     )
     reserves_all = spec.reserves_all or any(each.reserves_all for each in said)
     if lifecycle == spec.lifecycle and reserves_all == spec.reserves_all:

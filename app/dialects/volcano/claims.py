@@ -13,17 +13,13 @@ from app.dialects.rules import whole_number
 from app.dialects.spec import NOTHING_SAID, Claim, GangKey, Index, Said
 from app.dialects.volcano import keys
 from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
+from app.dialects.workloads.job import completion_index
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "volcano"
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SEPARATOR = "/"  # of a policy and the values: neither a task nor a value has one
 
-_SAID = {
-    "": NOTHING_SAID,
-    corral.SINGLE: Said(ends_together=False),
-    corral.ALL: Said(ends_together=True),
-}
+_SAID = {text: Said(ends_together=whole) for text, whole in corral.ENDS_TOGETHER.items()}
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -76,8 +72,7 @@ def sub_group(policy: SubGroupPolicy, values: tuple[str, ...]) -> str:
 
 def _index(pod: PodRecord) -> Index | None:
     """The pod's number in its task, or in its Job."""
-    for where in (keys.said(pod, keys.TASK_INDEX), keys.said(pod, COMPLETION_INDEX)):
-        number = whole_number(where)
-        if number is not None:
-            return Index(number, is_across=True)
-    return None
+    number = whole_number(keys.said(pod, keys.TASK_INDEX))
+    if number is None:
+        number = completion_index(pod)
+    return None if number is None else Index(number, is_across=True)

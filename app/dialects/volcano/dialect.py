@@ -16,6 +16,7 @@ from app.dialects.spec import (
     Said,
     StatusPatch,
     TopologySpec,
+    ends_together,
 )
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, status
 from app.dialects.volcano.jobs import VolcanoJobRecord
@@ -83,8 +84,7 @@ class VolcanoDialect(Dialect):
         group = claims.group_in(key, objects)
         if group is None:
             return None
-        ends = [each.ends_together for each in said if each.ends_together is not None]
-        return gangs.spec_of(key, group, pods, ends_together=any(ends) if ends else None)
+        return gangs.spec_of(key, group, pods, ends_together=ends_together(said))
 
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView

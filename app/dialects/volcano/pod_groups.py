@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from app.dialects.spec import Within
+from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.selectors import requirements
 from app.kube.core import wire
-from app.kube.core.decode import Json, controller, decoded
-from app.kube.core.objects import ObjectRecord, Owner
+from app.kube.core.decode import Json, decoded
+from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from app.labels import EVERYTHING, LabelSelector
 
@@ -31,7 +32,6 @@ MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
 MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
 MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
-LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,6 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     """The same by task."""
     within: Within | None = None
     policies: tuple[SubGroupPolicy, ...] = ()
-    owner: Owner | None = None
     flaw: str = ""
     """What of it is not valid; "" if it can be read."""
     phase: str = ""
@@ -143,7 +142,6 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
         least_of=least_of,
         within=within,
         policies=policies,
-        owner=controller(metadata),
         flaw=flaw,
         phase=status.phase or "",
         counted=(status.running or 0, status.succeeded or 0, status.failed or 0),

@@ -72,9 +72,9 @@ class Tiers:
 
     def resolved(self, spec: GangSpec) -> GangSpec:
         """The spec with levels in place of tiers; on no topology if nothing is asked of it."""
-        root = self._resolved(spec.root)
-        is_placed = bool(self.levels) or any(each.constraint != ANYWHERE for each in _groups(root))
-        return replace(spec, root=root, topology=spec.topology if is_placed else None)
+        found = replace(spec, root=self._resolved(spec.root))
+        is_placed = bool(self.levels) or any(each != ANYWHERE for each in found.constraints())
+        return found if is_placed else replace(found, topology=None)
 
     def _resolved(self, group: GroupSpec) -> GroupSpec:
         members = tuple(
@@ -85,10 +85,3 @@ class Tiers:
         return replace(
             group, members=members, constraint=self.constraint(group.within), within=None
         )
-
-
-def _groups(root: GroupSpec) -> list[GroupSpec]:
-    found = [root]
-    for group in found:
-        found.extend(each for each in group.members if isinstance(each, GroupSpec))
-    return found

@@ -28,6 +28,7 @@ class _Sent:
     patch: StatusPatch
     again_after: float = LEAST_SECONDS
     at: float | None = None  # known from the next review on
+    is_lost: bool = False
 
 
 @dataclass(slots=True)
@@ -38,8 +39,6 @@ class Statuses:
     objects: Objects
     on_fault: OnFault = reraise
     _due: dict[GangKey, None] = field(default_factory=dict)
-    _again: dict[GangKey, float] = field(default_factory=dict)
-    """To be sent again though it is the same, and after how long once more."""
     _sent: dict[GangKey, _Sent] = field(default_factory=dict)
     _reviewed_at: float = -math.inf
 
@@ -50,14 +49,15 @@ class Statuses:
 
     def repeat(self, key: GangKey) -> None:
         """Have the status of a gang written again: what was sent last was lost."""
-        sent = self._sent.pop(key, None)
-        self._again[key] = LEAST_SECONDS if sent is None else sent.again_after
+        if key in self._sent:
+            self._sent[key].is_lost = True
         self.note(key)
 
     def review(self, now: float) -> None:
         """Have what was sent a while ago and does not show sent again.
 
-        Whoever does not lead sends nothing, and learns of it here alone once he does.
+        What is sent is not written while another Corral leads; once this one does, this has it
+        written.
         """
         if now < self._reviewed_at + REVIEW_SECONDS:
             return
@@ -80,11 +80,13 @@ class Statuses:
             gang, patch = gangs.get(key), None
             with confined(self.on_fault, "status of gang {}", key):
                 patch = self._of_no_pods(key) if gang is None else self._of(gang)
-            sent, again_after = self._sent.get(key), self._again.pop(key, LEAST_SECONDS)
+            sent = self._sent.get(key)
             if patch is None:
                 self._sent.pop(key, None)
-            elif sent is None or patch != sent.patch:
-                self._sent[key] = _Sent(patch, again_after)
+            elif sent is None or sent.is_lost or patch != sent.patch:
+                self._sent[key] = again = _Sent(patch)
+                if sent is not None and sent.is_lost:
+                    again.again_after = sent.again_after
                 yield WriteStatus(key, patch.path, patch.uid, patch.status, patch.version)
 
     def _of(self, gang: Gang) -> StatusPatch | None:
