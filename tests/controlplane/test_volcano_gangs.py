@@ -5,6 +5,7 @@ They make the PodGroups and the pods; no scheduler of Volcano's runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tests.app.dialects.volcano.workloads import (
 from tests.cluster import GPU, Cluster, Object, job, node
 from tests.controlplane.operators import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_hyper_nodes import stored
 from tests.controlplane.volcano import JOB, POD_GROUP
@@ -37,6 +39,18 @@ LEAVES = {f"s{at}": (f"n{2 * at}", f"n{2 * at + 1}") for at in range(4)}
 LEAF_OF = {name: leaf for leaf, names in LEAVES.items() for name in names}
 
 
+@pytest.fixture
+def corral(
+    plane: ControlPlane, cluster: Cluster, volcano: Process, tmp_path: Path
+) -> Iterator[CorralProcess]:
+    """On that cluster, beside kube-scheduler; it has no fault of its own to tell at the end."""
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as started:
+        plane.start_scheduler(extender=started.url)
+        yield started
+        assert started.bugs() == {}
+
+
 def build(plane: ControlPlane, cluster: Cluster) -> None:
     """Eight nodes of eight GPUs: four HyperNodes of tier 1, two of tier 2."""
     plane.nodes([node(f"n{at}", gpus=8) for at in range(8)])
@@ -44,6 +58,14 @@ def build(plane: ControlPlane, cluster: Cluster) -> None:
         cluster.create(stored(leaf, 1, exact("Node", *names)))
     for spine, leaves in (("s4", ("s0", "s1")), ("s5", ("s2", "s3"))):
         cluster.create(stored(spine, 2, exact("HyperNode", *leaves)))
+
+
+def plain_job() -> Object:
+    """Two pods in one HyperNode of tier 1, or none, as a Job of Kubernetes says it to Volcano."""
+    asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
+    made = job("plain", pods=2, requests={GPU: 8}, annotations=asked)
+    made["metadata"]["annotations"] = {MIN_MEMBER: "2"}
+    return made
 
 
 def phase_of(cluster: Cluster, name: str) -> str:
@@ -66,77 +88,59 @@ def bound(cluster: Cluster, owner: str) -> dict[str, str]:
     return {name: on for name, on in cluster.bound().items() if name.startswith(f"{owner}-")}
 
 
-def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
-        policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
-        cluster.create(
-            vcjob(
-                "train",
-                task("master", 1, requests={GPU: 8}),
-                task("worker", 4, requests={GPU: 4}, partitionPolicy=policy),
-                networkTopology=network_topology(2),
-            )
+@pytest.mark.usefixtures("corral")
+def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(cluster: Cluster) -> None:
+    policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
+    cluster.create(
+        vcjob(
+            "train",
+            task("master", 1, requests={GPU: 8}),
+            task("worker", 4, requests={GPU: 4}, partitionPolicy=policy),
+            networkTopology=network_topology(2),
         )
-        cluster.wait(lambda: len(bound(cluster, "train")) == 5, START_SECONDS, "train starts")
-        on = bound(cluster, "train")
-        spines = {"s4" if LEAF_OF[each] in ("s0", "s1") else "s5" for each in on.values()}
-        assert len(spines) == 1
-        pods = [cluster.get("Pod", name) or {} for name in on]
-        for partition in ("0", "1"):
-            its = {
-                LEAF_OF[on[pod["metadata"]["name"]]]
-                for pod in pods
-                if pod["metadata"]["labels"].get(PARTITION) == partition
-            }
-            assert len(its) == 1
+    )
+    cluster.wait(lambda: len(bound(cluster, "train")) == 5, START_SECONDS, "train starts")
+    on = bound(cluster, "train")
+    spines = {"s4" if LEAF_OF[each] in ("s0", "s1") else "s5" for each in on.values()}
+    assert len(spines) == 1
+    pods = [cluster.get("Pod", name) or {} for name in on]
+    for partition in ("0", "1"):
+        its = {
+            LEAF_OF[on[pod["metadata"]["name"]]]
+            for pod in pods
+            if pod["metadata"]["labels"].get(PARTITION) == partition
+        }
+        assert len(its) == 1
 
-        start_bound_pods(cluster)
-        cluster.wait(lambda: phase_of(cluster, "train") == "Running", SOON, "the vcjob runs")
-        cluster.wait(
-            lambda: written_phase(cluster, "train") == "Running",
-            SOON,
-            "the PodGroup runs",
-        )
-        status = group_of(cluster, "train")["status"]
-        assert (status["running"], status["succeeded"], status["failed"]) == (5, 0, 0)
-        assert [(each["type"], each["status"]) for each in status["conditions"]] == [
-            ("Scheduled", "True")
-        ]
-        end_running_pods(cluster)
-        cluster.wait(lambda: phase_of(cluster, "train") == "Completed", SOON, "the vcjob ends")
-        assert corral.bugs() == {}
-
-
-def test_of_an_elastic_vcjob_only_what_it_needs_has_to_fit(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
-        workers = task("worker", 4, min_available=2, requests={GPU: 8})
-        cluster.create(vcjob("some", workers, networkTopology=network_topology(1)))
-        cluster.wait(lambda: len(bound(cluster, "some")) == 2, START_SECONDS, "some starts")
-        assert len({LEAF_OF[each] for each in bound(cluster, "some").values()}) == 1
-        assert corral.bugs() == {}
+    start_bound_pods(cluster)
+    cluster.wait(lambda: phase_of(cluster, "train") == "Running", SOON, "the vcjob runs")
+    cluster.wait(
+        lambda: written_phase(cluster, "train") == "Running",
+        SOON,
+        "the PodGroup runs",
+    )
+    status = group_of(cluster, "train")["status"]
+    assert (status["running"], status["succeeded"], status["failed"]) == (5, 0, 0)
+    assert [(each["type"], each["status"]) for each in status["conditions"]] == [
+        ("Scheduled", "True")
+    ]
+    end_running_pods(cluster)
+    cluster.wait(lambda: phase_of(cluster, "train") == "Completed", SOON, "the vcjob ends")
 
 
-def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
-        asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
-        plain = job("plain", pods=2, requests={GPU: 8}, annotations=asked)
-        plain["metadata"]["annotations"] = {MIN_MEMBER: "2"}
-        cluster.create(plain)
-        cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
-        assert len({LEAF_OF[each] for each in bound(cluster, "plain").values()}) == 1
-        assert corral.bugs() == {}
+@pytest.mark.usefixtures("corral")
+def test_of_an_elastic_vcjob_only_what_it_needs_has_to_fit(cluster: Cluster) -> None:
+    workers = task("worker", 4, min_available=2, requests={GPU: 8})
+    cluster.create(vcjob("some", workers, networkTopology=network_topology(1)))
+    cluster.wait(lambda: len(bound(cluster, "some")) == 2, START_SECONDS, "some starts")
+    assert len({LEAF_OF[each] for each in bound(cluster, "some").values()}) == 1
+
+
+@pytest.mark.usefixtures("corral")
+def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(cluster: Cluster) -> None:
+    cluster.create(plain_job())
+    cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
+    assert len({LEAF_OF[each] for each in bound(cluster, "plain").values()}) == 1
 
 
 def test_pods_of_a_pod_group_wait_behind_the_gate_of_the_webhook(
@@ -146,59 +150,51 @@ def test_pods_of_a_pod_group_wait_behind_the_gate_of_the_webhook(
     with installed(plane, tmp_path, levels=()) as webhook:
         workers = task("worker", 2, requests={GPU: 8})
         cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
-        asked = {TOPOLOGY_MODE: "hard", HIGHEST_TIER: "1"}
-        plain = job("plain", pods=2, requests={GPU: 8}, annotations=asked)
-        plain["metadata"]["annotations"] = {MIN_MEMBER: "2"}
-        cluster.create(plain)
+        cluster.create(plain_job())
         plane.start_scheduler(extender=webhook.corral.url)
         for owner in ("train", "plain"):
             cluster.wait(lambda o=owner: len(bound(cluster, o)) == 2, START_SECONDS, owner)
             assert len({LEAF_OF[each] for each in bound(cluster, owner).values()}) == 1
-        assert webhook.corral.metric(GATED) == 4
+        # A controller may try to make the same pod twice, so the pods are counted, not the calls.
+        pods = cluster.list("Pod", "default")
+        managed = [each["metadata"]["labels"].get("corral.dev/managed") for each in pods]
+        assert managed == ["true"] * 4
+        assert webhook.corral.metric(GATED) >= 4
         assert webhook.corral.bugs() == {}
 
 
 def test_a_vcjob_starts_with_a_corral_that_is_killed_and_another_that_comes_later(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    cluster: Cluster, corral: CorralProcess
 ) -> None:
     """Whatever has been written is enough: the PodGroup is Inqueue at last, and the gang whole."""
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
-        corral.kill()
-        workers = task("worker", 2, requests={GPU: 8})
-        cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
-        cluster.wait(lambda: group_of(cluster, "train"), SOON, "the PodGroup")
-        corral.start()
-        cluster.wait(lambda: written_phase(cluster, "train") == "Inqueue", SOON, "the phase")
-        corral.kill()
-        cluster.wait(lambda: len(cluster.list("Pod", "default")) == 2, SOON, "the pods")
-        corral.start()
-        cluster.wait(lambda: len(bound(cluster, "train")) == 2, START_SECONDS, "train starts")
-        assert len({LEAF_OF[each] for each in bound(cluster, "train").values()}) == 1
-        cluster.wait(lambda: written_phase(cluster, "train") == "Running", SOON, "the phase")
-        assert corral.bugs() == {}
+    corral.kill()
+    workers = task("worker", 2, requests={GPU: 8})
+    cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
+    cluster.wait(lambda: group_of(cluster, "train"), SOON, "the PodGroup")
+    corral.start()
+    cluster.wait(lambda: written_phase(cluster, "train") == "Inqueue", SOON, "the phase")
+    corral.kill()
+    cluster.wait(lambda: len(cluster.list("Pod", "default")) == 2, SOON, "the pods")
+    corral.start()
+    cluster.wait(lambda: len(bound(cluster, "train")) == 2, START_SECONDS, "train starts")
+    assert len({LEAF_OF[each] for each in bound(cluster, "train").values()}) == 1
+    cluster.wait(lambda: written_phase(cluster, "train") == "Running", SOON, "the phase")
 
 
-def test_a_pod_group_says_why_it_waits(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
-        unknown = network_topology(tier_name="island")
-        cluster.create(vcjob("lost", task("worker", 2), networkTopology=unknown))
-        cluster.wait(lambda: unschedulable(cluster, "lost"), SOON, "the reason")
-        reason, message = unschedulable(cluster, "lost") or ("", "")
-        assert reason == "NotEnoughResources"
-        assert "tierName island" in message
-        assert bound(cluster, "lost") == {}
-        # Another scheduler's PodGroup is left as it is.
-        cluster.create(vcjob("theirs", task("worker", 2), scheduler="volcano"))
-        cluster.create(pod_group("alone", 2))
-        cluster.wait(lambda: group_of(cluster, "theirs"), SOON, "their PodGroup")
-        assert group_of(cluster, "theirs")["status"] == {}
-        assert corral.bugs() == {}
+@pytest.mark.usefixtures("corral")
+def test_a_pod_group_says_why_it_waits(cluster: Cluster) -> None:
+    unknown = network_topology(tier_name="island")
+    cluster.create(vcjob("lost", task("worker", 2), networkTopology=unknown))
+    cluster.wait(lambda: unschedulable(cluster, "lost"), SOON, "the reason")
+    reason, message = unschedulable(cluster, "lost") or ("", "")
+    assert reason == "NotEnoughResources"
+    assert "tierName island" in message
+    assert bound(cluster, "lost") == {}
+    # Another scheduler's PodGroup is left as it is.
+    cluster.create(vcjob("theirs", task("worker", 2), scheduler="volcano"))
+    cluster.create(pod_group("alone", 2))
+    cluster.wait(lambda: group_of(cluster, "theirs"), SOON, "their PodGroup")
+    assert group_of(cluster, "theirs")["status"] == {}
 
 
 def unschedulable(cluster: Cluster, owner: str) -> tuple[str, str] | None:
