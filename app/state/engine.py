@@ -213,7 +213,6 @@ class Engine(EngineParts):
             return  # as most events of a member: conditions, container statuses
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
             self.arrivals.put(pod)
-            self.rejected_pods.show(pod.uid)
         else:
             self.arrivals.drop(pod.uid)
         claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
@@ -244,6 +243,7 @@ class Engine(EngineParts):
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
         self.claims.put(pod)
+        self.preempting.show(pod, now)
 
     def _yield_to(self, pod: PodRecord, now: float) -> None:
         """Give up what is held for gangs of lower priority where a pod is nominated."""
@@ -268,6 +268,7 @@ class Engine(EngineParts):
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
+        self.preempting.forget(uid)
         self.occupants.drop(uid)
         if self.part_counted.then_of:  # hardly ever
             self.part_counted.drop(uid)

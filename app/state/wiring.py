@@ -248,7 +248,6 @@ class EngineParts:
             self.occupants,
             self.nominations,
             self.grants,
-            self.rejected_pods,
             self.gangs,
             self.starvation,
             self.plans,

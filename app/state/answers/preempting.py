@@ -4,7 +4,7 @@
     before the first lists are in               as asked, but for nodes where gangs run
     its last grant is not used up               none: no other goes for the same pod
     pods that wait at /bind would do            none: their bindings are refused, no pod ends;
-                                                of a pod that the watch does not show: not yet
+                                                once the watch shows the pod, where it does not yet
     else                                        one node, with kube-scheduler's own victims
 
 Of the nodes left the one is answered where least is lost: a gang that loses one pod may have to
@@ -18,7 +18,7 @@ pickOneNodeForPreemption.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.answers.victim_cost import Cost, VictimCosts
@@ -26,12 +26,11 @@ from app.state.cache.books import Books
 from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Victims
 from app.state.gang.gangs import Gangs
-from app.state.pods.arrivals import Arrivals
+from app.state.pods.arrivals import Arrivals, WaitingPod
 from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.grants import UNHEARD_SECONDS, Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
-from app.state.pods.rejected_pods import RejectedPods
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
@@ -41,6 +40,7 @@ from app.state.settings import EngineSettings
 # for each beside them.
 MOST_JUDGED = 4_096
 MOST_LOOKED_AT = 32_768
+MOST_UNSHOWN = 64  # requests remembered until the watch shows their pods, the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,12 @@ class Preempting:
     occupants: Occupants
     nominations: Nominations
     grants: Grants
-    rejected_pods: RejectedPods
     gangs: Gangs
     starvation: Starvation
     plans: Plans
     reports: Reports
+    _unshown: dict[str, Mapping[str, Victims]] = field(default_factory=dict)
+    """By uid, pods that are not known yet: the node where bindings would be refused for them."""
 
     def answer_unready(
         self, pod: PodRecord, offered: Mapping[str, Victims]
@@ -103,44 +104,60 @@ class Preempting:
         if pod.uid in self.books.bound or pod.uid in self.books.held:
             return {}  # it has a node, and kube-scheduler does not know yet
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
-        said = pod if known is None else known
-        by = _Preemptor(
-            pod.uid,
-            f"{pod.namespace}/{pod.name}",
-            said.priority,
-            said.request,
-            said.nominated_node,
-        )
+        by = _preemptor(pod.uid, pod if known is None else known)
         if self._has_room_coming(by, offered, now):
             return {}
         if self.grants.is_stopped(by.uid, now):
             if known is not None and self.grants.is_untold(by.uid):
                 self.reports.preemption_stopped(pod)
             return {}
-        self.books.refresh()
-        costs = VictimCosts(self.settings, self.books, self.occupants, self.grants, self.gangs)
-        closed = self.starvation.closed_to(pod)
-        choices = list(self._choices(by, closed, offered, costs)) or list(
-            self._choices(by, closed, offered, costs, parts=True)
-        )
+        costs = self._costs()
+        choices = self._choices(pod, by, offered, costs)
         if not choices:
             return {}
         # A binding that is refused ends no pod.
         held = [choice for choice in choices if self._waits_at_bind(choice)]
+        best = min(held or choices, key=lambda choice: choice.cost)
         if held and known is None:
             # No gang loses its plan by what only a request says.
-            self.rejected_pods.add(pod, by.request, is_shown=False)
+            self._remember(pod.uid, best.node, offered[best.node])
             return {}
-        best = min(held or choices, key=lambda choice: choice.cost)
-        victims = frozenset(() if held else best.victims)
-        if known is not None:  # else the watch would never tell of its end
-            nomination = Nomination(best.node, by.request, by.priority)
-            self.grants.make(by.uid, nomination, victims, now)
         if held:
             self._refuse_binds(best, by, now)
             return {}
+        if known is not None:  # else the watch would never tell of its end
+            self._grant(best, by, best.victims, now)
         self._tell(best, by, costs)
         return {best.node: Victims(best.victims, best.pdb_violations)}
+
+    def _remember(self, uid: str, node: str, victims: Victims) -> None:
+        self._unshown.pop(uid, None)
+        self._unshown[uid] = {node: victims}
+        if len(self._unshown) > MOST_UNSHOWN:
+            del self._unshown[next(iter(self._unshown))]
+
+    def show(self, pod: PodRecord, now: float) -> None:
+        """Refuse the bindings that give way to a pod that the watch shows only now.
+
+        That makes kube-scheduler try it again. A patch would not, where its own filters have
+        rejected the pod.
+        Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`.
+        """
+        offered = self._unshown.pop(pod.uid, None)
+        if offered is None or self.arrivals.of(pod.uid) is None:
+            return
+        if not pod.preempts or self._is_member(pod):
+            return
+        by = _preemptor(pod.uid, pod)
+        if by.uid in self.grants.of or self.grants.is_stopped(by.uid, now):
+            return
+        for choice in self._choices(pod, by, offered, self._costs()):
+            if self._waits_at_bind(choice):
+                self._refuse_binds(choice, by, now)
+
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._unshown.pop(uid, None)
 
     # -- whether to answer at all ----------------------------------------------------------------
 
@@ -165,7 +182,23 @@ class Preempting:
 
     # -- which nodes -----------------------------------------------------------------------------
 
+    def _costs(self) -> VictimCosts:
+        self.books.refresh()
+        return VictimCosts(self.settings, self.books, self.occupants, self.grants, self.gangs)
+
     def _choices(
+        self,
+        pod: PodRecord,
+        by: _Preemptor,
+        offered: Mapping[str, Victims],
+        costs: VictimCosts,
+    ) -> list[_Choice]:
+        """The nodes where all victims are, with what they cost; else those where some are."""
+        closed = self.starvation.closed_to(pod)
+        whole = list(self._worked_out(by, closed, offered, costs))
+        return whole or list(self._worked_out(by, closed, offered, costs, parts=True))
+
+    def _worked_out(
         self,
         by: _Preemptor,
         closed: Container[str],
@@ -214,8 +247,13 @@ class Preempting:
         gangs = {uid: self.gangs.of_pod(uid) for uid in choice.victims}
         return all(gang is not None and uid in gang.binding.at_bind for uid, gang in gangs.items())
 
+    def _grant(self, choice: _Choice, by: _Preemptor, victims: Iterable[str], now: float) -> None:
+        nomination = Nomination(choice.node, by.request, by.priority)
+        self.grants.make(by.uid, nomination, frozenset(victims), now)
+
     def _refuse_binds(self, choice: _Choice, by: _Preemptor, now: float) -> None:
         """Have kube-scheduler forget these members: that wakes the preemptor, and no pod ends."""
+        self._grant(choice, by, (), now)
         why = f"capacity held on node {choice.node} was taken by {_words(by)}"
         for key in self.gangs.keys_of(choice.victims):
             gang = self.gangs.by_key[key]
@@ -236,6 +274,11 @@ class Preempting:
                 len(gang.running),
             )
             self.reports.gives_way(gang, sentence)
+
+
+def _preemptor(uid: str, pod: PodRecord | WaitingPod) -> _Preemptor:
+    name = f"{pod.namespace}/{pod.name}"
+    return _Preemptor(uid, name, pod.priority, pod.request, pod.nominated_node)
 
 
 def _size(victims: Victims) -> tuple[int, int]:

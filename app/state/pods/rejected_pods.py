@@ -30,13 +30,9 @@ class RejectedPods:
     _pods: dict[str, tuple[Requeue, Amounts]] = field(default_factory=dict)
     _lines: FairQueue[str, None] = field(default_factory=FairQueue)  # in the order they came
     _due: FairQueue[str, None] = field(default_factory=FairQueue)
-    _unshown: set[str] = field(default_factory=set)  # of `_pods`: wait for the watch to show them
 
-    def add(self, pod: PodRecord, request: Amounts, *, is_shown: bool = True) -> None:
-        """Remember that this pod was left no node because of what is held.
-
-        `is_shown`: False if it is to be tried again as soon as the watch shows it.
-        """
+    def add(self, pod: PodRecord, request: Amounts) -> None:
+        """Remember that this pod was left no node because of what is held."""
         is_new = pod.uid not in self._pods
         if is_new and len(self._pods) >= self.most:
             giving = self._lines.shares.to_leave_out(pod.namespace)
@@ -46,14 +42,6 @@ class RejectedPods:
         self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
         if is_new:
             self._lines.put(pod.namespace, pod.uid, None)
-        if not is_shown:
-            self._unshown.add(pod.uid)
-
-    def show(self, uid: str) -> None:
-        """Learn that the watch shows a pod."""
-        if uid in self._unshown:
-            self._unshown.remove(uid)
-            self._due.put(self._pods[uid][0].namespace, uid, None)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that came to /filter again, is bound or is gone."""
@@ -62,7 +50,6 @@ class RejectedPods:
         namespace = self._pods.pop(uid)[0].namespace
         self._lines.remove(namespace, uid)
         self._due.remove(namespace, uid)
-        self._unshown.discard(uid)
 
     def woken(self, nodes: Collection[str]) -> list[Requeue]:
         """The next few pods to requeue now that holds ended on these nodes, if they fit on one."""

@@ -472,19 +472,65 @@ def test_an_event_that_still_shows_the_old_nomination_does_not_end_a_grant():
     assert preempt(world, "uid-hp", {"n02": ["uid-v2"]}) == {}
 
 
-def test_a_pod_that_the_watch_does_not_show_ends_no_plan_and_is_tried_again_once_it_does():
-    world = World(rack(nodes=2))
-    gang = members("g", 2)
-    world.put(*gang)
-    first = gang[0]
-    on = world.filter(first).node
-    world.bind(first, on)
-    unseen, held = hp(), dict(world.held)
+def unseen_preemptor_of(world, first, on, unseen):
+    """At /preempt a pod for which one member's binding would be refused; nothing is, so far."""
+    held = dict(world.held)
     offered = {on: Victims((first.uid,), 0)}
     assert world.engine.preempt(unseen, offered, world.now) == ({}, [])
     assert (world.held, world.refused) == (held, [])
+
+
+def gang_with_one_at_bind():
+    world = World(rack(nodes=2))
+    gang = members("g", 2)
+    world.put(*gang)
+    on = world.filter(gang[0]).node
+    world.bind(gang[0], on)
+    return world, gang, on
+
+
+def test_a_pod_that_the_watch_does_not_show_ends_no_plan_before_it_does():
+    world, (first, _), on = gang_with_one_at_bind()
+    unseen = hp()
+    unseen_preemptor_of(world, first, on, unseen)
+    world.put(unseen)
+    # kube-scheduler's own filters have rejected it: no patch makes it try the pod again.
+    assert first.uid in world.refused
+    assert preempt(world, unseen.uid, {on: [first.uid]}) == {}, "its node is free in a moment"
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [{"priority": 0}, {"preempts": False}, {"request": (("nvidia.com/gpu", 9),)}],
+    ids=["its_priority", "its_policy", "its_request"],
+)
+def test_what_a_request_says_of_an_unseen_pod_ends_no_plan_where_the_watch_says_otherwise(truth):
+    world, (first, _), on = gang_with_one_at_bind()
+    unseen = hp()
+    unseen_preemptor_of(world, first, on, unseen)
+    world.put(replace(unseen, **truth))
+    world.tick()
+    assert world.refused == []
+
+
+def test_an_unseen_preemptor_ends_no_plan_once_the_gang_has_started():
+    world, (first, second), on = gang_with_one_at_bind()
+    unseen = hp()
+    unseen_preemptor_of(world, first, on, unseen)
+    world.bind(second, world.filter(second).node)
     world.put(unseen)
     world.tick()
-    assert unseen.name in world.woken
-    assert preempt(world, unseen.uid, {on: [first.uid]}) == {}
+    assert world.refused == []
+    assert {each.uid for each in world.told(Bind)} == {first.uid, second.uid}
+
+
+def test_of_unseen_preemptors_the_latest_are_remembered():
+    world, (first, _), on = gang_with_one_at_bind()
+    most = preempting.MOST_UNSHOWN
+    many = [replace(hp(), name=f"hp{at}", uid=f"uid-hp{at}") for at in range(most + 1)]
+    for unseen in many:
+        unseen_preemptor_of(world, first, on, unseen)
+    world.put(many[0])
+    assert world.refused == []
+    world.put(many[1])
     assert first.uid in world.refused
