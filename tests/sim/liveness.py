@@ -57,6 +57,8 @@ def check_nobody_is_forgotten(
     just_now = _just_planned(corrals) if any(map(is_hopeless, api.list("Pod"))) else set()
     just_now |= _on_their_way(corrals)
     leaders = [life_of(corral) for corral in corrals if corral.is_leading]
+    # Of what had ended and went just then a Corral that started again may not know.
+    is_unsure = any(corral.incarnation > 1 for corral in corrals)
     for key, members in gangs(api).items():
         if any(map(is_hopeless, members)) or key in just_now:
             continue
@@ -67,6 +69,8 @@ def check_nobody_is_forgotten(
         kept = kept_from(members, nominated)
         taken = Taken(closed, (*_expected(corrals, key), *kept))
         why = waits_in_vain(api, key, members, taken, may_hold)
+        if why and is_unsure and key in api.succeeded_and_gone:
+            why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)
         require(not why, f"L1: gang {key} waits and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
     expected = _expected(corrals, None)
@@ -267,10 +271,13 @@ def waits_in_vain(
     taken: Taken,
     may_hold: Callable[[Collection[Amounts]], bool],
     among: Cluster | None = None,
+    *,
+    counts_gone: bool = True,
 ) -> str:
     """Where the gang's waiting members would fit; "" if they do not, or must not start.
 
-    `among`: the nodes, and the pods that count; None: all.
+    `among`: the nodes, and the pods that count; None: all. `counts_gone`: whether pods that
+    succeeded and are gone have done their part.
     """
     live = [pod for pod in members if not pod.is_finished and not pod.is_terminating]
     bound = [pod for pod in live if pod.node]
@@ -279,7 +286,7 @@ def waits_in_vain(
     waiting = [pod for pod in live if not pod.node and _is_ready(pod)]
     # At most: what ended and went while no Corral looked is not known, and a pod that ends while
     # it is deleted was stopped, unless that is how a Corral that starts finds it.
-    gone = api.succeeded_and_gone.get(key, Counter())
+    gone = api.succeeded_and_gone.get(key, Counter()) if counts_gone else Counter()
     places = _declared(api, key, members) - len(bound) - gone.total()
     is_unclear = _disagree(live) or _has_excess(members, gone) or key in api.stopped
     if places <= 0 or not waiting or len(waiting) > places or is_unclear:

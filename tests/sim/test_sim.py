@@ -20,6 +20,7 @@ FOUND = (
     203357,
     208144,
     209610,
+    300918,
 )  # each showed something wrong once, of Corral or of what judges it
 
 
