@@ -18,11 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from topology.victims.table import Table
 from topology.victims.trial import Books, Domain
-from topology.victims.victim import NOTHING, Loss, Victim, loss_of
+from topology.victims.victim import NOTHING, Loss, loss_of
 
 TINY = 1e-9  # what sums of fractions may be off by
-WORK_VISITS = 500  # of one domain, once no set can be less but in work
+WORK_VISITS = 250  # of one domain, once no set can be less but in work
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Branch:
     def __init__(
         self,
         domain: Domain,
-        victims: Sequence[Victim],
+        table: Table,
         ones: Sequence[int],
         allowed: Mapping[str, int],
         bound: Loss,
@@ -64,13 +65,13 @@ class Branch:
         with the best set known elsewhere.
         """
         self._domain = domain
-        self._victims = victims
+        self._victims = table.candidates
         self._ones = ones
         self._allowed = allowed
         self._bound = bound
         self._most_visits = most_visits
         self._begun_at = domain.problem.visits
-        self._losses = {one: loss_of([victims[one]]) for one in ones}
+        self._losses = {one: table.loss(one) for one in ones}
         self._spent = Counter[str]()
         self._chosen: list[int] = []
         self._now = Books(domain)
@@ -91,7 +92,7 @@ class Branch:
             self._note(())
             return self.best
         for one in self._ones:
-            self._rest.remove(one)
+            self._rest.turn(one)
         self.is_enough = self._rest.may_fit()
         if self.is_enough and self._domain.problem.is_plain:
             self._places = self._domain.most_places(self._now, self._rest)
@@ -136,13 +137,13 @@ class Branch:
         for one in sorted(gone, key=self._losses.__getitem__, reverse=True):
             if self._is_used_up():
                 break
-            self._now.put_back(one)
+            self._now.turn(one)
             if self._now.fits():
                 stay.append(one)
             else:
-                self._now.remove(one)
+                self._now.turn(one)
         for one in stay:
-            self._now.remove(one)
+            self._now.turn(one)
         return [one for one in gone if one not in stay]
 
     def _walk(self, at: int, loss: Loss, lacks: float) -> None:
@@ -162,10 +163,10 @@ class Branch:
                 self._walk(at + 1, loss.plus(self._losses[one]), lacks - self._places[one])
             self._chosen.pop()
             self._give_back(one)
-        self._rest.put_back(one)
+        self._rest.turn(one)
         if self._rest.may_fit():
             self._walk(at + 1, loss, lacks)
-        self._rest.remove(one)
+        self._rest.turn(one)
 
     @property
     def _visits(self) -> int:
@@ -183,7 +184,11 @@ class Branch:
         return self.is_cut_short
 
     def _is_less(self, loss: Loss, more: Loss) -> bool:
-        return self.best_loss is None or loss.plus(more) < self.best_loss
+        best = self.best_loss
+        if best is None:
+            return True
+        # As `loss.plus(more) < best`, without the object: most of a walk is this.
+        return (loss[0] + more[0], loss[1] + more[1], loss[2] + more[2], loss[3] + more[3]) < best
 
     def _note(self, chosen: Sequence[int]) -> None:
         loss = loss_of(self._victims[one] for one in chosen)
@@ -192,17 +197,17 @@ class Branch:
 
     def _may_go(self, one: int) -> bool:
         """Whether the budgets let this one go beside those that are gone."""
-        return all(
-            self._spent[budget] + pods <= self._allowed.get(budget, 0)
-            for budget, pods in self._victims[one].protected
+        protected = self._victims[one].protected
+        return not protected or all(
+            self._spent[budget] + pods <= self._allowed.get(budget, 0) for budget, pods in protected
         )
 
     def _take(self, one: int) -> None:
-        self._now.remove(one)
+        self._now.turn(one)
         for budget, pods in self._victims[one].protected:
             self._spent[budget] += pods
 
     def _give_back(self, one: int) -> None:
-        self._now.put_back(one)
+        self._now.turn(one)
         for budget, pods in self._victims[one].protected:
             self._spent[budget] -= pods

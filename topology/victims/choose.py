@@ -28,7 +28,8 @@ from topology.victims.table import Table
 from topology.victims.trial import Domain, Problem
 from topology.victims.victim import NOTHING, Loss, NoVictims, Victim, Victims, loss_of
 
-VISITS = 10_000  # of one call: nodes whose books change; a search counts for a hundred and more
+VISITS = 9_000  # of one call: nodes whose books change; a search counts for a hundred and more
+SPARED = 4  # times as many visits until it is not tried any more who may stay after all
 MOST_ONES = 64  # victims of one domain that are tried against each other; of more, the cheapest
 MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best
 
@@ -121,11 +122,11 @@ class _Choice:
         alike = 0
         for prospect in Outlook(self._problem, ones).prospects():
             if best_loss is not None:
+                if prospect.bound[:3] > best_loss[:3] or alike == MOST_ALIKE:
+                    break  # and no later one could be less, or in more than work
                 if not prospect.bound < best_loss:
                     continue
                 alike += prospect.bound[:3] == best_loss[:3]
-                if alike > MOST_ALIKE:
-                    continue
             if self._is_over():
                 self._is_cut_short = True
                 break
@@ -146,7 +147,7 @@ class _Choice:
             ones = prospect.ones[:most]
             branch = Branch(
                 Domain(self._problem, prospect.subtree, ones),
-                self._table.candidates,
+                self._table,
                 ones,
                 self._allowed,
                 prospect.bound,
@@ -174,7 +175,7 @@ class _Choice:
         answer = self._problem.without(ones)
         if not self._problem.is_plain:  # else none of them may stay, in this domain or in another
             for one in self._dearest_first(gone):
-                if self._is_over(times=2):
+                if self._is_over(times=SPARED):
                     self._is_cut_short = True
                     break
                 rest = [each for each in gone if each != one]
@@ -194,4 +195,4 @@ class _Choice:
         )
 
     def _dearest_first(self, ones: Sequence[int]) -> list[int]:
-        return sorted(ones, key=lambda one: loss_of(self._chosen((one,))), reverse=True)
+        return sorted(ones, key=self._table.loss, reverse=True)

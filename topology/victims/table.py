@@ -10,7 +10,7 @@ import numpy as np
 from topology.model.capacity import Capacity
 from topology.model.changed_capacity import leaving
 from topology.model.resources import Counts, Mask, Rows
-from topology.victims.victim import Victim
+from topology.victims.victim import Loss, Victim, loss_of
 
 
 class Table:
@@ -25,10 +25,18 @@ class Table:
         self.ends: Mask = np.array([each.ends_for_good for each in candidates], dtype=np.bool_)
         self.pods: Counts = np.array([each.pods_lost for each in candidates], dtype=np.int64)
         self.work: Counts = np.array([each.lost_work for each in candidates], dtype=np.int64)
+        self._losses: dict[int, Loss] = {}
         self._protected = [one for one, each in enumerate(candidates) if each.protected]
         owners = self.changes.owners
         self.first: Rows = owners.searchsorted(np.arange(len(candidates)))
         self.end: Rows = owners.searchsorted(np.arange(len(candidates)), "right")
+
+    def loss(self, one: int) -> Loss:
+        """What goes with one of them."""
+        known = self._losses.get(one)
+        if known is None:
+            known = self._losses[one] = loss_of((self.candidates[one],))
+        return known
 
     def entries(self, ones: Rows) -> Rows:
         """What these free. Shapes: (n,) -> (E',)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import ge
 
 import numpy as np
 
@@ -174,23 +175,59 @@ class Domain:
         """By node of `slots`: what it has left of the problem's rows."""
         self.at: dict[int, list[tuple[int, list[int]]]] = {one: [] for one in ones}
         """By victim: (which of `slots`, what it frees of the problem's rows)."""
+        self.bits: dict[int, list[tuple[int, int]]] = {one: [] for one in ones}
+        """By victim: (which of `slots`, its bit in the number that says who is gone there)."""
+        self._freed: list[list[list[int]]] = [[] for _ in self.free]
+        """By node of `slots`, by bit: what goes with that victim."""
         freed = problem.freed(entries).T.tolist()
         where = self.slots.searchsorted(slots).tolist()
         for one, node, amounts in zip(changes.owners[entries].tolist(), where, freed, strict=True):
             self.at[one].append((node, amounts))
+            self.bits[one].append((node, 1 << len(self._freed[node])))
+            self._freed[node].append(amounts)
         self.asked = [
             _Asked(
                 tuple((problem.rows.index(row), request[row]) for row in _asked(request)), needed
             )
             for (request, _), needed in problem.demand
         ]
+        self.needed = [needed for _, needed in problem.demand]
         self.hosts: list[list[bool]] = [hosts[self.slots].tolist() for hosts in problem.hosts]
         self.totals = [int(now[start:end].sum()) for now in problem.now]
         """By kind: how many pods the domain takes now."""
+        self.known = self._shared()
+        """By node of `slots`, by who is gone there: `pods`, as far as it was asked for."""
         self._inside: View | None = None
         if not problem.is_plain:
             view = View(problem.tree, problem.capacity, problem.masks, problem.options)
             self._inside = cut(view, subtree).view
+
+    def _shared(self) -> list[dict[int, tuple[int, ...]]]:
+        """An empty dict for each node of `slots`; one for all that are alike."""
+        by_kind: dict[Hashable, dict[int, tuple[int, ...]]] = {}
+        hosts = zip(*self.hosts, strict=True)
+        return [
+            by_kind.setdefault((tuple(free), tuple(map(tuple, freed)), hosts_of), {})
+            for free, freed, hosts_of in zip(self.free, self._freed, hosts, strict=True)
+        ]
+
+    def left(self, node: int, gone: int) -> list[int]:
+        """What a node of `slots` has left of the problem's rows without those of these bits."""
+        left = list(self.free[node])
+        for bit, freed in enumerate(self._freed[node]):
+            if gone >> bit & 1:
+                for at, amount in enumerate(freed):
+                    left[at] += amount
+        return left
+
+    def pods(self, node: int, gone: int) -> tuple[int, ...]:
+        """How many pods of each kind a node of `slots` takes without those of these bits."""
+        left = self.left(node, gone)
+        pods = self.known[node][gone] = tuple(
+            asked.pods(left) if hosts[node] else 0
+            for asked, hosts in zip(self.asked, self.hosts, strict=True)
+        )
+        return pods
 
     def most_places(self, now: Books, without: Books) -> dict[int, float]:
         """For how many more pods each of the victims makes room at most, of a plain gang.
@@ -233,13 +270,14 @@ class Domain:
             if any(freed[row] for node, freed in at for row in short[node])
         }
 
-    def is_placed(self, free: Sequence[Sequence[int]]) -> bool:
-        """Whether the search finds a place, with so much left on the nodes of `slots`."""
+    def is_placed(self, gone: Sequence[int]) -> bool:
+        """Whether the search finds a place without those of these bits, by node of `slots`."""
         if self._inside is None:
             return True
         view, capacity = self._inside, self._inside.capacity
         taken = capacity.used + capacity.held
         at = self.slots - self.start
+        free = [self.left(node, bits) for node, bits in enumerate(gone)]
         left = np.array(free, dtype=np.int64).reshape(at.size, len(self.problem.rows))
         for column, row in enumerate(self.problem.rows):
             if row < taken.shape[0]:
@@ -255,54 +293,42 @@ class Books:
     A change costs as much as there are nodes on which it frees something.
     """
 
-    __slots__ = ("_domain", "_free", "_pods", "totals")
+    __slots__ = ("_domain", "_gone", "_pods", "totals")
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._free = [list(free) for free in domain.free]
+        self._gone = [0] * len(domain.free)
+        """By node: the bits of those that are gone."""
         self._pods = [
-            [asked.pods(free) if host else 0 for free, host in zip(self._free, hosts, strict=True)]
-            for asked, hosts in zip(domain.asked, domain.hosts, strict=True)
+            known.get(0) or domain.pods(node, 0) for node, known in enumerate(domain.known)
         ]
         self.totals = list(domain.totals)
 
     @property
-    def pods(self) -> Sequence[int]:
+    def pods(self) -> list[int]:
         """By node: how many pods of the first kind it takes."""
-        return self._pods[0]
+        return [pods[0] for pods in self._pods]
 
-    def remove(self, one: int) -> None:
-        """Have one of them go."""
-        self._domain.problem.visits += len(self._domain.at[one])
-        for node, freed in self._domain.at[one]:
-            free = self._free[node]
-            for at, amount in enumerate(freed):
-                free[at] += amount
-            self._count(node, free)
-
-    def put_back(self, one: int) -> None:
-        """Have one of them stay."""
-        self._domain.problem.visits += len(self._domain.at[one])
-        for node, freed in self._domain.at[one]:
-            free = self._free[node]
-            for at, amount in enumerate(freed):
-                free[at] -= amount
-            self._count(node, free)
-
-    def _count(self, node: int, free: Sequence[int]) -> None:
-        for kind, asked in enumerate(self._domain.asked):
-            if self._domain.hosts[kind][node]:
-                pods = asked.pods(free)
-                self.totals[kind] += pods - self._pods[kind][node]
-                self._pods[kind][node] = pods
+    def turn(self, one: int) -> None:
+        """Have one that is there go, or one that is gone stay."""
+        domain, gone, pods, totals = self._domain, self._gone, self._pods, self.totals
+        changes, known = domain.bits[one], domain.known
+        domain.problem.visits += len(changes)
+        for node, bit in changes:
+            gone[node] = without = gone[node] ^ bit
+            before, now = pods[node], known[node].get(without)
+            if now is None:
+                now = domain.pods(node, without)
+            if now is not before:
+                pods[node] = now
+                for kind, number in enumerate(now):
+                    totals[kind] += number - before[kind]
 
     def may_fit(self) -> bool:
         """False: the gang does not fit, whatever the search would say."""
-        return all(
-            total >= asked.needed
-            for total, asked in zip(self.totals, self._domain.asked, strict=True)
-        )
+        totals, needed = self.totals, self._domain.needed
+        return totals[0] >= needed[0] and all(map(ge, totals, needed))
 
     def fits(self) -> bool:
         """Whether the domain takes the gang."""
-        return self.may_fit() and self._domain.is_placed(self._free)
+        return self.may_fit() and self._domain.is_placed(self._gone)
