@@ -16,11 +16,12 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangView, StatusPatch
 from app.state.cache.objects import Objects
 from app.state.effects import WriteStatus
-from app.state.gang.gang import Gang
+from app.state.gang.gang import Gang, Phase
 from app.state.isolation import OnFault, confined, reraise
 
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
 REVIEW_SECONDS = 1.0
+_WAITS = (Phase.GATHERING, Phase.WAITING, Phase.REPAIRING)  # pods wait, and it is known why
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Statuses:
             gang.phase.value,
             gang.membership.members_live,
             len(gang.membership.bound),
-            gang.reporting.sentence if gang.phase.value in ("gathering", "waiting") else "",
+            gang.reporting.sentence if gang.phase in _WAITS else "",
             ended["Succeeded"],
             ended["Failed"],
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from app.dialects import kueue
 from app.dialects.registry import Dialects
 from app.kube.watch.events import Listed
@@ -68,6 +70,22 @@ def test_an_objects_status_follows_its_gang_from_gathering_to_running():
     assert [phases[0], phases[-1]] == ["gathering", "running"]
     assert "duo" in statuses[0]["reason"]
     assert statuses[-1] == {"phase": "running", "seated": 2, "reason": ""}
+
+
+def test_a_gang_of_which_a_pod_is_lost_and_finds_no_place_says_why():
+    world = with_a_band()
+    world.put(*PLAYERS)
+    placed = world.schedule(*PLAYERS)
+    world.tick()
+    lost = PLAYERS[0]
+    world.put(*(replace(each, is_unschedulable=True) for each in four_racks()))
+    world.delete(world.pods[lost.uid])
+    world.put(replace(lost, name="again", uid="uid-again"))
+    for _ in range(5):  # it is tried again after a back-off
+        world.tick(1.0)
+    status = world.written()[-1][2]
+    assert (status["phase"], status["seated"]) == ("repairing", len(placed) - 1)
+    assert "runs without 1 of its pods" in status["reason"]
 
 
 def test_a_status_that_was_written_is_not_written_again():
