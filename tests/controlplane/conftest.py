@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.cluster import RACK, Cluster
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.process import Process
 from tests.controlplane.volcano import QUEUES, controllers
+from tests.controlplane.volcano_cluster import build
 from tests.corral_process import CorralProcess
 
 
@@ -70,6 +71,18 @@ def volcano(plane: ControlPlane, cluster: Cluster) -> Iterator[Process]:
     """Volcano's kinds, its usual queues and its controllers; no scheduler of its own."""
     with controllers(plane, QUEUES) as process:
         yield process
+
+
+@pytest.fixture
+def volcano_corral(
+    plane: ControlPlane, cluster: Cluster, volcano: Process, tmp_path: Path
+) -> Iterator[CorralProcess]:
+    """On the cluster of `volcano_cluster`, beside kube-scheduler and Volcano's controllers."""
+    build(plane, cluster)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=(RACK,)) as corral:
+        plane.start_scheduler(extender=corral.url)
+        yield corral
+        assert corral.bugs() == {}
 
 
 def _is_gone(cluster: Cluster, kind: str) -> bool:

@@ -30,9 +30,13 @@ class Process:
     def __init__(self, command: Sequence[str | Path], log: Path) -> None:
         self.name = Path(command[0]).name
         self.log = log
-        with log.open("ab") as output:
-            self._popen = subprocess.Popen(
-                [str(word) for word in command],
+        self._command = [str(word) for word in command]
+        self._popen = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -67,6 +71,10 @@ class Process:
         """SIGKILL, and waits until it is gone."""
         self._popen.kill()
         self._popen.wait(STOP_SECONDS)
+
+    def start_again(self) -> None:
+        """The same program anew, after `kill`."""
+        self._popen = self._started()
 
     def stop(self) -> None:
         """Ends it and waits until it is gone."""

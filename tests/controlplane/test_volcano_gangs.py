@@ -5,12 +5,10 @@ They make the PodGroups and the pods; no scheduler of Volcano's runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.app.dialects.volcano.objects import exact
 from tests.app.dialects.volcano.workloads import (
     HIGHEST_TIER,
     MIN_MEMBER,
@@ -22,42 +20,23 @@ from tests.app.dialects.volcano.workloads import (
     task,
     vcjob,
 )
-from tests.cluster import GPU, Cluster, Object, job, node
+from tests.cluster import GPU, Cluster, Object, job
 from tests.controlplane.operators import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
-from tests.controlplane.test_hyper_nodes import stored
-from tests.controlplane.volcano import JOB, POD_GROUP
+from tests.controlplane.volcano_cluster import (
+    LEAF_OF,
+    SOON,
+    bound,
+    build,
+    group_of,
+    phase_of,
+    written_phase,
+)
 from tests.controlplane.webhook import GATED, installed
 from tests.corral_process import CorralProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano")]
-
-SOON = 15.0
-LEAVES = {f"s{at}": (f"n{2 * at}", f"n{2 * at + 1}") for at in range(4)}
-LEAF_OF = {name: leaf for leaf, names in LEAVES.items() for name in names}
-
-
-@pytest.fixture
-def corral(
-    plane: ControlPlane, cluster: Cluster, volcano: Process, tmp_path: Path
-) -> Iterator[CorralProcess]:
-    """On that cluster, beside kube-scheduler; it has no fault of its own to tell at the end."""
-    build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as started:
-        plane.start_scheduler(extender=started.url)
-        yield started
-        assert started.bugs() == {}
-
-
-def build(plane: ControlPlane, cluster: Cluster) -> None:
-    """Eight nodes of eight GPUs: four HyperNodes of tier 1, two of tier 2."""
-    plane.nodes([node(f"n{at}", gpus=8) for at in range(8)])
-    for leaf, names in LEAVES.items():
-        cluster.create(stored(leaf, 1, exact("Node", *names)))
-    for spine, leaves in (("s4", ("s0", "s1")), ("s5", ("s2", "s3"))):
-        cluster.create(stored(spine, 2, exact("HyperNode", *leaves)))
 
 
 def plain_job() -> Object:
@@ -68,27 +47,7 @@ def plain_job() -> Object:
     return made
 
 
-def phase_of(cluster: Cluster, name: str) -> str:
-    state = (cluster.get(JOB, name) or {}).get("status", {}).get("state", {})
-    return str(state.get("phase", ""))
-
-
-def group_of(cluster: Cluster, owner: str) -> Object:
-    for each in cluster.list(POD_GROUP, "default"):
-        if any(one["name"] == owner for one in each["metadata"].get("ownerReferences", ())):
-            return each
-    return {}
-
-
-def written_phase(cluster: Cluster, owner: str) -> str:
-    return str(group_of(cluster, owner).get("status", {}).get("phase", ""))
-
-
-def bound(cluster: Cluster, owner: str) -> dict[str, str]:
-    return {name: on for name, on in cluster.bound().items() if name.startswith(f"{owner}-")}
-
-
-@pytest.mark.usefixtures("corral")
+@pytest.mark.usefixtures("volcano_corral")
 def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(cluster: Cluster) -> None:
     policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
     cluster.create(
@@ -128,7 +87,7 @@ def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(cluster: Cluster) 
     cluster.wait(lambda: phase_of(cluster, "train") == "Completed", SOON, "the vcjob ends")
 
 
-@pytest.mark.usefixtures("corral")
+@pytest.mark.usefixtures("volcano_corral")
 def test_of_an_elastic_vcjob_only_what_it_needs_has_to_fit(cluster: Cluster) -> None:
     workers = task("worker", 4, min_available=2, requests={GPU: 8})
     cluster.create(vcjob("some", workers, networkTopology=network_topology(1)))
@@ -136,7 +95,7 @@ def test_of_an_elastic_vcjob_only_what_it_needs_has_to_fit(cluster: Cluster) -> 
     assert len({LEAF_OF[each] for each in bound(cluster, "some").values()}) == 1
 
 
-@pytest.mark.usefixtures("corral")
+@pytest.mark.usefixtures("volcano_corral")
 def test_a_plain_job_waits_for_the_pod_group_that_is_made_after_its_pods(cluster: Cluster) -> None:
     cluster.create(plain_job())
     cluster.wait(lambda: len(bound(cluster, "plain")) == 2, START_SECONDS, "plain starts")
@@ -164,24 +123,24 @@ def test_pods_of_a_pod_group_wait_behind_the_gate_of_the_webhook(
 
 
 def test_a_vcjob_starts_with_a_corral_that_is_killed_and_another_that_comes_later(
-    cluster: Cluster, corral: CorralProcess
+    cluster: Cluster, volcano_corral: CorralProcess
 ) -> None:
     """Whatever has been written is enough: the PodGroup is Inqueue at last, and the gang whole."""
-    corral.kill()
+    volcano_corral.kill()
     workers = task("worker", 2, requests={GPU: 8})
     cluster.create(vcjob("train", workers, networkTopology=network_topology(1)))
     cluster.wait(lambda: group_of(cluster, "train"), SOON, "the PodGroup")
-    corral.start()
+    volcano_corral.start()
     cluster.wait(lambda: written_phase(cluster, "train") == "Inqueue", SOON, "the phase")
-    corral.kill()
+    volcano_corral.kill()
     cluster.wait(lambda: len(cluster.list("Pod", "default")) == 2, SOON, "the pods")
-    corral.start()
+    volcano_corral.start()
     cluster.wait(lambda: len(bound(cluster, "train")) == 2, START_SECONDS, "train starts")
     assert len({LEAF_OF[each] for each in bound(cluster, "train").values()}) == 1
     cluster.wait(lambda: written_phase(cluster, "train") == "Running", SOON, "the phase")
 
 
-@pytest.mark.usefixtures("corral")
+@pytest.mark.usefixtures("volcano_corral")
 def test_a_pod_group_says_why_it_waits(cluster: Cluster) -> None:
     unknown = network_topology(tier_name="island")
     cluster.create(vcjob("lost", task("worker", 2), networkTopology=unknown))
