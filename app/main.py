@@ -177,7 +177,14 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
     client = _client(outside.transport, keep, labels.keeps, lease)
     receivers = _receivers(driver, desk, engine, read_again)
-    writers = Writers(client, settings, metrics, receivers, is_leading=_leading(lease))
+    writers = Writers(
+        client,
+        settings,
+        metrics,
+        receivers,
+        is_leading=_leading(lease),
+        prerequisites=engine.dialects.prerequisites,
+    )
     namespaces = Namespaces(settings.admission_namespace_selector)
     resources = engine.dialects.resources(keep, labels, engine.books.axis)
     sinks = _sinks(settings, resources, driver, namespaces)

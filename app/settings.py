@@ -118,6 +118,8 @@ class EngineOptions(BaseModel):
     # labels, image and preemptionPolicy, and 8.
     pod_group_roles: RoleRules = "kueue"
 
+    volcano_queues: Names = ()  # Queues of Volcano to make where absent, as its scheduler would
+
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this
     # Longest hold of one request at /bind; with bind_seconds it is below the httpTimeout of the

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,10 +22,11 @@ from app.controllers.pods.bind import BindController
 from app.controllers.pods.evict import EvictController, Removal
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
+from app.controllers.prerequisites import PrerequisiteController
 from app.controllers.report import ReportController
 from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
-from app.dialects.spec import GangKey
+from app.dialects.spec import GangKey, Prerequisite
 from app.errors import NotLeading
 from app.kube.client.writes import Client
 from app.metrics import Metrics
@@ -86,7 +87,9 @@ class Writers:
         receivers: Receivers,
         *,
         is_leading: Callable[[], bool],
+        prerequisites: Sequence[Prerequisite] = (),
     ) -> None:
+        """`prerequisites`: objects that are made where they are absent."""
         self._metrics = metrics
         self._receivers = receivers
         self._is_leading = is_leading
@@ -131,6 +134,7 @@ class Writers:
             lambda outcome: metrics.statuses[outcome].inc(),
             lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
         )
+        self._prerequisites = PrerequisiteController(client, prerequisites, is_leading=is_leading)
         self._rooms = RoomController(
             receivers.room_question, receivers.room_found, self._room_answered
         )
@@ -164,6 +168,7 @@ class Writers:
             ("report", self._reports.run()),
             ("status", self._statuses.run()),
             ("room", self._rooms.run()),
+            ("prerequisites", self._prerequisites.run()),
         ]
 
     async def finish_binds(self) -> None:

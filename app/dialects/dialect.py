@@ -16,6 +16,7 @@ from app.dialects.spec import (
     GangKey,
     GangSpec,
     GangView,
+    Prerequisite,
     Said,
     StatusPatch,
     TopologySpec,
@@ -182,6 +183,10 @@ class Dialect:
         It is asked as well of a gang that has objects and no pods yet.
         """
         return None
+
+    def prerequisites(self) -> tuple[Prerequisite, ...]:
+        """Objects to make where they are absent, as the operator wants it."""
+        return ()
 
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
         """The status this vocabulary expects on the object of a domain; None: it is there."""

@@ -16,6 +16,7 @@ from app.dialects.spec import (
     Flaw,
     GangKey,
     GangSpec,
+    Prerequisite,
     Said,
     StatusPatch,
     TopologySpec,
@@ -134,6 +135,11 @@ class Dialects:
     def of(self, key: GangKey) -> Dialect:
         """The vocabulary of a gang."""
         return next(dialect for dialect in self.each if key.source in dialect.sources)
+
+    @property
+    def prerequisites(self) -> tuple[Prerequisite, ...]:
+        """Objects to make where they are absent."""
+        return tuple(each for dialect in self.each for each in dialect.prerequisites())
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         """The topologies that an object declares."""

@@ -457,6 +457,15 @@ class StatusPatch:
     version: str = ""  # that the object has to have; "": any
 
 
+@dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """An object without which others do nothing; it is made where there is none of its name."""
+
+    path: str  # in the API: of all objects of its kind
+    name: str
+    body: Mapping[str, object]
+
+
 def _shown(value: str | int) -> str:
     """A value as Go's %q and %d write it, cut where it is long."""
     if isinstance(value, int):

@@ -13,12 +13,13 @@ from app.dialects.spec import (
     GangKey,
     GangSpec,
     GangView,
+    Prerequisite,
     Said,
     StatusPatch,
     TopologySpec,
     ends_together,
 )
-from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, status
+from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
 from app.kube.core.decode import Keep
@@ -33,11 +34,15 @@ class VolcanoDialect(Dialect):
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
 
-    def __init__(self, scheduler: str = "") -> None:
+    def __init__(self, scheduler: str = "", queues: Sequence[str] = ()) -> None:
         self._scheduler = scheduler
+        self._queues = queues
 
     def configured(self, options: EngineOptions) -> VolcanoDialect:
-        return VolcanoDialect(options.scheduler_name)
+        return VolcanoDialect(options.scheduler_name, options.volcano_queues)
+
+    def prerequisites(self) -> tuple[Prerequisite, ...]:
+        return tuple(map(queues.queue, self._queues))
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE)

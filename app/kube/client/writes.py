@@ -199,6 +199,25 @@ class Client:
             return None
         return decode_pod(raw, self._keep, self._keep_label)
 
+    async def exists(self, path: str, name: str) -> bool:
+        """Whether there is an object of that name. `path`: of all objects of its kind.
+
+        Raises: ApiError.
+        """
+        try:
+            await self._transport.request("GET", f"{path}/{quote(name, safe='')}")
+        except NotFound:
+            return False
+        return True
+
+    async def create(self, path: str, body: Mapping[str, object]) -> None:
+        """Make an object.
+
+        Raises: Conflict if there is one of that name, NotFound if its kind is not served, any
+            other ApiError.
+        """
+        await self._write("POST", path, dict(body))
+
     async def record_event(
         self, about: Subject, reason: str, message: str, *, is_warning: bool, at: datetime
     ) -> None:
