@@ -149,8 +149,6 @@ class Preempting:
         if not pod.preempts or self._is_member(pod):
             return
         by = _preemptor(pod.uid, pod)
-        if by.uid in self.grants.of or self.grants.is_stopped(by.uid, now):
-            return
         for choice in self._choices(pod, by, offered, self._costs()):
             if self._waits_at_bind(choice):
                 self._refuse_binds(choice, by, now)

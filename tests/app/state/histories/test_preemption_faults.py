@@ -501,8 +501,14 @@ def test_a_pod_that_the_watch_does_not_show_ends_no_plan_before_it_does():
 
 @pytest.mark.parametrize(
     "truth",
-    [{"priority": 0}, {"preempts": False}, {"request": (("nvidia.com/gpu", 9),)}],
-    ids=["its_priority", "its_policy", "its_request"],
+    [
+        {"priority": 0},
+        {"preempts": False},
+        {"request": (("nvidia.com/gpu", 9),)},
+        {"scheduler": "another"},
+        {"annotations": group("hps", 1)},
+    ],
+    ids=["its_priority", "its_policy", "its_request", "its_scheduler", "its_gang"],
 )
 def test_what_a_request_says_of_an_unseen_pod_ends_no_plan_where_the_watch_says_otherwise(truth):
     world, (first, _), on = gang_with_one_at_bind()
@@ -517,11 +523,12 @@ def test_an_unseen_preemptor_ends_no_plan_once_the_gang_has_started():
     world, (first, second), on = gang_with_one_at_bind()
     unseen = hp()
     unseen_preemptor_of(world, first, on, unseen)
-    world.bind(second, world.filter(second).node)
+    world.confirm(world.bind(second, world.filter(second).node))
     world.put(unseen)
     world.tick()
     assert world.refused == []
     assert {each.uid for each in world.told(Bind)} == {first.uid, second.uid}
+    assert world.engine.grants.of == {}, "no node is kept for it: its members run"
 
 
 def test_of_unseen_preemptors_the_latest_are_remembered():
