@@ -5,7 +5,8 @@
                                 node where there is no room for both; /preempt, those of members
                                 at /bind on the node that it grants
     event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding, or
-                                to a pod of higher priority with a nominated node
+                                to a pod of higher priority: with a nominated node, or one that
+                                /preempt was asked about before there was an event of it
     tick                        what is held moves nowhere: a plan ends, and a later tick plans anew
 
 Deadlines, nodes and lists concern every gang. `make_fail` has the search for some gangs raise, as
@@ -66,6 +67,7 @@ class Isolation:
     _held: dict[str, Booking] = field(default_factory=dict)
     _key: GangKey | None = None
     _was_bound: bool = False
+    _was_granted: bool = False
 
     def takes(self, life: Life, subject: Subject) -> None:
         """Remember what might change."""
@@ -77,6 +79,7 @@ class Isolation:
         uid = subject if isinstance(subject, str) else _uid_of(subject)
         self._key = engine.gangs.key_of.get(uid)
         self._was_bound = uid in engine.books.bound
+        self._was_granted = uid in engine.grants.of
 
     def taken(self, life: Life, subject: Subject, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
@@ -154,7 +157,9 @@ class Isolation:
             require(now.items() <= before.items(), what)
             require(isinstance(record, PodRecord) and isinstance(event, Applied), what)
             assert isinstance(record, PodRecord)
-            if _bound_to(record.uid, effects) is not None:  # its /bind came before the watch
+            is_granted = record.uid in life.engine.grants.of and not self._was_granted
+            # Its /bind came before the watch, or its /preempt.
+            if is_granted or _bound_to(record.uid, effects) is not None:
                 self._takes_over(life, record, effects, key, what)
                 continue
             if record.nominated_node and not record.node:

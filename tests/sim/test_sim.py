@@ -21,6 +21,7 @@ FOUND = (
     208144,
     209610,
     300918,
+    401105,
 )  # each showed something wrong once, of Corral or of what judges it
 
 
