@@ -14,13 +14,14 @@ from tests.deploy.test_readme import README
 
 RBAC = Path(__file__).resolve().parent.parent.parent / "deploy" / "rbac.yaml"
 READ = {"list", "watch"}
-# The writes of app/kube/client/writes.py, and the one read of one pod.
+# The writes of app/kube/client/writes.py, and its reads of one object.
 WRITTEN = {
     ("", "pods/binding"): {"create"},
     ("", "pods"): {"get", "patch"},
     ("", "events"): {"create"},
     ("topology.volcano.sh", "hypernodes/status"): {"patch"},
     ("scheduling.volcano.sh", "podgroups"): {"patch"},
+    ("scheduling.volcano.sh", "queues"): {"get", "create"},
     # The words on pods that deploy/policy.yaml asks this right of.
     ("corral.dev", "annotations"): {"write"},
     ("corral.dev", "gates"): {"write"},

@@ -28,15 +28,6 @@ PLANTED = (
         "plans keep nodes that were deleted",
     ),
     Planted(
-        "app.state.engine.Engine._unbook",
-        Change(
-            "statement",
-            "self.reservations.capacity_grew([booking.node])",
-            becomes="self.reservations._freed_nodes[booking.node] = None",
-        ),
-        "gangs are not planned again when pods free capacity",
-    ),
-    Planted(
         "app.state.answers.bind_requests.BindRequests.take",
         Change("condition", "gang.plan.nodes.get(uid) == node", becomes="uid in gang.plan.nodes"),
         "a pod is bound to its planned node even if kube-scheduler chose another node",
@@ -322,7 +313,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.answers.preempting.Preempting.answer",
-        Change("statement", "self.grants.make(by.uid, nomination, victims, now)", becomes="pass"),
+        Change("statement", "self._grant(best, by, best.victims, now)", becomes="pass"),
         "others go for a preemptor while its first victims still end",
     ),
     Planted(

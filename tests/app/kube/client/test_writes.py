@@ -307,6 +307,7 @@ WRITES = {
     "evict": lambda client: client.evict_pod("team", "worker-0", "u1"),
     "delete": lambda client: client.delete_pod("team", "worker-0", "u1"),
     "status": lambda client: client.patch_status("/apis/a/v1/namespaces/n/b/c", "u1", {}),
+    "create": lambda client: client.create("/apis/a/v1/bs", {"metadata": {"name": "c"}}),
     "event": lambda client: client.record_event(About(), "R", "m", is_warning=True, at=NOON),
 }
 
@@ -330,4 +331,4 @@ async def test_nothing_is_written_while_another_pair_may_lead(server, transport,
 def test_every_write_is_held_back():
     known = {"bind", "annotate_pod", "ungate_pod", "evict_pod", "delete_pod", "patch_status"}
     public = {name for name in vars(Client) if not name.startswith("_")}
-    assert public == known | {"record_event", "get_pod"}
+    assert public == known | {"create", "record_event", "get_pod", "exists"}
