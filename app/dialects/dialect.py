@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -22,7 +22,7 @@ from app.dialects.spec import (
     TopologySpec,
 )
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core.decode import Keep
+from app.kube.core.decode import Json, Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
@@ -51,6 +51,36 @@ class TemplateOwner:
     kind: str
     annotations: Strings
     pod_sets: tuple[PodSetClaim, ...]
+
+
+class PodsMade(NamedTuple):
+    """Pods that an object makes, as far as it matters whose they are."""
+
+    scheduler: str
+    """Their schedulerName."""
+    labels: Strings
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedObject:
+    """What is wrong with an object, and whose it is."""
+
+    flaws: Iterator[Flaw]
+    pods: tuple[PodsMade, ...] | None = None
+    """What it makes: it is checked if some of these are ours. None: it does not say whose they are,
+    and is always checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRules:
+    """The rules of one kind of object, beside those of the templates in it."""
+
+    group: str
+    kind: str
+    check: Callable[[Json, Json | None], CheckedObject]
+    """Of an object, and of what it was before a change: what takes long to look at is not looked at
+    again where it was there already. Raises: DecodeError for what the API server would not send.
+    """
 
 
 class NamedPod(NamedTuple):
@@ -158,6 +188,10 @@ class Dialect:
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
         return None
+
+    def object_rules(self) -> tuple[ObjectRules, ...]:
+        """The rules of its own kinds of objects."""
+        return ()
 
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
         """Where objects of a kind keep the templates of their pods, if their rules are known."""

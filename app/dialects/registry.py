@@ -6,7 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.dialects import budgets, kueue, quota, volcano
-from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, Strings, TemplateOwner
+from app.dialects.dialect import (
+    Dialect,
+    NamedPod,
+    ObjectRules,
+    PodSetClaim,
+    Strings,
+    TemplateOwner,
+)
 from app.dialects.spec import (
     NO_PODS,
     Allowance,
@@ -59,6 +66,11 @@ class Dialects:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of what is watched."""
         return tuple(resource.kind for resource in self.resources())
+
+    def kind_of(self, group: str, kind: str) -> str:
+        """What a kind is called in `kinds`: with its group, where another group has one as well."""
+        whole = f"{kind}.{group}"
+        return whole if whole in self.kinds else kind
 
     def keeps(self, key: str) -> bool:
         """Whether a pod's label or annotation with this key is worth its memory."""
@@ -157,6 +169,11 @@ class Dialects:
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
         return next((found for each in self.each if (found := each.budget(record))), None)
+
+    def object_rules(self, group: str, kind: str) -> ObjectRules | None:
+        """The rules of objects of a kind; None where none is known."""
+        every = (rules for dialect in self.each for rules in dialect.object_rules())
+        return next((each for each in every if (each.group, each.kind) == (group, kind)), None)
 
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
         """Where objects of a kind keep the templates of their pods; () where no rule is known."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 from app.dialects.spec import Flaw
 
 # The spellings that Go's strconv.ParseBool takes, which most controllers read with.
@@ -47,6 +50,32 @@ def forbidden(field: str, text: str, *, is_fatal: bool = True) -> Flaw:
     return Flaw(field, "Forbidden", text, None, is_fatal)
 
 
-def required(field: str, text: str) -> Flaw:
+def required(field: str, text: str, *, is_fatal: bool = True) -> Flaw:
     """A field that must be set."""
-    return Flaw(field, "Required value", text)
+    return Flaw(field, "Required value", text, None, is_fatal)
+
+
+def duplicate(field: str, value: str | None, *, is_fatal: bool = True) -> Flaw:
+    """A value that another field has already."""
+    return Flaw(field, "Duplicate value", "must be unique", value, is_fatal)
+
+
+def unsupported(field: str, value: str, known: Iterable[str], *, is_fatal: bool = True) -> Flaw:
+    """A value that is none of those that are known."""
+    text = "supported values: " + ", ".join(f'"{each}"' for each in known)
+    return Flaw(field, "Unsupported value", text, value, is_fatal)
+
+
+def too_many(field: str, number: int, most: int, what: str = "items") -> Flaw:
+    """A list or map with more entries than are read."""
+    return Flaw(field, "Too many", f"must have at most {most} {what}", number)
+
+
+def too_long(field: str, most_bytes: int) -> Flaw:
+    """A text, or a part of an object, of more bytes than are read."""
+    return Flaw(field, "Too long", f"may not be more than {most_bytes} bytes")
+
+
+def of_spec(flaws: Iterable[Flaw]) -> Iterator[Flaw]:
+    """The same flaws; their fields are below the object's spec."""
+    return (replace(flaw, root="spec") for flaw in flaws)

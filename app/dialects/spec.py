@@ -330,21 +330,35 @@ class Claim:
 
 MOST_SHOWN = 256  # characters of a value in a message; annotations may have 256 KiB
 
-FlawKind = Literal["Invalid value", "Required value", "Forbidden", "Duplicate value"]
+FlawKind = Literal[
+    "Invalid value",
+    "Required value",
+    "Forbidden",
+    "Duplicate value",
+    "Unsupported value",
+    "Too long",
+    "Too many",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One rule that an object's metadata breaks, in the words of Kubernetes' field errors."""
+    """One rule that an object breaks, in the words of Kubernetes' field errors."""
 
     field: str
-    """Below metadata: "annotations[key]"."""
+    """Below `root`: "annotations[key]"."""
     kind: FlawKind
     text: str
     value: str | int | None = None
     """None: the field itself is it."""
     is_fatal: bool = True
-    """False: the API server refuses the object, but a pod that exists is read without it."""
+    """False: the API server refuses the object, but one that exists is read without it."""
+    root: str = "metadata"
+
+    @property
+    def path(self) -> str:
+        """The field in its object."""
+        return f"{self.root}.{self.field}"
 
     @property
     def body(self) -> str:
@@ -353,7 +367,7 @@ class Flaw:
         return f"{self.kind}{value}: {self.text}"
 
     def __str__(self) -> str:
-        return f"metadata.{self.field}: {self.body}"
+        return f"{self.path}: {self.body}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def test_a_pattern_is_found_anywhere_in_a_text(pattern: str, found: list[str]) -
         pytest.param(r"(a)\1", "invalid escape sequence", id="back_reference"),
         pytest.param("a{1001}", "repetition size", id="too_many_times"),
         pytest.param("a" * 1025, "longer than 1024", id="too_long"),
+        pytest.param(r"\pL" * 11, "Unicode class counts for 100", id="too_many_classes"),
         pytest.param("x.{999}.{999}.{999}", "pattern too large", id="too_large"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect
+from app.dialects.dialect import Dialect, ObjectRules
 from app.dialects.spec import (
     NO_PODS,
     Claim,
@@ -46,6 +46,9 @@ class VolcanoDialect(Dialect):
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE)
+
+    def object_rules(self) -> tuple[ObjectRules, ...]:
+        return (hyper_nodes.RULES, pod_groups.RULES, jobs.RULES)
 
     def keeps(self, key: str) -> bool:
         return key in keys.KEPT

@@ -11,30 +11,33 @@ pkg/util/hypernode/member_selector.go (v1.15).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.rules import invalid, of_spec, required
 from app.dialects.spec import (
     AT_WRITE,
     DomainSpec,
     DomainView,
+    Flaw,
     NodesNamed,
     StatusPatch,
     TopologySpec,
 )
-from app.dialects.volcano.selectors import requirements
+from app.dialects.volcano import members
+from app.dialects.volcano.members import HYPER_NODE, Few, Member
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
-from app.labels import LabelSelector
-from app.patterns import InvalidPattern, check
 from topology.model.explicit_tree import DomainFlaw
 
-KIND = "HyperNode"
-API_VERSION = "topology.volcano.sh/v1alpha1"
+KIND = HYPER_NODE
+GROUP = "topology.volcano.sh"
+API_VERSION = f"{GROUP}/v1alpha1"
 PATH = f"/apis/{API_VERSION}/hypernodes"
 TOPOLOGY = "HyperNodes"  # no object can have this name
 LEVEL = "topology.volcano.sh/tier-{}"
@@ -55,29 +58,10 @@ class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
     """As they are."""
 
 
-class _Exact(wire.Wire):
-    name: wire.Text = None
-
-
-class _Regex(wire.Wire):
-    pattern: wire.Text = None
-
-
-class _MemberSelector(wire.Wire):
-    exact_match: _Exact | None = None
-    regex_match: _Regex | None = None
-    label_match: wire.LabelSelector | None = None
-
-
-class _Member(wire.Wire):
-    type: wire.Text = None
-    selector: _MemberSelector | None = None
-
-
 class _Spec(wire.Wire):
     tier: int | None = None
     tier_name: wire.Text = None
-    members: list[_Member | None] | None = None
+    members: list[Member | None] | None = None
 
 
 class _Status(wire.Wire):
@@ -126,28 +110,49 @@ def _status(raw: msgspec.Raw) -> _Status:
         return _Status()
 
 
+def check_hyper_node(raw: Json, before: Json | None = None) -> CheckedObject:
+    """What is wrong with a HyperNode, which is nobody's.
+
+    Raises: DecodeError naming the HyperNode and the field.
+    """
+    found = decoded(_HYPER_NODE, raw, KIND)
+    name = (found.metadata or wire.Metadata()).name or ""
+    known: frozenset[str] = frozenset()
+    if before is not None:
+        spec = decoded(_HYPER_NODE, before, KIND).spec or _Spec()
+        known = members.patterns(spec.members or ())
+    return CheckedObject(of_spec(_flaws(name, found.spec or _Spec(), known)))
+
+
+def _flaws(name: str, spec: _Spec, known: Collection[str]) -> Iterator[Flaw]:
+    """`known`: the patterns that are not looked at."""
+    if spec.tier is None:
+        yield required("tier", "how close together the members are")
+    elif spec.tier < 0:
+        yield invalid("tier", spec.tier, "must be greater than or equal to 0")
+    if not spec.members:
+        yield required("members", "must have at least one member")
+    for at, member in enumerate(members.read(spec.members or (), Few(known).take)):
+        yield from member.flaws
+        if name and member.named == name:
+            where = f"members[{at}].selector.exactMatch.name"
+            yield invalid(where, name, "must not be the HyperNode itself")
+
+
 def _domain(name: str, spec: _Spec) -> DomainSpec:
     inner, nodes = list[str](), dict[NodesNamed, None]()
-    flaws: list[DomainFlaw] = []
-    for at, member in enumerate(spec.members or ()):
-        member = member or _Member()
-        selector, where = member.selector or _MemberSelector(), f"spec.members[{at}]"
-        exact = (selector.exact_match.name or "") if selector.exact_match is not None else ""
-        if member.type == KIND:
-            if exact:
-                inner.append(exact)
-            else:
-                text = f"{where}: HyperNodes are named by exactMatch only"
-                flaws.append(DomainFlaw("UnsupportedSelector", text))
-            continue
-        try:
-            named = _nodes_named(exact, selector)
-        except ValueError as error:
-            flaws.append(DomainFlaw("InvalidSelector", f"{where}: {error}"))
-            continue
-        if named in nodes:
-            flaws.append(DomainFlaw("DuplicateMember", f"{where}: named twice"))
-        nodes[named] = None
+    wrong: list[DomainFlaw] = []
+    for member in members.read(spec.members or (), members.every):
+        if member.named is None:
+            reason = "UnsupportedSelector" if member.is_hyper_node else "InvalidSelector"
+            fatal = next(flaw for flaw in member.flaws if flaw.is_fatal)
+            wrong.append(_domain_flaw(reason, fatal))
+        elif isinstance(member.named, str):
+            inner.append(member.named)  # twice, too: the tree of all HyperNodes says so
+        else:
+            twice = (flaw for flaw in member.flaws if flaw.kind == "Duplicate value")
+            wrong += (_domain_flaw("DuplicateMember", flaw) for flaw in twice)
+            nodes[member.named] = None
     tier = spec.tier or 0
     return DomainSpec(
         name,
@@ -156,34 +161,13 @@ def _domain(name: str, spec: _Spec) -> DomainSpec:
         spec.tier_name or "",
         tuple(inner),
         tuple(nodes),
-        tuple(flaws),
+        tuple(wrong),
     )
 
 
-def _nodes_named(exact: str, selector: _MemberSelector) -> NodesNamed:
-    """Raises: ValueError saying what is wrong with the selector."""
-    if exact:
-        return NodesNamed(name=exact)
-    if selector.regex_match is not None and selector.regex_match.pattern:
-        pattern = selector.regex_match.pattern
-        try:
-            check(pattern)
-        except InvalidPattern as error:
-            raise ValueError(f"regexMatch.pattern {pattern[:100]!r}: {error}") from None
-        return NodesNamed(pattern=pattern)
-    if selector.label_match is not None:
-        return NodesNamed(labels=_selector(selector.label_match))
-    raise ValueError("selector: one of exactMatch, regexMatch and labelMatch is required")
-
-
-def _selector(labels: wire.LabelSelector) -> LabelSelector:
-    """Raises: ValueError saying what is wrong with the selector."""
-    if not (labels.match_labels or labels.match_expressions):
-        raise ValueError("labelMatch: it is empty, and selects no node")
-    try:
-        return LabelSelector(tuple(requirements(labels)))
-    except ValueError as error:
-        raise ValueError(f"labelMatch.{error}") from None
+def _domain_flaw(reason: str, flaw: Flaw) -> DomainFlaw:
+    (of_the_spec,) = of_spec([flaw])
+    return DomainFlaw(reason, str(of_the_spec))
 
 
 def specs_of(record: ObjectRecord) -> Iterable[TopologySpec]:
@@ -227,3 +211,4 @@ def _message(view: DomainView) -> str:
 
 
 RESOURCE = Resource(KIND, PATH, HyperNodeRecord, decode_hyper_node, is_optional=True)
+RULES = ObjectRules(GROUP, KIND, check_hyper_node)

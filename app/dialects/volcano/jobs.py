@@ -1,21 +1,32 @@
-"""Volcano's jobs: whose pods they are to be before there are any.
+"""Volcano's jobs: whose pods they are to be before there are any, and what they may say.
 
-Everything else of a vcjob its controller writes into the job's PodGroup.
+Everything else of a vcjob its controller writes into the job's PodGroup, a policy for each task
+that has partitions: so what no PodGroup may say, no vcjob may.
 Source: volcano staging/src/volcano.sh/apis/pkg/apis/batch/v1alpha1/job.go (v1.14);
-pkg/controllers/job/job_controller_actions.go, `createOrUpdatePodGroup`.
+pkg/controllers/job/job_controller_actions.go, `createOrUpdatePodGroup`;
+pkg/webhooks/admission/jobs/validate/admit_job.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
+from app.dialects.dialect import CheckedObject, ObjectRules, PodsMade
+from app.dialects.rules import duplicate, invalid, of_spec, too_many
+from app.dialects.spec import Flaw
+from app.dialects.volcano import network_topology
+from app.dialects.volcano.network_topology import NetworkTopology
+from app.dialects.volcano.pod_groups import MOST_POLICIES, MOST_TASKS, NOT_NEGATIVE
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 
-KIND = "Job.batch.volcano.sh"  # batch has a kind of that name as well
-PATH = "/apis/batch.volcano.sh/v1alpha1/jobs"
+GROUP = "batch.volcano.sh"
+KIND = f"Job.{GROUP}"  # batch has a kind of that name as well
+PATH = f"/apis/{GROUP}/v1alpha1/jobs"
 
 
 class VolcanoJobRecord(ObjectRecord, frozen=True, gc=False):
@@ -59,4 +70,105 @@ def decode_job(raw: Json) -> VolcanoJobRecord:
     )
 
 
+# -- what a vcjob may say --------------------------------------------------------------------------
+
+
+class _PartitionPolicy(wire.Wire):
+    total_partitions: int | None = None
+    partition_size: int | None = None
+    min_partitions: int | None = None
+    network_topology: NetworkTopology | None = None
+
+
+class _TemplateMetadata(wire.Wire):
+    labels: wire.Strings = None
+
+
+class _Template(wire.Wire):
+    metadata: _TemplateMetadata | None = None
+    spec: _Spec | None = None
+
+
+class _Task(wire.Wire):
+    name: wire.Text = None
+    replicas: int | None = None
+    min_available: int | None = None
+    partition_policy: _PartitionPolicy | None = None
+    template: _Template | None = None
+
+
+class _WholeSpec(wire.Wire):
+    scheduler_name: wire.Text = None
+    network_topology: NetworkTopology | None = None
+    tasks: list[_Task | None] | None = None
+
+
+class _WholeJob(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _WholeSpec | None = None
+
+
+_WHOLE_JOB = msgspec.json.Decoder(_WholeJob)
+
+
+def check_job(raw: Json, _before: Json | None = None) -> CheckedObject:
+    """What is wrong with a vcjob, and which pods it makes.
+
+    Raises: DecodeError naming the job and the field.
+    """
+    spec = decoded(_WHOLE_JOB, raw, "Job").spec or _WholeSpec()
+    tasks = [each or _Task() for each in (spec.tasks or ())[:MOST_TASKS]]
+    made = (_pods(task, spec.scheduler_name or "") for task in tasks)
+    return CheckedObject(of_spec(_flaws(spec, tasks)), tuple(made))
+
+
+def _pods(task: _Task, scheduler: str) -> PodsMade:
+    """`scheduler`: the vcjob's, which is that of pods whose template names none."""
+    template = task.template or _Template()
+    spec, metadata = template.spec or _Spec(), template.metadata or _TemplateMetadata()
+    labels = {key: value or "" for key, value in (metadata.labels or {}).items()}
+    return PodsMade(spec.scheduler_name or scheduler, labels)
+
+
+def _flaws(spec: _WholeSpec, tasks: list[_Task]) -> Iterator[Flaw]:
+    yield from network_topology.flaws_of(spec.network_topology, "networkTopology")
+    if len(spec.tasks or ()) > MOST_TASKS:
+        yield too_many("tasks", len(spec.tasks or ()), MOST_TASKS)
+        return
+    parted = sum(task.partition_policy is not None for task in tasks)
+    if parted > MOST_POLICIES:
+        yield too_many("tasks", parted, MOST_POLICIES, "items with a partitionPolicy")
+    names: set[str] = set()
+    for at, task in enumerate(tasks):
+        if task.name and task.name in names:
+            yield duplicate(f"tasks[{at}].name", task.name)
+        names.add(task.name or "")
+        if task.partition_policy is not None:
+            yield from _partition_flaws(task, task.partition_policy, f"tasks[{at}]")
+
+
+def _partition_flaws(task: _Task, policy: _PartitionPolicy, where: str) -> Iterator[Flaw]:
+    inside = f"{where}.partitionPolicy"
+    partitions, size = policy.total_partitions or 0, policy.partition_size or 0
+    least, replicas = policy.min_partitions or 0, task.replicas or 0
+    for name, value in (("totalPartitions", partitions), ("partitionSize", size)):
+        if value < 1:
+            yield invalid(f"{inside}.{name}", value, "must be greater than or equal to 1")
+    if least < 0:
+        yield invalid(f"{inside}.minPartitions", least, NOT_NEGATIVE)
+    yield from network_topology.flaws_of(policy.network_topology, f"{inside}.networkTopology")
+    if partitions < 1 or size < 1:
+        return  # said already, and the products are none
+    if replicas != partitions * size:
+        text = f"must equal totalPartitions * partitionSize, which is {partitions * size}"
+        yield invalid(f"{where}.replicas", replicas, text)
+    if least > partitions:
+        text = f"must not be greater than totalPartitions, which is {partitions}"
+        yield invalid(f"{inside}.minPartitions", least, text)
+    elif least > 0 and task.min_available not in (None, least * size):
+        text = f"must equal minPartitions * partitionSize, which is {least * size}"
+        yield invalid(f"{where}.minAvailable", task.min_available, text)
+
+
 RESOURCE = Resource(KIND, PATH, VolcanoJobRecord, decode_job, is_optional=True)
+RULES = ObjectRules(GROUP, "Job", check_job)

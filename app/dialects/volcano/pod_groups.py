@@ -9,28 +9,33 @@ Source: volcano staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from app.dialects.spec import Within
+from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
+from app.dialects.spec import Flaw, Within
+from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
-from app.dialects.volcano.selectors import requirements
+from app.dialects.volcano.network_topology import NetworkTopology
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
-from app.labels import EVERYTHING, LabelSelector
+from app.labels import EVERYTHING, LabelSelector, is_label_key
 
-KIND = "PodGroup.scheduling.volcano.sh"  # two other API groups have a kind of that name
-PATH = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
+GROUP = "scheduling.volcano.sh"
+KIND = f"PodGroup.{GROUP}"  # two other API groups have a kind of that name
+PATH = f"/apis/{GROUP}/v1beta1/podgroups"
 # An object may have 1.5 MiB. Each policy is compared with every pod of the group.
 MOST_POLICIES = 32
 MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
 MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
+NOT_NEGATIVE = "must be greater than or equal to 0"
 MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
 
 
@@ -68,15 +73,9 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     conditions: tuple[dict[str, Any], ...] = ()
 
 
-class _NetworkTopology(wire.Wire):
-    mode: wire.Text = None
-    highest_tier_allowed: int | None = None
-    highest_tier_name: wire.Text = None
-
-
 class _Policy(wire.Wire):
     name: wire.Text = None
-    network_topology: _NetworkTopology | None = None
+    network_topology: NetworkTopology | None = None
     sub_group_size: int | None = None
     min_sub_groups: int | None = None
     label_selector: wire.LabelSelector | None = None
@@ -86,7 +85,7 @@ class _Policy(wire.Wire):
 class _Spec(wire.Wire):
     min_member: int | None = None
     min_task_member: msgspec.Raw = msgspec.Raw(b"null")
-    network_topology: _NetworkTopology | None = None
+    network_topology: NetworkTopology | None = None
     sub_group_policy: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -115,23 +114,21 @@ _STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | N
 
 
 def decode_pod_group(raw: Json) -> PodGroupRecord:
-    """Return the record of a PodGroup; one that is not valid has a `flaw`.
+    """Return the record of a PodGroup; of one that is not valid the `flaw` and no more of its spec.
 
     Raises: DecodeError naming the PodGroup and the field.
     """
     found = decoded(_POD_GROUP, raw, "PodGroup")
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
-    status = _status(found.status)
-    least_of: Mapping[str, int] = {}
+    status, parts = _status(found.status), _parts(spec)
+    flaw = next((each for each in _flaws(spec, parts) if each.is_fatal), None)
     within: Within | None = None
     policies: tuple[SubGroupPolicy, ...] = ()
-    flaw = ""
-    try:
-        within = _within(spec.network_topology, "spec.networkTopology")
-        least_of = _tasks(spec.min_task_member)
-        policies = _policies(spec.sub_group_policy)
-    except ValueError as error:
-        flaw = f"PodGroup {metadata.namespace}/{metadata.name}: {error}"
+    least_of: Mapping[str, int] = {}
+    if flaw is None:
+        within = network_topology.within_of(spec.network_topology)
+        policies = tuple(map(_policy, parts.policies))
+        least_of = {name: max(least or 0, 0) for name, least in parts.tasks.items()}
     return PodGroupRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
@@ -142,11 +139,25 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
         least_of=least_of,
         within=within,
         policies=policies,
-        flaw=flaw,
+        flaw=f"PodGroup {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
         phase=status.phase or "",
         counted=(status.running or 0, status.succeeded or 0, status.failed or 0),
         conditions=tuple(each for each in status.conditions or () if each),
     )
+
+
+def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
+    """What is wrong with a PodGroup of a user's.
+
+    A controller writes what the object says that it made it for: refused, it would only try again,
+    and the user would not be told.
+    Raises: DecodeError naming the PodGroup and the field.
+    """
+    found = decoded(_POD_GROUP, raw, "PodGroup")
+    metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
+    if any(owner and owner.controller for owner in metadata.owner_references or ()):
+        return CheckedObject(iter(()))
+    return CheckedObject(_flaws(spec, _parts(spec)))
 
 
 def _status(raw: msgspec.Raw) -> _Status:
@@ -159,92 +170,105 @@ def _status(raw: msgspec.Raw) -> _Status:
         return _Status()
 
 
-def _within(topology: _NetworkTopology | None, where: str) -> Within | None:
-    """Raises: ValueError saying what is wrong with it."""
-    if topology is None:
-        return None
-    tier, name = topology.highest_tier_allowed, topology.highest_tier_name or ""
-    mode = topology.mode or "hard"
-    if mode == "soft":
-        return Within(is_soft=True)
-    if mode != "hard":
-        raise ValueError(f"{where}.mode: Unsupported value: {mode[:64]!r}: it is hard or soft")
-    if tier is not None and name:
-        raise ValueError(f"{where}: highestTierAllowed and highestTierName may not both be set")
-    if tier is None and not name:
-        raise ValueError(
-            f"{where}: Required value: hard mode needs highestTierAllowed or highestTierName"
-        )
-    if tier is not None and tier < 0:
-        raise ValueError(f"{where}.highestTierAllowed: Invalid value: {tier}: it is 0 or more")
-    return Within(tier, name)
+@dataclass(slots=True)
+class _Parts:
+    """What a spec declares of tasks and sub-groups; nothing of a part that cannot be read."""
+
+    tasks: Mapping[str, int | None] = field(default_factory=dict)
+    policies: Sequence[_Policy] = ()
+    flaws: list[Flaw] = field(default_factory=list)
 
 
-def _tasks(raw: msgspec.Raw) -> Mapping[str, int]:
-    """Raises: ValueError saying what is wrong with them."""
-    tasks = _part(_TASKS, raw, "spec.minTaskMember") or {}
+def _parts(spec: _Spec) -> _Parts:
+    parts = _Parts()
+    tasks = _part(_TASKS, spec.min_task_member, "minTaskMember", parts.flaws) or {}
+    policies = _part(_POLICIES, spec.sub_group_policy, "subGroupPolicy", parts.flaws) or []
     if len(tasks) > MOST_TASKS:
-        raise ValueError(f"spec.minTaskMember: {len(tasks)} tasks, and {MOST_TASKS} are read")
-    return {name: max(least or 0, 0) for name, least in tasks.items()}
-
-
-def _policies(raw: msgspec.Raw) -> tuple[SubGroupPolicy, ...]:
-    """Raises: ValueError saying what is wrong with them."""
-    policies = _part(_POLICIES, raw, "spec.subGroupPolicy") or []
+        parts.flaws.append(too_many("minTaskMember", len(tasks), MOST_TASKS))
+    else:
+        parts.tasks = tasks
     if len(policies) > MOST_POLICIES:
-        raise ValueError(
-            f"spec.subGroupPolicy: {len(policies)} policies, and {MOST_POLICIES} are read"
-        )
-    found: dict[str, SubGroupPolicy] = {}
-    for at, each in enumerate(policies):
-        policy, where = each or _Policy(), f"spec.subGroupPolicy[{at}]"
-        if (policy.name or "") in found:
-            raise ValueError(f"{where}.name: Duplicate value: {(policy.name or '')[:64]!r}")
-        found[policy.name or ""] = _policy(policy, where)
-    return tuple(found.values())
+        parts.flaws.append(too_many("subGroupPolicy", len(policies), MOST_POLICIES))
+    else:
+        parts.policies = [each or _Policy() for each in policies]
+    return parts
 
 
-def _policy(policy: _Policy, where: str) -> SubGroupPolicy:
-    """Raises: ValueError saying what is wrong with it."""
-    keys = tuple(key for key in policy.match_label_keys or () if key)
-    if len(keys) > MOST_KEYS:
-        raise ValueError(f"{where}.matchLabelKeys: {len(keys)} keys, and {MOST_KEYS} are read")
-    if len(policy.name or "") > LONGEST_NAME:
-        raise ValueError(f"{where}.name: Too long: may not be more than {LONGEST_NAME} bytes")
-    size = 1 if policy.sub_group_size is None else policy.sub_group_size
-    if size < 1:
-        raise ValueError(f"{where}.subGroupSize: Invalid value: {size}: it is 1 or more")
-    try:
-        selector = LabelSelector(tuple(requirements(policy.label_selector or wire.LabelSelector())))
-    except ValueError as error:
-        raise ValueError(f"{where}.labelSelector.{error}") from None
-    if len(selector.requirements) > MOST_REQUIREMENTS:
-        raise ValueError(
-            f"{where}.labelSelector: {len(selector.requirements)} requirements, and"
-            f" {MOST_REQUIREMENTS} are read"
-        )
-    return SubGroupPolicy(
-        policy.name or "",
-        size,
-        max(policy.min_sub_groups or 0, 0),
-        selector,
-        keys,
-        _within(policy.network_topology, f"{where}.networkTopology"),
-    )
-
-
-def _part(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw, where: str) -> Any:
-    """A part of the spec, unless it is too long to be read at once.
-
-    Raises: ValueError naming the field.
-    """
-    size = len(bytes(raw))
-    if size > MOST_BYTES:
-        raise ValueError(f"{where}: Too long: {size} bytes, and {MOST_BYTES} are read")
+def _part(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw, name: str, to: list[Flaw]) -> Any:
+    """A part of the spec, unless it is too long to be read at once, or something else."""
+    if len(bytes(raw)) > MOST_BYTES:
+        to.append(too_long(name, MOST_BYTES))
+        return None
     try:
         return decoder.decode(raw)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: {error}") from None
+        to.append(Flaw(name, "Invalid value", str(error)))
+        return None
+
+
+def _flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
+    return of_spec(_spec_flaws(spec, parts))
+
+
+def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
+    yield from network_topology.flaws_of(spec.network_topology, "networkTopology")
+    yield from parts.flaws
+    if spec.min_member is not None and spec.min_member < 0:
+        yield invalid("minMember", spec.min_member, NOT_NEGATIVE, is_fatal=False)
+    for name, least in parts.tasks.items():
+        if least is not None and least < 0:
+            yield invalid(f"minTaskMember[{name[:63]}]", least, NOT_NEGATIVE, is_fatal=False)
+    names: set[str] = set()
+    for at, policy in enumerate(parts.policies):
+        name, where = policy.name or "", f"subGroupPolicy[{at}]"
+        if name in names:
+            yield duplicate(f"{where}.name", name)
+        names.add(name)
+        yield from _policy_flaws(policy, where)
+
+
+def _policy_flaws(policy: _Policy, where: str) -> Iterator[Flaw]:
+    if len(policy.name or "") > LONGEST_NAME:
+        yield too_long(f"{where}.name", LONGEST_NAME)
+    size, least = policy.sub_group_size, policy.min_sub_groups or 0
+    if size is not None and size < 1:
+        yield invalid(f"{where}.subGroupSize", size, "must be greater than or equal to 1")
+    if least < 0:
+        yield invalid(f"{where}.minSubGroups", least, NOT_NEGATIVE, is_fatal=False)
+    yield from selectors.flaws_of(
+        policy.label_selector, f"{where}.labelSelector", MOST_REQUIREMENTS
+    )
+    yield from _key_flaws(_keys(policy), least, f"{where}.matchLabelKeys")
+    yield from network_topology.flaws_of(policy.network_topology, f"{where}.networkTopology")
+
+
+def _key_flaws(keys: tuple[str, ...], least: int, where: str) -> Iterator[Flaw]:
+    if len(keys) > MOST_KEYS:
+        yield too_many(where, len(keys), MOST_KEYS)
+        return
+    for at, key in enumerate(keys):
+        if not is_label_key(key):
+            yield invalid(f"{where}[{at}]", key, selectors.KEY, is_fatal=False)
+    if not keys and least > 0:
+        text = "no pod is in a sub-group without them, and minSubGroups must start"
+        yield required(where, text, is_fatal=False)
+
+
+def _keys(policy: _Policy) -> tuple[str, ...]:
+    return tuple(key for key in policy.match_label_keys or () if key)
+
+
+def _policy(policy: _Policy) -> SubGroupPolicy:
+    """The policy, none of whose flaws is fatal."""
+    return SubGroupPolicy(
+        policy.name or "",
+        1 if policy.sub_group_size is None else policy.sub_group_size,
+        max(policy.min_sub_groups or 0, 0),
+        selectors.selector_of(policy.label_selector),
+        _keys(policy),
+        network_topology.within_of(policy.network_topology),
+    )
 
 
 RESOURCE = Resource(KIND, PATH, PodGroupRecord, decode_pod_group, is_optional=True)
+RULES = ObjectRules(GROUP, "PodGroup", check_pod_group)

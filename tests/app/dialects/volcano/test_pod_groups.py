@@ -94,7 +94,7 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
     [
         pytest.param(
             {"networkTopology": {"mode": "firm"}},
-            f"{TOPOLOGY}.mode: Unsupported value: 'firm': it is hard or soft",
+            f'{TOPOLOGY}.mode: Unsupported value: "firm": supported values: "hard", "soft"',
             id="mode",
         ),
         pytest.param(
@@ -104,22 +104,23 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
         ),
         pytest.param(
             {"networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}},
-            f"{TOPOLOGY}: highestTierAllowed and highestTierName may not both be set",
+            f"{TOPOLOGY}.highestTierName: Forbidden: may not be set together with"
+            " highestTierAllowed",
             id="both",
         ),
         pytest.param(
             {"networkTopology": {"highestTierAllowed": -1}},
-            f"{TOPOLOGY}.highestTierAllowed: Invalid value: -1: it is 0 or more",
+            f"{TOPOLOGY}.highestTierAllowed: Invalid value: -1: must be greater than or equal to 0",
             id="below_0",
         ),
         pytest.param(
             {"subGroupPolicy": [{"name": "a"}, {"name": "a"}]},
-            f"{POLICY}[1].name: Duplicate value: 'a'",
+            f'{POLICY}[1].name: Duplicate value: "a": must be unique',
             id="two_of_a_name",
         ),
         pytest.param(
             {"subGroupPolicy": [{"subGroupSize": 0}]},
-            f"{POLICY}[0].subGroupSize: Invalid value: 0: it is 1 or more",
+            f"{POLICY}[0].subGroupSize: Invalid value: 0: must be greater than or equal to 1",
             id="size",
         ),
         pytest.param(
@@ -134,12 +135,13 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
                     {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}
                 ]
             },
-            f"{POLICY}[0].labelSelector.matchExpressions: a Near [] is no requirement",
+            f'{POLICY}[0].labelSelector.matchExpressions[0].operator: Unsupported value: "Near":'
+            ' supported values: "In", "NotIn", "Exists", "DoesNotExist"',
             id="selector",
         ),
         pytest.param(
             {"subGroupPolicy": [{"matchLabelKeys": list("abcdefghi")}]},
-            f"{POLICY}[0].matchLabelKeys: 9 keys, and 8 are read",
+            f"{POLICY}[0].matchLabelKeys: Too many: 9: must have at most 8 items",
             id="keys",
         ),
         pytest.param(
@@ -153,27 +155,27 @@ TOPOLOGY = "PodGroup default/pg: spec.networkTopology"
                     {"labelSelector": {"matchLabels": dict.fromkeys("abcdefghi", "x")}}
                 ]
             },
-            f"{POLICY}[0].labelSelector: 9 requirements, and 8 are read",
+            f"{POLICY}[0].labelSelector: Too many: 9: must have at most 8 requirements",
             id="requirements",
         ),
         pytest.param(
             {"subGroupPolicy": [{"name": str(at)} for at in range(33)]},
-            f"{POLICY}: 33 policies, and 32 are read",
+            f"{POLICY}: Too many: 33: must have at most 32 items",
             id="policies",
         ),
         pytest.param(
             {"minTaskMember": {str(at): 1 for at in range(257)}},
-            "PodGroup default/pg: spec.minTaskMember: 257 tasks, and 256 are read",
+            "PodGroup default/pg: spec.minTaskMember: Too many: 257: must have at most 256 items",
             id="tasks",
         ),
         pytest.param(
             {"minTaskMember": {"a" * 32_768: 1}},
-            "PodGroup default/pg: spec.minTaskMember: Too long: 32774 bytes, and 32768 are read",
+            "PodGroup default/pg: spec.minTaskMember: Too long: may not be more than 32768 bytes",
             id="too_long",
         ),
         pytest.param(
             {"subGroupPolicy": {}},
-            f"{POLICY}: Expected `array | null`, got `object`",
+            f"{POLICY}: Invalid value: Expected `array | null`, got `object`",
             id="no_list",
         ),
     ],
