@@ -3,8 +3,10 @@
     AdmissionReview ──▶ review ──┬─▶ mutate    gate, managed label, index label, role hash
                                  └─▶ validate  every rule that is broken, with its field
 
-`scope` says which pods are looked at, with `namespaces` for their namespace selector. `mutate`,
-`validate`, `templates` and `role_hash` are pure; `routes` is the port.
+A vocabulary says what the objects of its own kinds may say (`Dialect.object_rules`); here is only
+whose are checked, and which errors of a change are new. `scope` says which pods are looked at, with
+`namespaces` for their namespace selector. `mutate`, `validate`, `templates` and `role_hash` are
+pure; `routes` is the port.
 Nothing depends on the webhook: without it, or while it fails, gangs start gateless, and what is
 wrong with one is found when it is read (`app.dialects`).
 """

@@ -84,10 +84,15 @@ def allowed(uid: str, operations: Sequence[Operation] = (), warning: str = "") -
     return _review(response)
 
 
-def refused(uid: str, kind: str, name: str, errors: Sequence[FieldError]) -> bytes:
-    """The review that keeps the object out and says why, error by error."""
+def refused(asked: Request, errors: Sequence[FieldError]) -> bytes:
+    """The review that keeps the object out and says why, error by error, as the API server does.
+
+    Source: kubernetes staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go (v1.36), NewInvalid.
+    """
+    group, kind, name = asked.kind.group, asked.kind.kind, asked.name
     sentences = [str(error) for error in errors]
-    message = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    message = f'{kind}{group and f".{group}"} "{name}" is invalid: {text}'
     causes = [
         {"reason": error.reason, "message": error.body, "field": error.field} for error in errors
     ]
@@ -96,9 +101,9 @@ def refused(uid: str, kind: str, name: str, errors: Sequence[FieldError]) -> byt
         "code": UNPROCESSABLE,
         "reason": "Invalid",
         "message": message,
-        "details": {"name": name, "kind": kind, "causes": causes},
+        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
     }
-    return _review({"uid": uid, "allowed": False, "status": status})
+    return _review({"uid": asked.uid, "allowed": False, "status": status})
 
 
 def _review(response: dict[str, object]) -> bytes:

@@ -103,17 +103,18 @@ def validated(desk: Desk, asked: review.Request) -> bytes:
     if not errors:
         return _counted(desk, "passed", review.allowed(asked.uid))
     _tell(asked, errors)
-    desk.metrics.admission_rejected[kind].inc()
-    return _counted(desk, "refused", review.refused(asked.uid, kind, asked.name, errors))
+    desk.metrics.admission_rejected[desk.dialects.kind_of(group, kind)].inc()
+    return _counted(desk, "refused", review.refused(asked, errors))
 
 
 def _unread(desk: Desk, asked: review.Request, most: int) -> bytes:
     """The review that lets a large object in; its user is told if it says something to us."""
     content, warning = bytes(asked.object), ""
-    if any(prefix in content for prefix in _OURS):
+    has_rules = desk.dialects.object_rules(asked.kind.group, asked.kind.kind) is not None
+    if has_rules or any(prefix in content for prefix in _OURS):
         warning = (
-            f"Corral: {asked.kind.kind} {asked.namespace}/{asked.name} has {len(content)} bytes,"
-            f" more than the {most} that are checked: mistakes are reported when its gang is read"
+            f"Corral: {asked.kind.kind} {_named(asked)} has {len(content)} bytes,"
+            f" more than the {most} that are checked: mistakes are reported when it is read"
         )
     return _counted(desk, "unread", review.allowed(asked.uid, warning=warning[:256]))
 
@@ -175,7 +176,11 @@ def _tell(asked: review.Request, errors: list[FieldError]) -> None:
     log.info(
         "admission refused",
         kind=asked.kind.kind,
-        name=f"{asked.namespace}/{asked.name}",
+        name=_named(asked),
         first=str(errors[0]),
         errors=len(errors),
     )
+
+
+def _named(asked: review.Request) -> str:
+    return f"{asked.namespace}/{asked.name}" if asked.namespace else asked.name

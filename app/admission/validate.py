@@ -1,20 +1,24 @@
 """An object about to be stored -> everything that is wrong with what it says about gangs.
 
 A change is refused only for what it brings in: an update that takes off a finalizer must not
-require that an annotation be mended first. A Job or StatefulSet that another controller made (a
-JobSet's Job) has a part of the pods only, so their number is no bound there.
+require that an annotation be mended first. An error that was there before at another place of a
+list, with the same value, is not new. A Job or StatefulSet that another controller made (a JobSet's
+Job) has a part of the pods only, so their number is no bound there.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
 from app.admission.scope import Scope
 from app.admission.templates import Template, controller_of, template_of, templates
-from app.dialects.dialect import PodSetClaim, TemplateOwner
+from app.dialects.dialect import PodSetClaim, PodsMade, TemplateOwner
 from app.dialects.registry import Dialects
 from app.dialects.spec import Flaw, FlawKind
 from app.errors import DecodeError
@@ -26,7 +30,14 @@ _REASONS: dict[FlawKind, str] = {
     "Required value": "FieldValueRequired",
     "Forbidden": "FieldValueForbidden",
     "Duplicate value": "FieldValueDuplicate",
+    "Unsupported value": "FieldValueNotSupported",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
 }
+# Of one object, at 5 us each. Of a change of an object with so many it cannot be told which are
+# new: it is let in.
+MOST_ERRORS = 256
+_NUMBER = re.compile(r"\[[0-9]+\]")  # of an entry of a list, in a field
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,11 @@ class FieldError:
     def body(self) -> str:
         """The text without the field."""
         return self.flaw.body
+
+    @property
+    def wherever(self) -> tuple[str, str]:
+        """The error, wherever in a list it is."""
+        return _NUMBER.sub("[]", self.field), self.body
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
@@ -71,24 +87,32 @@ class Validator:
     dialects: Dialects
 
     def is_known(self, group: str, kind: str) -> bool:
-        """Whether objects of this kind are pods or make some."""
-        return (group, kind) == POD or bool(self.dialects.templates(group, kind))
+        """Whether objects of this kind are pods or make some, or have rules of their own."""
+        return (
+            (group, kind) == POD
+            or bool(self.dialects.templates(group, kind))
+            or self.dialects.object_rules(group, kind) is not None
+        )
 
     def errors(self, thing: Thing, before: object = None) -> list[FieldError]:
         """Every error of the object; of a changed one (`before` is not None) those that are new.
 
-        Order: by template, as the object has them; then those of all templates together.
+        Order: by template, as the object has them; those of all templates together; those of the
+        object itself. MOST_ERRORS at most, and then what a pod may not change any more.
+        Raises: DecodeError for an object with rules that is not as the API server would send it.
         """
-        errors = list(self._errors(thing))
         if before is None:
-            return errors
+            return self._first_errors(thing)
+        errors = self._first_errors(thing, before)
         if errors:
-            earlier = Thing(thing.group, thing.kind, thing.namespace, before)
-            known = {str(error) for error in self._errors(earlier)}
-            errors = [error for error in errors if str(error) not in known]
+            earlier = self._first_errors(Thing(thing.group, thing.kind, thing.namespace, before))
+            errors = _new(errors, earlier) if len(earlier) < MOST_ERRORS else []
         return [*errors, *self._changes(thing, before)]
 
-    def _errors(self, thing: Thing) -> Iterator[FieldError]:
+    def _first_errors(self, thing: Thing, before: object = None) -> list[FieldError]:
+        return list(islice(self._errors(thing, before), MOST_ERRORS))
+
+    def _errors(self, thing: Thing, before: object) -> Iterator[FieldError]:
         ours = self._templates(thing)
         for template in ours:
             for flaw in self._flaws(template):
@@ -101,6 +125,22 @@ class Validator:
         owner = TemplateOwner(thing.group, thing.kind, whole.annotations, pod_sets)
         for claim, flaw in self.dialects.rules_together(owner):
             yield FieldError(f"{claim.path}.{flaw.field}", flaw)
+        yield from (FieldError(flaw.path, flaw) for flaw in self._object_flaws(thing, before))
+
+    def _object_flaws(self, thing: Thing, before: object) -> Iterator[Flaw]:
+        """Every rule of its kind that an object breaks, if it is ours."""
+        rules = self.dialects.object_rules(thing.group, thing.kind)
+        if rules is None:
+            return iter(())
+        was = None if before is None else msgspec.json.encode(before)
+        checked = rules.check(msgspec.json.encode(thing.content), was)
+        return checked.flaws if self._are_ours(thing, checked.pods) else iter(())
+
+    def _are_ours(self, thing: Thing, made: Sequence[PodsMade] | None) -> bool:
+        """Whether an object that makes these pods is checked; None: it does not say which."""
+        if made is None:
+            return not thing.namespace or self.scope.namespaces.selects(thing.namespace)
+        return any(self.scope.covers(thing.namespace, pods.scheduler, pods.labels) for pods in made)
 
     def _flaws(self, template: Template) -> Iterator[Flaw]:
         return self.dialects.rules(_pod_of(template), template.pods)
@@ -135,6 +175,17 @@ class Validator:
         for template in self._templates(thing):
             found = self.dialects.change(earlier, _pod_of(template))
             yield from (_located(template.path, flaw) for flaw in found)
+
+
+def _new(errors: list[FieldError], earlier: list[FieldError]) -> list[FieldError]:
+    """The errors that were not there before, or not so often."""
+    left = Counter(error.wherever for error in earlier)
+    found = []
+    for error in errors:
+        left[error.wherever] -= 1
+        if left[error.wherever] < 0:
+            found.append(error)
+    return found
 
 
 def _pod_of(template: Template) -> PodRecord:

@@ -12,10 +12,10 @@ import yaml
 from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
-from app.dialects import corral
+from app.dialects import corral, volcano
 from app.dialects.kueue import annotations, in_charge, pod_groups
 from app.dialects.registry import DIALECTS
-from app.dialects.volcano import keys as volcano
+from app.dialects.volcano import keys
 from app.dialects.workloads import KINDS
 from app.labels import LabelSelector, Requirement
 from app.settings import ENV_PREFIX, Settings
@@ -168,8 +168,11 @@ def test_pods_of_other_schedulers_are_never_sent() -> None:
     name = _settings().scheduler_name
     for webhook in _webhooks():
         if webhook["name"] != "templates.corral.dev":
-            conditions = [one["expression"] for one in webhook["matchConditions"]]
+            conditions = " ".join(one["expression"] for one in webhook["matchConditions"])
             assert f"object.spec.?schedulerName.orValue('') == '{name}'" in conditions
+            assert set(re.findall(r"schedulerName.orValue\(''\) == '([^']*)'", conditions)) == {
+                name
+            }
 
 
 def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
@@ -194,7 +197,7 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
     assert prefixes > {annotations.PREFIX}
     (listed,) = re.findall(r"key in \[([^]]*)\]", mutating)
     looked_for = {each.strip(" '") for each in listed.split(",")}
-    for key in volcano.KEPT:
+    for key in keys.KEPT:
         is_sent = key in looked_for or key.startswith(tuple(prefixes))
         claim = DIALECTS.claim(pod("p", annotations={key: "1"}))
         assert is_sent == (claim is not None), key
@@ -214,15 +217,32 @@ def test_pods_are_changed_at_their_creation_only() -> None:
 
 
 def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
-    (templates,) = [one for one in _webhooks() if one["name"] == "templates.corral.dev"]
-    sent = {
+    with_templates = {(kind.group, kind.kind) for kind in KINDS}
+    assert _sent("templates.corral.dev") == set(map(_resource, with_templates))
+    assert all(DIALECTS.templates(group, kind) for group, kind in with_templates)
+
+
+def test_every_kind_with_rules_of_its_own_is_sent_and_no_other() -> None:
+    with_rules = {(each.group, each.kind) for each in volcano.DIALECT.object_rules()}
+    assert _sent("volcano.corral.dev") == set(map(_resource, with_rules))
+    every = {(rules.group, rules.kind) for each in DIALECTS.each for rules in each.object_rules()}
+    assert every == with_rules
+    assert all(DIALECTS.object_rules(group, kind) for group, kind in with_rules)
+
+
+def _sent(name: str) -> set[tuple[str, str]]:
+    """Group and resource of what a webhook is asked about."""
+    (webhook,) = [one for one in _webhooks() if one["name"] == name]
+    return {
         (group, resource)
-        for rule in templates["rules"]
+        for rule in webhook["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert sent == {(kind.group, f"{kind.kind.lower()}s") for kind in KINDS}
-    assert all(DIALECTS.templates(kind.group, kind.kind) for kind in KINDS)
+
+
+def _resource(kind: tuple[str, str]) -> tuple[str, str]:
+    return kind[0], f"{kind[1].lower()}s"
 
 
 def test_it_is_called_after_kueue() -> None:

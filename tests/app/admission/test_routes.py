@@ -114,7 +114,8 @@ async def test_a_refusal_names_every_field_in_text_and_in_causes(tmp_path: Path)
         }
         for cause in status["details"]["causes"]:
             assert f"{cause['field']}: {cause['message']}" in status["message"]
-        assert status["message"][0] + status["message"][-1] == "[]"
+        assert status["message"].startswith('Pod "p" is invalid: [metadata.annotations[')
+        assert status["message"].endswith("]")
         assert running.value("corral_admission_rejected_total", kind="Pod") == 1
         assert running.value("corral_admissions_total", outcome="refused") == 1
 
@@ -135,7 +136,7 @@ async def test_a_job_is_refused_with_the_path_of_its_template(tmp_path: Path):
         asked = review(job("j", pods=2, annotations=BROKEN))
         response = await post(running, "/validate", asked)
         assert response["status"]["message"].startswith(
-            f"spec.template.metadata.annotations[{REQUIRED}]: Invalid value: "
+            f'Job.batch "j" is invalid: spec.template.metadata.annotations[{REQUIRED}]: Invalid'
         )
         assert running.value("corral_admission_rejected_total", kind="Job") == 1
 
