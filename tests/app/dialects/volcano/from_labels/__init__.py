@@ -1,0 +1,1 @@
+"""HyperNodes made from the labels of nodes."""
