@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import demo, replay, sandbox, serve, token
+from app.cli import demo, replay, sandbox, serve, token, topology
 
 main = typer.Typer(
     name="corral",
@@ -29,3 +29,4 @@ main.command("demo")(demo.demo)
 main.command("sandbox")(sandbox.sandbox)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)
+main.add_typer(topology.commands, name="topology")

@@ -128,6 +128,14 @@ class ExplicitTopology:
         touched.update(dict.fromkeys(self._forest.taken_touched()))
         return (name for name in touched if name in self.specs)
 
+    def parent(self, name: str) -> str | None:
+        """The domain around one, if there is any."""
+        return self._forest.parent(name)
+
+    def is_placed(self, node: str) -> bool:
+        """Whether a node is in any domain."""
+        return bool(self._forest.path(node))
+
     def view(self, name: str) -> DomainView:
         """What there is to say of a domain."""
         return DomainView(self._forest.size(name), tuple(self._flaws(name)))

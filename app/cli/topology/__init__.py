@@ -1,0 +1,42 @@
+"""`corral topology`: what the cluster's domains are, and HyperNodes made from labels of nodes.
+
+`reading.py` has where nodes and HyperNodes come from, `show.py` and `generate.py` a command each,
+`tree.py` how a tree is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from app.cli.topology import generate, show
+
+
+class ShowsByDefault(TyperGroup):
+    """`corral topology` and `corral topology --levels …` mean `corral topology show`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the command, if only its options are there."""
+        if not args or (args[0].startswith("-") and args[0] != "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+commands = typer.Typer(
+    cls=ShowsByDefault,
+    help="Show the topology; make HyperNodes from labels.",
+    no_args_is_help=False,
+)
+_generate = typer.Typer(help="Write objects of a topology, for `kubectl apply -f -`.")
+_generate.command("hypernodes")(generate.hyper_nodes)
+
+
+@_generate.callback()
+def _group() -> None:
+    """Write objects of a topology, for `kubectl apply -f -`."""
+
+
+commands.command("show")(show.show)
+commands.add_typer(_generate, name="generate")
