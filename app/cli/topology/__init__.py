@@ -1,7 +1,7 @@
 """`corral topology`: what the cluster's domains are, and HyperNodes made from labels of nodes.
 
 `reading.py` has where nodes and HyperNodes come from, `show.py` and `generate.py` a command each,
-`tree.py` how a tree is written.
+`tree.py` how a tree is written, `options.py` what both commands have in common.
 """
 
 from __future__ import annotations

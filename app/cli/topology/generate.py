@@ -46,18 +46,17 @@ def hyper_nodes(
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Write a HyperNode for each domain of node labels as YAML, the narrowest level as tier 1."""
-    from app.cli.topology.reading import read_cluster
+    from app.cli.topology.reading import read_cluster, read_with_hyper_nodes
 
     _check(levels, topograph, discovery_config, hypernodes, members, prefix)
     options.check_stdin(nodes, hypernodes, discovery_config)
     keys = options.given_levels(levels)
     with options.failures():
-        # Only the names that Volcano has given depend on the HyperNodes there are.
         if discovery_config is not None:
-            cluster = read_cluster(nodes, hypernodes, kubeconfig)
+            cluster = read_with_hyper_nodes(nodes, hypernodes, kubeconfig)
             made = _discovered(discovery_config, cluster)
         else:
-            cluster = read_cluster(nodes, None, kubeconfig)
+            cluster = read_cluster(nodes, kubeconfig)
             keys = keys or options.topograph_levels(cluster.nodes.values())
             made = _made(keys, cluster, members or MEMBERS[0], prefix)
     if not made:

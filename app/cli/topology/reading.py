@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,26 +89,35 @@ class Cluster:
 
 
 def read_cluster(
-    nodes: str | None, hyper_nodes_file: str | None, kubeconfig: str | None
+    nodes: str | None, kubeconfig: str | None, *, asks_hyper_nodes: bool = False
 ) -> Cluster:
-    """Read both from files, `-` for stdin, or what has no file from the API server.
+    """Read nodes from a file, `-` for stdin, with what else is in it; or from the API server.
 
-    HyperNodes are not asked for where the nodes are a file: they may be in it.
+    `asks_hyper_nodes`: the API server is asked for HyperNodes too, which takes a right of its own.
     Raises: DecodeError, ApiError, SettingsError; OSError for a file.
     """
     cluster = Cluster()
     if nodes is None:
-        kinds = ["nodes"] if hyper_nodes_file is not None else ["nodes", "hypernodes"]
-        asyncio.run(_ask(cluster, kubeconfig or _kubeconfig_at_home(), kinds))
+        asyncio.run(_ask(cluster, kubeconfig or _kubeconfig_at_home(), asks_hyper_nodes))
     else:
         read_objects(cluster, nodes)
         if not cluster.nodes:
             raise DecodeError(f"{shown(nodes)}: there is no Node in it")
-    if hyper_nodes_file is not None:
-        own = Cluster()
-        read_objects(own, hyper_nodes_file)
-        cluster.hyper_nodes, cluster.hyper_node_labels = own.hyper_nodes, own.hyper_node_labels
     return cluster
+
+
+def read_with_hyper_nodes(
+    nodes: str | None, hyper_nodes_file: str | None, kubeconfig: str | None
+) -> Cluster:
+    """Read nodes, and HyperNodes from a file of their own, or from where the nodes are.
+
+    Raises: as `read_cluster`.
+    """
+    if hyper_nodes_file is None:
+        return read_cluster(nodes, kubeconfig, asks_hyper_nodes=True)
+    cluster, own = read_cluster(nodes, kubeconfig), Cluster()
+    read_objects(own, hyper_nodes_file)
+    return Cluster(cluster.nodes, own.hyper_nodes, own.hyper_node_labels)
 
 
 def shown(file: str) -> str:
@@ -154,13 +163,11 @@ def _as_json(document: dict[str, Any], where: str) -> Iterator[bytes]:
         raise DecodeError(f"{where}: {error}") from error
 
 
-async def _ask(cluster: Cluster, kubeconfig: str | None, kinds: Iterable[str]) -> None:
+async def _ask(cluster: Cluster, kubeconfig: str | None, asks_hyper_nodes: bool) -> None:
     transport = await _connected(kubeconfig)
     try:
-        for kind in kinds:
-            if kind == "nodes":
-                await _list(cluster, transport, "/api/v1/nodes", "Node")
-                continue
+        await _list(cluster, transport, "/api/v1/nodes", "Node")
+        if asks_hyper_nodes:
             with suppress(NotFound):  # the cluster has no such kind
                 await _list(cluster, transport, hyper_nodes.PATH, hyper_nodes.KIND)
     finally:

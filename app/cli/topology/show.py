@@ -29,7 +29,7 @@ def show(
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Show the tree of HyperNodes, or of labels of nodes if levels are given."""
-    from app.cli.topology.reading import read_cluster
+    from app.cli.topology.reading import read_cluster, read_with_hyper_nodes
     from app.cli.topology.tree import lines_of
 
     if [levels is not None, topograph, hypernodes is not None].count(True) > 1:
@@ -37,10 +37,12 @@ def show(
     options.check_stdin(nodes, hypernodes)
     keys = options.given_levels(levels)
     with options.failures():
-        cluster = read_cluster(nodes, hypernodes, kubeconfig)
-        if topograph:
-            keys = options.topograph_levels(cluster.nodes.values())
-        tree, problems = _by_labels(cluster, keys) if keys else _by_hyper_nodes(cluster)
+        if keys or topograph:
+            cluster = read_cluster(nodes, kubeconfig)
+            keys = keys or options.topograph_levels(cluster.nodes.values())
+            tree, problems = _by_labels(cluster, keys), list[str]()
+        else:
+            tree, problems = _by_hyper_nodes(read_with_hyper_nodes(nodes, hypernodes, kubeconfig))
     typer.echo("\n".join(lines_of(tree)))
     if problems:
         typer.echo("\n" + "\n".join(problems))
@@ -49,7 +51,7 @@ def show(
 # -- labels ------------------------------------------------------------------------------------
 
 
-def _by_labels(cluster: Cluster, levels: Sequence[str]) -> tuple[Branch, list[str]]:
+def _by_labels(cluster: Cluster, levels: Sequence[str]) -> Branch:
     from app.cli.topology.tree import Branch
     from app.dialects.volcano.from_labels.domains import domains_of, placed_from_widest
 
@@ -57,7 +59,7 @@ def _by_labels(cluster: Cluster, levels: Sequence[str]) -> tuple[Branch, list[st
     options.note_lacking(placed.lacking)
     domains = {domain.path: domain for domain in domains_of([(placed, levels)])}
     widest = [_label_branch(domains, path) for path in domains if len(path) == 1]
-    return Branch(ROOT, "", len(cluster.nodes), widest), []
+    return Branch(ROOT, "", len(cluster.nodes), widest)
 
 
 def _label_branch(domains: Mapping[Path, LabelDomain], path: Path) -> Branch:

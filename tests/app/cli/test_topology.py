@@ -172,7 +172,7 @@ def test_volcanos_configuration_is_read(nodes, tmp_path, config):
         == ["hypernode-a3-tier1"] * 3 + ["hypernode-a3-tier2"] * 2
     )
     assert "hypernode-a3-tier1-vvvvv" in found
-    assert f"{RACK}=r1 is in {BLOCK}=b1; and in {BLOCK}=b2" in ran.stderr
+    assert f"{RACK}=r1 is in {BLOCK}=b1 and {BLOCK}=b2" in ran.stderr
 
 
 @pytest.mark.parametrize(

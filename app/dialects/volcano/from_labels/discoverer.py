@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from app.dialects.volcano.from_labels.domains import (
@@ -40,6 +41,7 @@ NAME = "label"  # of the discoverer, as `source`
 CONFIG_KEY = "volcano-controller.conf"  # of the ConfigMap
 LONGEST_TYPE = 20  # bytes of a type's name
 SUFFIX_CHARACTERS = 5
+PLACES_SHOWN = 3  # of a value, in a note
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # of k8s.io/apimachinery/pkg/util/rand, String
 
 
@@ -145,19 +147,16 @@ def discovered(
 
     Raises: DecodeError naming a node with a label value that is none.
     """
-    lacking = defaultdict[str, dict[str, None]](dict)
-    notes, placed = list[str](), list[tuple[Placed, Sequence[str]]]()
+    notes = list[str]()
+    where = {each.name: _placed_from_narrowest(nodes, each, notes) for each in types}
+    placed = [(where[each.name], each.levels) for each in types]
     type_of: dict[tuple[int, Path], TopologyType] = {}
-    for each in types:
-        where = _placed_from_narrowest(nodes, each, notes)
-        placed.append((where, each.levels))
-        for level, names in where.lacking.items():
-            lacking[level].update(dict.fromkeys(names))
-        for domain in domains_of([(where, each.levels)]):
+    for each, one in zip(types, placed, strict=True):
+        for domain in domains_of([one]):
             type_of.setdefault((domain.tier, domain.path), each)
     domains = domains_of(placed)
     names_of = _names(domains, type_of, existing)
-    notes += _ambiguous(domains)
+    notes += (*_of_no_type(nodes, where), *_of_two_types(where), *_ambiguous(domains))
     made = tuple(
         hyper_node(
             names_of[domain.tier, domain.path],
@@ -169,7 +168,42 @@ def discovered(
         )
         for domain in domains
     )
-    return Discovered(made, {level: tuple(names) for level, names in lacking.items()}, tuple(notes))
+    return Discovered(made, _lacking(where), tuple(notes))
+
+
+def _lacking(where: Mapping[str, Placed]) -> dict[str, tuple[str, ...]]:
+    """Level key -> nodes that lack it; not those that are of another type, and in a domain of it.
+
+    `where`: the nodes of each type.
+    """
+    found = defaultdict[str, dict[str, None]](dict)
+    for name, placed in where.items():
+        others = [each.paths for other, each in where.items() if other != name]
+        for level, nodes in placed.lacking.items():
+            for node in nodes:
+                if not any(node in paths for paths in others):
+                    found[level][node] = None
+    return {level: tuple(sorted(nodes)) for level, nodes in found.items()}
+
+
+def _of_no_type(nodes: Iterable[str], where: Mapping[str, Placed]) -> Iterator[str]:
+    """A note for the nodes that have no label of any type."""
+    known = {node for each in where.values() for node in each.paths}
+    known |= {node for each in where.values() for some in each.lacking.values() for node in some}
+    if without := sorted({*nodes} - known):
+        yield f"without a label of any type, and in no HyperNode: {', '.join(without)}"
+
+
+def _of_two_types(where: Mapping[str, Placed]) -> Iterator[str]:
+    """A note for each two types that have nodes in common, in different domains of tier 1."""
+    for (one, here), (other, there) in combinations(where.items(), 2):
+        both = [
+            node
+            for node in here.paths
+            if there.paths.get(node, here.paths[node]) != here.paths[node]
+        ]
+        if both:
+            yield f"of types {one} and {other}, and can only be in one HyperNode: {', '.join(both)}"
 
 
 def _placed_from_narrowest(
@@ -265,11 +299,14 @@ def _ambiguous(domains: Iterable[LabelDomain]) -> Iterator[str]:
     """A note for each value that several domains have."""
     parents = defaultdict[tuple[str, str], list[str]](list)
     for domain in domains:
-        outer = ", ".join(f"{key}={value}" for key, value in domain.path[:-1])
+        outer = ",".join(f"{key}={value}" for key, value in domain.path[:-1])
         parents[domain.path[-1]].append(outer or "no wider domain")
     for (key, value), places in parents.items():
         if len(places) > 1:
+            shown = [*places[:PLACES_SHOWN]]
+            if more := len(places) - len(shown):
+                shown.append(f"{more} more")
             yield (
-                f"{key}={value} is in {'; and in '.join(places)}: a HyperNode for each. "
-                "Volcano makes one with several parents, and then places no pod with a topology"
+                f"{key}={value} is in {' and '.join(shown)}: a HyperNode for each, "
+                "where Volcano makes one with several parents"
             )

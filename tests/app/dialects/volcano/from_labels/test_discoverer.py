@@ -184,10 +184,15 @@ def test_one_value_under_two_parents_is_two_hyper_nodes_and_said() -> None:
 
 
 def test_a_node_stops_at_the_first_label_that_it_lacks_going_up() -> None:
-    found = discovered(nodes_of("n1 -/r1\nn2 b1/-\nn3 -/-"), [A3], {})
+    found = discovered(nodes_of("n1 -/r1\nn2 b1/-"), [A3], {})
     (rack,) = found.hyper_nodes
     assert rack["metadata"]["labels"] == {SOURCE: "label", RACK: "r1"}
     assert found.lacking == {BLOCK: ("n1",), RACK: ("n2",)}
+
+
+def test_nodes_without_any_label_are_said() -> None:
+    found = discovered(nodes_of("n3 -/-\nn1 b1/r1\nn2 -/-"), [A3], {})
+    assert [note.rpartition(": ")[2] for note in found.notes] == ["n2, n3"]
 
 
 def test_a_node_without_the_wide_label_is_with_those_of_its_rack() -> None:
@@ -215,3 +220,19 @@ def test_types_that_share_a_wide_label_share_its_hyper_node() -> None:
     assert wide == {frozenset({"n1", "n2"})}
     assert narrow == {frozenset({"n1"}), frozenset({"n2"})}
     assert flaws(topology) == []
+    assert (found.lacking, found.notes) == ({}, ())
+
+
+def test_nodes_with_labels_of_two_types_are_said() -> None:
+    types = [TopologyType("a", (BLOCK,)), TopologyType("b", (RACK,))]
+    found = discovered(nodes_of("n1 b1/r1\nn2 b1/-\nn3 -/r1"), types, {})
+    assert [note.rpartition(": ")[2] for note in found.notes] == ["n1"]
+    assert "types a and b" in found.notes[0]
+
+
+def test_a_note_shows_a_few_of_many_places() -> None:
+    nodes = nodes_of("\n".join(f"n{at} b{at}/r1" for at in range(9)))
+    (note,) = discovered(nodes, [A3], {}).notes
+    assert f"{BLOCK}=b2" in note
+    assert f"{BLOCK}=b3" not in note
+    assert "6 more" in note
