@@ -84,6 +84,19 @@ async def test_annotating_is_a_merge_patch_that_names_the_uid(server, transport)
     }
 
 
+async def test_an_object_is_made_where_it_is_absent(server, transport):
+    client, path = Client(transport), "/apis/toys.example.org/v1/boxes"
+    server.script = [refusal(404, "NotFound"), reply(200, {}), reply(201, {})]
+    assert not await client.exists(path, "a/b")
+    assert await client.exists(path, "large")
+    await client.create(path, {"metadata": {"name": "large"}})
+    assert [(each.method, each.path) for each in server.asked] == [
+        ("GET", f"{path}/a%2Fb"),
+        ("GET", f"{path}/large"),
+        ("POST", path),
+    ]
+
+
 async def test_a_pod_is_read_as_a_record(server, transport):
     labels = {"gang": "a", "noise": "b"}
     server.script = [reply(200, {"metadata": {"namespace": "team", "name": "p", "labels": labels}})]
