@@ -5,6 +5,8 @@ With the definition that Corral ships, and with Volcano's own.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
-from tests.cluster import GPU, Cluster, Object, Refused, collection, node
+from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Refused, collection, node
 from tests.controlplane.kinds import SERVED_SECONDS, definition, is_undefined
 from tests.controlplane.plane import ROOT, ControlPlane
 from tests.controlplane.seen import START_SECONDS, clear
@@ -124,6 +126,44 @@ def test_gangs_start_in_hyper_nodes_of_their_tier_and_follow_them(
         cluster.wait(lambda: said_of(cluster, "s2") == gone, SOON, "s2 is told")
         assert nodes_of(cluster, "near") == near
         assert corral.bugs() == {}
+
+
+@pytest.mark.usefixtures("crd")
+def test_hyper_nodes_made_from_labels_are_taken_and_hold_a_gang_together(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each rack has the name of another one in the other block; they are two HyperNodes."""
+    plane.nodes(
+        [
+            node(f"n{at}", gpus=8, labels={BLOCK: f"b{at // 4}", RACK: f"r{at // 2 % 2}"})
+            for at in range(8)
+        ]
+    )
+    kubeconfig = plane.kubeconfig("corral")
+    written = printed(
+        "topology",
+        "generate",
+        "hypernodes",
+        f"--levels={BLOCK},{RACK}",
+        f"--kubeconfig={kubeconfig}",
+    )
+    cluster.create_all(yaml.safe_load_all(written))
+    shown = printed("topology", f"--kubeconfig={kubeconfig}")
+    assert [line.split()[-1] for line in shown.splitlines()[1:]] == [*"8422422"]
+    with CorralProcess(kubeconfig, tmp_path, levels=()) as corral:
+        plane.start_scheduler(extender=corral.url)
+        for tier, pods in ((1, 2), (2, 4)):
+            start(cluster, f"tier{tier}", pods, tier=tier)
+        on = {name: nodes_of(cluster, name) for name in ("tier1", "tier2")}
+        assert on["tier1"] in [{f"n{at}", f"n{at + 1}"} for at in range(0, 8, 2)]
+        assert on["tier2"] in [{f"n{at + each}" for each in range(4)} for at in (0, 4)]
+        assert corral.bugs() == {}
+
+
+def printed(*arguments: str) -> str:
+    """What corral's command line prints."""
+    command = [sys.executable, "-m", "app", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def gang(name: str, pods: int, *, tier: int) -> list[Object]:
