@@ -175,7 +175,7 @@ class EngineOptions(BaseModel):
     disruption: Literal["single", "all"] = "single"
 
     # Preemption for gangs
-    # Which pods of lower priority would have to go for a gang that has no place. off: nobody asks.
+    # Which pods of lower priority would have to go for a gang that has no place. off: not asked.
     # explain: the gang is told, and none goes. on: they are evicted; needs the ClusterRole
     # corral-evict.
     preempt: Literal["off", "explain", "on"] = "explain"

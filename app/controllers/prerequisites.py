@@ -1,7 +1,7 @@
 """Makes the objects that a vocabulary cannot do without, where there are none of their names.
 
-Each is looked for at intervals, as somebody may delete it. What exists is never changed, whatever
-it says. While its kind is not served there is nothing to do.
+Each is looked for at intervals, as it may be deleted. What exists is never changed, whatever it
+says. While its kind is not served there is nothing to do.
 """
 
 from __future__ import annotations

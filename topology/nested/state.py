@@ -54,7 +54,7 @@ class WalkState:
     subtrees: dict[int, Subtree] = field(default_factory=dict)
     """id of a group -> the domain its members are in, or are being placed in."""
     is_over: bool = False
-    """Nobody looks at the view any more, so nothing is taken back."""
+    """The view is not read any more, so nothing is taken back."""
     headroom: Headroom = field(init=False)
     _cuts: dict[Subtree, Cut] = field(default_factory=dict)
     _alikes: dict[int, dict[tuple[int, object], tuple[int, Demand]]] = field(default_factory=dict)

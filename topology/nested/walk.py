@@ -142,7 +142,7 @@ class Walk:
         return self.root.is_optional
 
     def close(self) -> None:
-        """End the walk: what it assumed is not taken back, as nobody looks at it any more."""
+        """End the walk: what it assumed is not taken back, as it is not read any more."""
         self.state.is_over = True
         for ways in self.kept:
             ways.close()

@@ -111,7 +111,7 @@ def _status(raw: msgspec.Raw) -> _Status:
 
 
 def check_hyper_node(raw: Json, before: Json | None = None) -> CheckedObject:
-    """What is wrong with a HyperNode, which is nobody's.
+    """What is wrong with a HyperNode; it belongs to no scheduler.
 
     Raises: DecodeError naming the HyperNode and the field.
     """

@@ -34,7 +34,7 @@ class RoomRequest:
     standing: Standing
     most_pods: int | None = None
     """So many may be evicted: up to that the answer says who, and where the gang would be. None:
-    nobody is to be evicted."""
+    no pod is to be evicted."""
 
     def answer(self) -> RoomAnswer:
         """Where it would have room: on the topology on which the least is lost for it.

@@ -73,7 +73,7 @@ class RoomPlan:
 
     @property
     def is_sent(self) -> bool:
-        """Whether no pod would be kept from going if nobody else went."""
+        """Whether every eviction of the plan has been sent."""
         return self.begun == len(self.victims) and not self.unsent
 
     @property

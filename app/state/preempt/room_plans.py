@@ -444,7 +444,7 @@ class RoomPlans:
     # -- the end -------------------------------------------------------------------------------
 
     def _end(self, key: GangKey, result: Result, now: float, who: str = "") -> None:
-        """Keep nothing for the gang any more, and evict nobody else for it."""
+        """Keep no node for the gang any more, and evict no further pod for it."""
         plan = self.of.pop(key)
         self.results[result] += 1
         self.nominations.end_kept(plan.places)
@@ -469,7 +469,7 @@ class RoomPlans:
         if its is None or not its.ending:
             self._withdrawn.update(plan.unsent.intersection(remaining))
         elif all(uid in plan.evicted or not self._is_here(uid) for uid in its.running):
-            return  # it ends with the last of them; else pods were bound that nobody knew of
+            return  # it ends with the last of them; else pods were bound that we did not know of
         elif len(remaining) == len(victim.uids) or not self.disruptions.ends_whole(its):
             self._withdrawn.update(plan.unsent.intersection(remaining))
             self.disruptions.keep(its)
