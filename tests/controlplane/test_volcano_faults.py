@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 QUIET_SECONDS = 3.0
 RACE_SECONDS = 20.0  # for which it is looked at again and again how much of each gang is bound
-BINDING_SECONDS = 2.0  # between the first binding of a gang and the last
+BINDING_SECONDS = 5.0  # between the first binding of a gang and the last
 
 
 def pair(name: str, pods: int = 2) -> Object:
