@@ -45,6 +45,11 @@ def invalid(field: str, value: str | int, text: str, *, is_fatal: bool = True) -
     return Flaw(field, "Invalid value", text, value, is_fatal)
 
 
+def too_small(field: str, value: str | int, least: int, *, is_fatal: bool = True) -> Flaw:
+    """A number that is less than the least there may be."""
+    return invalid(field, value, f"must be greater than or equal to {least}", is_fatal=is_fatal)
+
+
 def forbidden(field: str, text: str, *, is_fatal: bool = True) -> Flaw:
     """A field that may not be set."""
     return Flaw(field, "Forbidden", text, None, is_fatal)

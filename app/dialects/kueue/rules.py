@@ -41,6 +41,7 @@ from app.dialects.rules import (
     forbidden,
     invalid,
     required,
+    too_small,
     whole_number,
 )
 from app.dialects.spec import MOST_PODS, Flaw
@@ -228,7 +229,7 @@ def size_flaws(field: str, text: str, size: int | None) -> Iterator[Flaw]:
 
 def _bounds(field: str, value: str | int, size: int) -> Iterator[Flaw]:
     if size < 1:
-        yield invalid(field, value, "must be greater than or equal to 1")
+        yield too_small(field, value, 1)
     elif size > MOST_PODS:
         yield invalid(field, value, f"must be less than or equal to {MOST_PODS}")
 

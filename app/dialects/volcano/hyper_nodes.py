@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, ObjectRules
-from app.dialects.rules import invalid, of_spec, required
+from app.dialects.rules import invalid, of_spec, required, too_small
 from app.dialects.spec import (
     AT_WRITE,
     DomainSpec,
@@ -129,7 +129,7 @@ def _flaws(name: str, spec: _Spec, known: Collection[str]) -> Iterator[Flaw]:
     if spec.tier is None:
         yield required("tier", "how close together the members are")
     elif spec.tier < 0:
-        yield invalid("tier", spec.tier, "must be greater than or equal to 0")
+        yield too_small("tier", spec.tier, 0)
     if not spec.members:
         yield required("members", "must have at least one member")
     for at, member in enumerate(members.read(spec.members or (), Few(known).take)):

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import msgspec
 
 from app.dialects.dialect import CheckedObject, ObjectRules, PodsMade
-from app.dialects.rules import duplicate, invalid, of_spec, too_many
+from app.dialects.rules import duplicate, invalid, of_spec, too_many, too_small
 from app.dialects.spec import Flaw
 from app.dialects.volcano import network_topology
 from app.dialects.volcano.network_topology import NetworkTopology
-from app.dialects.volcano.pod_groups import MOST_POLICIES, MOST_TASKS, NOT_NEGATIVE
+from app.dialects.volcano.pod_groups import MOST_POLICIES, MOST_TASKS
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
@@ -153,9 +153,9 @@ def _partition_flaws(task: _Task, policy: _PartitionPolicy, where: str) -> Itera
     least, replicas = policy.min_partitions or 0, task.replicas or 0
     for name, value in (("totalPartitions", partitions), ("partitionSize", size)):
         if value < 1:
-            yield invalid(f"{inside}.{name}", value, "must be greater than or equal to 1")
+            yield too_small(f"{inside}.{name}", value, 1)
     if least < 0:
-        yield invalid(f"{inside}.minPartitions", least, NOT_NEGATIVE)
+        yield too_small(f"{inside}.minPartitions", least, 0)
     yield from network_topology.flaws_of(policy.network_topology, f"{inside}.networkTopology")
     if partitions < 1 or size < 1:
         return  # said already, and the products are none

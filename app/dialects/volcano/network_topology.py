@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.dialects.rules import forbidden, invalid, required, unsupported
+from app.dialects.rules import forbidden, required, too_small, unsupported
 from app.dialects.spec import Flaw, Within
 from app.kube.core import wire
 
@@ -41,5 +41,4 @@ def flaws_of(topology: NetworkTopology | None, where: str) -> Iterator[Flaw]:
     if is_hard and tier is None and not name:
         yield required(where, "hard mode needs highestTierAllowed or highestTierName")
     if tier is not None and tier < 0:
-        text = "must be greater than or equal to 0"
-        yield invalid(f"{where}.highestTierAllowed", tier, text, is_fatal=is_hard)
+        yield too_small(f"{where}.highestTierAllowed", tier, 0, is_fatal=is_hard)

@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, ObjectRules
-from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
+from app.dialects.rules import (
+    duplicate,
+    invalid,
+    of_spec,
+    required,
+    too_long,
+    too_many,
+    too_small,
+)
 from app.dialects.spec import Flaw, Within
 from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
@@ -35,7 +43,6 @@ MOST_POLICIES = 32
 MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
 MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
-NOT_NEGATIVE = "must be greater than or equal to 0"
 MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
 
 
@@ -214,10 +221,10 @@ def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
     yield from network_topology.flaws_of(spec.network_topology, "networkTopology")
     yield from parts.flaws
     if spec.min_member is not None and spec.min_member < 0:
-        yield invalid("minMember", spec.min_member, NOT_NEGATIVE, is_fatal=False)
+        yield too_small("minMember", spec.min_member, 0, is_fatal=False)
     for name, least in parts.tasks.items():
         if least is not None and least < 0:
-            yield invalid(f"minTaskMember[{name[:63]}]", least, NOT_NEGATIVE, is_fatal=False)
+            yield too_small(f"minTaskMember[{name[:63]}]", least, 0, is_fatal=False)
     names: set[str] = set()
     for at, policy in enumerate(parts.policies):
         name, where = policy.name or "", f"subGroupPolicy[{at}]"
@@ -232,9 +239,9 @@ def _policy_flaws(policy: _Policy, where: str) -> Iterator[Flaw]:
         yield too_long(f"{where}.name", LONGEST_NAME)
     size, least = policy.sub_group_size, policy.min_sub_groups or 0
     if size is not None and size < 1:
-        yield invalid(f"{where}.subGroupSize", size, "must be greater than or equal to 1")
+        yield too_small(f"{where}.subGroupSize", size, 1)
     if least < 0:
-        yield invalid(f"{where}.minSubGroups", least, NOT_NEGATIVE, is_fatal=False)
+        yield too_small(f"{where}.minSubGroups", least, 0, is_fatal=False)
     yield from selectors.flaws_of(
         policy.label_selector, f"{where}.labelSelector", MOST_REQUIREMENTS
     )
