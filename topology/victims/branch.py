@@ -96,7 +96,7 @@ class Branch:
         self.is_enough = self._rest.may_fit()
         if self.is_enough and self._domain.problem.is_plain:
             self._places = self._domain.most_places(self._now, self._rest)
-            self._lacks = self._domain.asked[0].needed - self._now.totals[0]
+            self._lacks = self._domain.needed[0] - self._now.totals[0]
             useful = self._domain.useful(self._rest)
             self._ones = [one for one in self._ones if one in useful]
         self._begin_greedily()

@@ -146,7 +146,6 @@ class _Asked:
 
     amounts: tuple[tuple[int, int], ...]
     """(which of the problem's rows, amount)."""
-    needed: int
 
     def pods(self, free: Sequence[int]) -> int:
         """How many of them have room in so much."""
@@ -173,23 +172,19 @@ class Domain:
         self.start = start
         self.free: list[list[int]] = problem.free[:, self.slots].T.tolist()
         """By node of `slots`: what it has left of the problem's rows."""
-        self.at: dict[int, list[tuple[int, list[int]]]] = {one: [] for one in ones}
-        """By victim: (which of `slots`, what it frees of the problem's rows)."""
-        self.bits: dict[int, list[tuple[int, int]]] = {one: [] for one in ones}
-        """By victim: (which of `slots`, its bit in the number that says who is gone there)."""
+        self.at: dict[int, list[tuple[int, int, list[int]]]] = {one: [] for one in ones}
+        """By victim: (which of `slots`, its bit in the number that says who is gone there, what it
+        frees of the problem's rows)."""
         self._freed: list[list[list[int]]] = [[] for _ in self.free]
         """By node of `slots`, by bit: what goes with that victim."""
         freed = problem.freed(entries).T.tolist()
         where = self.slots.searchsorted(slots).tolist()
         for one, node, amounts in zip(changes.owners[entries].tolist(), where, freed, strict=True):
-            self.at[one].append((node, amounts))
-            self.bits[one].append((node, 1 << len(self._freed[node])))
+            self.at[one].append((node, 1 << len(self._freed[node]), amounts))
             self._freed[node].append(amounts)
         self.asked = [
-            _Asked(
-                tuple((problem.rows.index(row), request[row]) for row in _asked(request)), needed
-            )
-            for (request, _), needed in problem.demand
+            _Asked(tuple((problem.rows.index(row), request[row]) for row in _asked(request)))
+            for (request, _), _ in problem.demand
         ]
         self.needed = [needed for _, needed in problem.demand]
         self.hosts: list[list[bool]] = [hosts[self.slots].tolist() for hosts in problem.hosts]
@@ -248,7 +243,7 @@ class Domain:
                     gained[node],
                     max((freed[row] / lack for row, lack in lacks[node] if lack > 0), default=0),
                 )
-                for node, freed in at
+                for node, _, freed in at
                 if gained[node]
             )
             for one, at in self.at.items()
@@ -267,7 +262,7 @@ class Domain:
         return {
             one
             for one, at in self.at.items()
-            if any(freed[row] for node, freed in at for row in short[node])
+            if any(freed[row] for node, _, freed in at for row in short[node])
         }
 
     def is_placed(self, gone: Sequence[int]) -> bool:
@@ -312,9 +307,9 @@ class Books:
     def turn(self, one: int) -> None:
         """Have one that is there go, or one that is gone stay."""
         domain, gone, pods, totals = self._domain, self._gone, self._pods, self.totals
-        changes, known = domain.bits[one], domain.known
+        changes, known = domain.at[one], domain.known
         domain.problem.visits += len(changes)
-        for node, bit in changes:
+        for node, bit, _ in changes:
             gone[node] = without = gone[node] ^ bit
             before, now = pods[node], known[node].get(without)
             if now is None:
