@@ -24,6 +24,7 @@ from app.dialects.volcano import hyper_nodes
 from app.errors import DecodeError, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.kube.core import wire
+from app.kube.watch.reflector import MOST_PAGES
 from app.labels import is_subdomain
 from app.settings import Settings
 
@@ -192,7 +193,7 @@ async def _connected(kubeconfig: str | None) -> Transport:
 
 async def _list(cluster: Cluster, transport: Transport, path: str, kind: str) -> None:
     params = {"limit": str(PAGE_OBJECTS)}
-    while True:
+    for _ in range(MOST_PAGES):
         body = await transport.request("GET", path, params=params, most_bytes=MOST_PAGE_BYTES)
         try:
             page = _PAGE.decode(body)
@@ -204,3 +205,4 @@ async def _list(cluster: Cluster, transport: Transport, path: str, kind: str) ->
         if not token:
             return
         params["continue"] = token
+    raise DecodeError(f"GET {path}: over {MOST_PAGES} pages")

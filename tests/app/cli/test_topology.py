@@ -15,6 +15,8 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli import main
+from app.cli.topology import reading
+from app.errors import DecodeError
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import DEFINITION, NODE
 from tests.app.dialects.volcano.from_labels.labelled import BLOCK, LEVELS, RACK, nodes_of
@@ -422,3 +424,17 @@ def test_six_thousand_nodes_take_seconds_and_no_more(nodes):
     assert ran.exit_code == 0
     assert time.process_time() - began < 5.0  # 0.5 on an idle machine
     assert ran.stdout.count("kind: HyperNode") == 6_000 // 16 + -(-6_000 // 256)
+
+
+async def test_a_list_of_the_api_server_that_never_ends_is_given_up(monkeypatch):
+    pages = []
+
+    class Endless:
+        async def request(self, method, path, *, params, most_bytes):
+            pages.append(dict(params))
+            return b'{"metadata": {"continue": "more"}, "items": []}'
+
+    monkeypatch.setattr(reading, "MOST_PAGES", 3)
+    with pytest.raises(DecodeError, match="GET /api/v1/nodes: over 3 pages"):
+        await reading._list(reading.Cluster(), Endless(), "/api/v1/nodes", "Node")
+    assert [page.get("continue") for page in pages] == [None, "more", "more"]
