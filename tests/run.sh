@@ -87,6 +87,13 @@ if [ -n "$not_run" ]; then
 fi
 
 if [ -n "$failed" ]; then
+    # Where only the end of this is kept, it says what failed and why.
+    for name in tests e2e; do
+        if [ -f "$logs/$name" ] && grep -qE '^(FAILED|ERROR) ' "$logs/$name"; then
+            say "the end of $name"
+            tail -n 80 "$logs/$name"
+        fi
+    done
     say "FAILED:${failed#,}"
 else
     say 'All that ran succeeded.'
