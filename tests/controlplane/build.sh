@@ -1,13 +1,13 @@
 #!/bin/sh
 # Makes the real control plane of the e2e tests, and prints its folder: programs from the Go modules go.mod names,
-# operators from those operators/go.mod names, and the CRDs that crds.txt names, each a file of a Go module.
+# operators from those operators/*/go.mod name, and the CRDs that crds.txt names, each a file of a Go module.
 #
 #   sh build.sh            make what is missing (minutes when Go's own cache is cold), then print the folder
 #   sh build.sh --folder   print the folder, make nothing, need no Go
 #   sh build.sh --missing  print what is not there yet, one file per line; make nothing
 #
 # The folder is outside the checkout, and its name says which versions are in it: a bump in go.mod builds anew. The name
-# of an operator's file and of a CRD's says its version: a bump in operators/go.mod or crds.txt makes that file alone.
+# of an operator's file and of a CRD's says its version: a bump in operators/*/go.mod or crds.txt makes that file alone.
 # A file appears under its own name only when it is whole.
 set -eu
 
@@ -23,14 +23,15 @@ version_of() {
 }
 kubernetes=$(version_of k8s.io/kubernetes go.mod)
 etcd=$(version_of go.etcd.io/etcd/server/v3 go.mod)
-volcano=$(version_of volcano.sh/volcano operators/go.mod)
+volcano=$(version_of volcano.sh/volcano operators/volcano/go.mod)
+kubeflow=$(version_of github.com/kubeflow/training-operator operators/kubeflow/go.mod)
 cache=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
 folder=$cache/corral-controlplane/$kubernetes-etcd-$etcd
 # Dearest first: it fills Go's build cache for the two after it.
 binaries='kube-scheduler kube-apiserver kube-controller-manager etcd'
-# Of another Kubernetes, so what the others have cached is of no use: 210 s on two busy cores, 0.4 GB more of modules and
-# 1.3 GB more of Go's build cache.
-operators=vc-controller-manager-$volcano
+# Each of another Kubernetes, so what the others have cached is of no use: Volcano's takes 210 s on two busy cores, 0.4 GB
+# more of modules and 1.3 GB more of Go's build cache.
+operators="vc-controller-manager-$volcano training-operator-$kubeflow"
 crds=$(sed -n 's|^\([A-Za-z][^ ]*\)  *[^ ][^ ]*  *\(v[^ ]*\)  *[^ ].*|crds/\1-\2.yaml|p' "$here/crds.txt")
 if [ -z "$crds" ]; then
     echo "build.sh: $here/crds.txt names no CRD" >&2
@@ -71,6 +72,7 @@ package_of() {
     case $1 in
     etcd) echo go.etcd.io/etcd/server/v3 ;;
     vc-controller-manager-*) echo volcano.sh/volcano/cmd/controller-manager ;;
+    training-operator-*) echo github.com/kubeflow/training-operator/cmd/training-operator.v1 ;;
     *) echo "k8s.io/kubernetes/cmd/$1" ;;
     esac
 }
@@ -110,7 +112,8 @@ for thing in $(missing); do
         kind=${thing#crds/}
         take "${kind%%-*}"
         ;;
-    vc-controller-manager-*) build "$thing" "$here/operators" '' ;;
+    vc-controller-manager-*) build "$thing" "$here/operators/volcano" '' ;;
+    training-operator-*) build "$thing" "$here/operators/kubeflow" '' ;;
     *) build "$thing" "$here" "$stamps" ;;
     esac
     mv -f "$partial" "$folder/$thing"

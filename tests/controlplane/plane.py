@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import socket
 import ssl
 import subprocess
@@ -87,6 +88,13 @@ def binaries() -> Path:
             "run `sh tests/controlplane/build.sh`, which needs Go"
         )
     return Path(_build_script("--folder").strip())
+
+
+def operator(program: str, folder: str, module: str) -> Path:
+    """An operator of the version that operators/`folder`/go.mod names. Raises: BinariesMissing."""
+    text = (HERE / "operators" / folder / "go.mod").read_text(encoding="utf-8")
+    (version,) = re.findall(rf"^\t{re.escape(module)} (v\S+)$", text, re.MULTILINE)
+    return binaries() / f"{program}-{version}"
 
 
 @dataclass(frozen=True, slots=True)

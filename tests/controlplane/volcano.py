@@ -9,14 +9,13 @@ Volcano's scheduler and webhooks do not run: what they would write, a test write
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.app.dialects.volcano.workloads import queue
 from tests.controlplane.kinds import served
-from tests.controlplane.plane import HERE, ControlPlane, binaries
+from tests.controlplane.plane import ControlPlane, operator
 from tests.controlplane.process import Process
 
 JOB = "Job.batch.volcano.sh"
@@ -67,7 +66,5 @@ def controllers(plane: ControlPlane, queues: Iterable[str] = ()) -> Iterator[Pro
 
 
 def program() -> Path:
-    """vc-controller-manager of the version operators/go.mod names. Raises: BinariesMissing."""
-    text = (HERE / "operators" / "go.mod").read_text(encoding="utf-8")
-    (version,) = re.findall(r"^\tvolcano\.sh/volcano (v\S+)$", text, re.MULTILINE)
-    return binaries() / f"vc-controller-manager-{version}"
+    """vc-controller-manager of the version its go.mod names. Raises: BinariesMissing."""
+    return operator("vc-controller-manager", "volcano", "volcano.sh/volcano")

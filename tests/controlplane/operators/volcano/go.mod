@@ -1,10 +1,10 @@
-module corral.dev/controlplane/operators
+module corral.dev/controlplane/operators/volcano
 
 go 1.26.0
 
-// The operators that the e2e tests run beside the control plane. They are built with an older Kubernetes than ../go.mod
-// names, the one Volcano is written for. To add an operator or raise a version, write the lines by hand and complete the
-// file with `go list -mod=mod -deps PACKAGE`.
+// Volcano's controllers, which the e2e tests run beside the control plane. They are built with an older Kubernetes than
+// ../../go.mod names, the one Volcano is written for. To raise the version, write the line by hand and complete the file
+// with `go list -mod=mod -deps PACKAGE`.
 tool volcano.sh/volcano/cmd/controller-manager
 
 require (
