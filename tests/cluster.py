@@ -54,6 +54,7 @@ API_VERSIONS = {
     "PodDisruptionBudget": "policy/v1",
     "PodGroup.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
     "PriorityClass": "scheduling.k8s.io/v1",
+    "PyTorchJob": "kubeflow.org/v1",
     "Queue.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
     "ResourceQuota": "v1",
     "Role": "rbac.authorization.k8s.io/v1",
@@ -65,6 +66,7 @@ API_VERSIONS = {
     "Topology": "kueue.x-k8s.io/v1beta2",
     "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
     "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }
 CLUSTER_SCOPED = frozenset(
     {
@@ -80,6 +82,7 @@ CLUSTER_SCOPED = frozenset(
         "Topology",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
     }
 )
 STRICT = {"fieldValidation": "Strict"}  # a misspelt field is an error, not a warning

@@ -53,14 +53,14 @@ class Dialects:
         labels: LabelKeys | None = None,
         offered: Offered = NONE_OFFERED,
     ) -> tuple[Resource, ...]:
-        """What to watch: nodes, pods, and the objects of every vocabulary.
+        """What to watch: nodes, pods, and the objects of every vocabulary, each kind once.
 
         `labels`: which of the labels of pods are kept; by default those that `keep` says.
         `offered`: the resources that are counted also of a pod with too many.
         """
         keep = keep or self.keeps
-        own = (resource for dialect in self.each for resource in dialect.resources(keep))
-        return (nodes(), pods(keep, labels, offered), *own)
+        own = {one.kind: one for dialect in self.each for one in dialect.resources(keep)}
+        return (nodes(), pods(keep, labels, offered), *own.values())
 
     @property
     def kinds(self) -> tuple[str, ...]:

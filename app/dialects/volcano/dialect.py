@@ -22,10 +22,13 @@ from app.dialects.spec import (
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
+from app.dialects.workloads import KUBEFLOW
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
+
+_KUBEFLOW = frozenset(kind.kind for kind in KUBEFLOW)  # each PodGroup has the name of its job
 
 
 class VolcanoDialect(Dialect):
@@ -45,7 +48,8 @@ class VolcanoDialect(Dialect):
         return tuple(map(queues.queue, self._queues))
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE)
+        of_kubeflow = (kind.resource(keep) for kind in KUBEFLOW)
+        return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE, *of_kubeflow)
 
     def object_rules(self) -> tuple[ObjectRules, ...]:
         return (hyper_nodes.RULES, pod_groups.RULES, jobs.RULES)
@@ -77,6 +81,8 @@ class VolcanoDialect(Dialect):
             yield GangKey(record.namespace, record.name, claims.SOURCE)
         elif isinstance(record, VolcanoJobRecord):
             yield GangKey(record.namespace, record.pod_group, claims.SOURCE)
+        elif record.kind in _KUBEFLOW:
+            yield GangKey(record.namespace, record.name, claims.SOURCE)
 
     def awaited(self, key: GangKey) -> str:
         return f"PodGroup {key.name} is there"

@@ -30,7 +30,7 @@ from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology
 from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
+from app.kube.core.decode import Json, controller, decoded
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from app.labels import EVERYTHING, LabelSelector, is_label_key
@@ -66,6 +66,8 @@ class SubGroupPolicy:
 class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     """One PodGroup, with what its status says already."""
 
+    made_for: str = ""
+    """The uid of the object that a controller has made it for; "": it was made by hand."""
     least: int = 0
     """How many pods it takes to start."""
     least_of: Mapping[str, int] = {}
@@ -127,7 +129,7 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     """
     found = decoded(_POD_GROUP, raw, "PodGroup")
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
-    status, parts = _status(found.status), _parts(spec)
+    owner, status, parts = controller(metadata), _status(found.status), _parts(spec)
     flaw = next((each for each in _flaws(spec, parts) if each.is_fatal), None)
     within: Within | None = None
     policies: tuple[SubGroupPolicy, ...] = ()
@@ -142,6 +144,7 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
+        made_for=owner.uid if owner is not None else "",
         least=max(spec.min_member or 0, 0),
         least_of=least_of,
         within=within,
@@ -162,7 +165,7 @@ def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
     """
     found = decoded(_POD_GROUP, raw, "PodGroup")
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
-    if any(owner and owner.controller for owner in metadata.owner_references or ()):
+    if controller(metadata) is not None:
         return CheckedObject(iter(()))
     return CheckedObject(_flaws(spec, _parts(spec)))
 

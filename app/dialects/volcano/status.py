@@ -2,11 +2,12 @@
 
     ""/Pending ──▶ Inqueue ──▶ Running ──▶ Completed      Unknown: some of its pods run, and too few
 
-Volcano's controllers make a vcjob's pods only when the phase is neither "" nor Pending; kube-
-scheduler's gangs need the pods to be placed, so a PodGroup of ours is Inqueue at once. Whose it is
-before it has pods, the vcjob says.
+Volcano's controllers make a vcjob's pods only when the phase is neither "" nor Pending, and so does
+Kubeflow's operator with --gang-scheduler-name=volcano; kube-scheduler's gangs need the pods to be
+placed, so a PodGroup of ours is Inqueue at once. Whose it is before it has pods, the job says.
 Source: volcano pkg/scheduler/framework/session.go, `jobStatus`; pkg/controllers/job/
-job_controller_actions.go, `syncJob` (v1.14).
+job_controller_actions.go, `syncJob` (v1.14); training-operator pkg/controller.v1/common/
+scheduling.go and job.go (v1.9).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
 from app.dialects.volcano.claims import group_in
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
+from app.dialects.workloads import WorkloadRecord
 from app.kube.core.objects import ObjectRecord
 
 SCHEDULED, UNSCHEDULABLE = "Scheduled", "Unschedulable"
@@ -32,7 +34,7 @@ def status_of(
     `scheduler`: the schedulerName of our pods, "": any.
     """
     group = group_in(key, objects)
-    if group is None or not (view.phase or _will_be_ours(objects, scheduler)):
+    if group is None or not (view.phase or _will_be_ours(group, objects, scheduler)):
         return None
     phase, counted = _phase(group, view), (view.bound, view.succeeded, view.failed)
     condition = _condition(phase, view)
@@ -52,10 +54,18 @@ def status_of(
     return StatusPatch(path, group.uid, status, group.version if others else "")
 
 
-def _will_be_ours(objects: Collection[ObjectRecord], scheduler: str) -> bool:
+def _will_be_ours(group: PodGroupRecord, objects: Collection[ObjectRecord], scheduler: str) -> bool:
     """Whether the pods are to be scheduled by us, of a PodGroup that has none yet."""
-    jobs = (each for each in objects if isinstance(each, VolcanoJobRecord))
-    return any(scheduler in ("", job.scheduler) for job in jobs)
+    return any(
+        (isinstance(each, VolcanoJobRecord) and scheduler in ("", each.scheduler))
+        or (isinstance(each, WorkloadRecord) and _is_for(group, each) and each.names(scheduler))
+        for each in objects
+    )
+
+
+def _is_for(group: PodGroupRecord, job: WorkloadRecord) -> bool:
+    """Whether the PodGroup is the job's: another one may have its name."""
+    return group.made_for == job.uid
 
 
 def _phase(group: PodGroupRecord, view: GangView) -> str:

@@ -26,6 +26,7 @@ KINDS: tuple[WorkloadKind, ...] = (LEADER_WORKER_SET, JOB_SET, *KUBEFLOW, STATEF
 
 __all__ = [
     "KINDS",
+    "KUBEFLOW",
     "Place",
     "Reads",
     "Template",

@@ -34,6 +34,7 @@ class Template(msgspec.Struct, frozen=True, gc=False):
     annotations: Mapping[str, str]  # kept keys
     like: PodRecord | None = None  # a pod made from it, if such pods come later than others
     jobs: int = 0  # Jobs that number their pods each for itself; 0: the pods have no numbers
+    scheduler: str = ""  # its schedulerName; "" where it names none
 
 
 class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
@@ -62,6 +63,10 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     def pods(self) -> int:
         """Pods that run at a time, of all templates."""
         return sum(template.pods for template in self.templates)
+
+    def names(self, scheduler: str) -> bool:
+        """Whether a template has this schedulerName; "": any."""
+        return not scheduler or any(each.scheduler == scheduler for each in self.templates)
 
 
 def record_of(
@@ -117,8 +122,13 @@ class _Metadata(wire.Wire):
     annotations: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _PodSpec(wire.Wire):
+    scheduler_name: wire.Text = None
+
+
 class _Template(wire.Wire):
     metadata: _Metadata | None = None
+    spec: _PodSpec | None = None
 
 
 _TEMPLATE = msgspec.json.Decoder(_Template)
@@ -165,7 +175,8 @@ class Templates:
             return Template(intern(name), pods, {}, jobs=jobs)
         where = f"{self._of}: pod template {name}"
         try:
-            metadata = _TEMPLATE.decode(raw).metadata or _Metadata()
+            template = _TEMPLATE.decode(raw)
+            metadata, spec = template.metadata or _Metadata(), template.spec or _PodSpec()
             self._count(metadata.annotations, has_objects=False)
             annotations = _STRINGS.decode(metadata.annotations)
             if comes_later:
@@ -175,7 +186,8 @@ class Templates:
             raise DecodeError(f"{where}: {error}") from error
         if like is not None and like.problem:
             raise DecodeError(f"{where}: {like.problem}")
-        return Template(intern(name), pods, kept(annotations, self._keep), like, jobs)
+        scheduler = intern(spec.scheduler_name or "")
+        return Template(intern(name), pods, kept(annotations, self._keep), like, jobs, scheduler)
 
     def holder(self, decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, field: str) -> _T:
         """Return the part of the object that has a template.

@@ -427,6 +427,17 @@ def test_a_training_job_has_pods_by_replica_type(kind, field):
     assert record.is_finished
 
 
+def test_a_job_names_the_schedulers_of_its_templates():
+    named = {"spec": {"schedulerName": "corral", "containers": [ONE_GPU]}}
+    types = {"Master": {"template": TEMPLATE}, "Worker": {"template": named}}
+    read = partial(decode_training_job, kind="PyTorchJob")
+    record = record_of(read, {"pytorchReplicaSpecs": types})
+    assert [each.scheduler for each in record.templates] == ["", "corral"]
+    assert record.names("corral")
+    assert record.names("")
+    assert not record.names("volcano")
+
+
 def test_a_launcher_that_waits_for_its_workers_comes_later():
     types = {"Launcher": {"template": LATER}, "Worker": {"replicas": 3, "template": LATER}}
     spec = {"launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": types}

@@ -7,8 +7,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from app.dialects.registry import DIALECTS
 from app.dialects.volcano.jobs import decode_job
 from app.dialects.volcano.pod_groups import decode_pod_group
+from app.dialects.workloads.kubeflow import decode_training_job
 from app.kube.watch.events import Listed
 from app.state.effects import ReadAgain, WriteStatus
 from app.state.filter_result import Rejected
@@ -46,11 +48,13 @@ def world_of(*pod_groups, hyper_nodes=TREE, jobs=(), **settings):
     return world
 
 
-def group(least, *policies, tier=None, name="pg", version="1", **more):
+def group(least, *policies, tier=None, name="pg", version="1", owner="", **more):
     if tier is not None:
         more["topology"] = network_topology(tier)
     made = pod_group(name, least, sub_groups=policies, **more)
     made["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version}
+    if owner:
+        made["metadata"]["ownerReferences"] = [{"controller": True, "uid": owner}]
     return decode_pod_group(msgspec.json.encode(made))
 
 
@@ -228,6 +232,36 @@ def test_a_pod_group_without_pods_is_inqueue_if_its_vcjob_names_our_scheduler(
     found = [each for each in statuses(world) if each.gang.name == "train-u1"]
     expected = [(PATH("train-u1"), "Inqueue")] if is_written else []
     assert [(each.path, each.status["phase"]) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "made_for", "is_written"),
+    [
+        pytest.param("corral", "uid-job", True, id="its_job_names_our_scheduler"),
+        pytest.param("volcano", "uid-job", False, id="its_job_names_another_scheduler"),
+        pytest.param(None, "uid-job", False, id="its_pods_get_the_operators_scheduler"),
+        pytest.param("corral", "uid-else", False, id="it_was_made_for_something_of_that_name"),
+        pytest.param("corral", "", False, id="it_was_made_by_hand"),
+    ],
+)
+def test_a_pod_group_of_kubeflows_is_inqueue_before_its_job_has_pods(
+    scheduler, made_for, is_written
+):
+    template = {"spec": {"containers": []}}
+    if scheduler is not None:
+        template["spec"]["schedulerName"] = scheduler
+    types = {"Master": {"template": {}}, "Worker": {"replicas": 2, "template": template}}
+    job = {
+        "metadata": {"namespace": "default", "name": "train", "uid": "uid-job"},
+        "spec": {"pytorchReplicaSpecs": types},
+    }
+    world = world_of(scheduler_name="corral")
+    raw = msgspec.json.encode(job)
+    world.put(decode_training_job(raw, DIALECTS.keeps, kind="PyTorchJob"))
+    world.put(group(3, name="train", owner=made_for))
+    world.tick()
+    expected = [(PATH("train"), "Inqueue")] if is_written else []
+    assert [(each.path, each.status["phase"]) for each in statuses(world)] == expected
 
 
 def test_a_pod_group_alone_is_left_as_it_is():

@@ -1,0 +1,81 @@
+"""Kubeflow's training operator on the control plane, with gangs the way Volcano has them.
+
+    with training_operator(plane, tmp_path):    # a job has no pods while its PodGroup is Pending
+        cluster.create(training_job("PyTorchJob", "pytorchReplicaSpecs", "train", …))
+
+It makes a PodGroup for each job, annotates the pods with its name, and gives those that name no
+scheduler Volcano's. Its webhooks are not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.certificates import pair
+from tests.cluster import Cluster
+from tests.controlplane.plane import ControlPlane, free_ports, operator
+from tests.controlplane.process import Process
+from tests.controlplane.webhook import VALIDATING
+
+NAMESPACE = "kubeflow"
+SECRET = "training-operator-webhook-cert"
+WEBHOOK = "validator.training-operator.kubeflow.org"
+# Where it waits for the certificate of its webhook, whatever its flags say.
+CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
+
+
+@contextmanager
+def training_operator(plane: ControlPlane, folder: Path) -> Iterator[Process]:
+    """The operator while the block lasts; the kinds that it reads are served already.
+
+    Raises: BinariesMissing.
+    """
+    with _certificates(), _expected(plane.cluster()):
+        probes, webhook = free_ports(2)
+        process = Process(
+            [
+                operator("training-operator", "kubeflow", "github.com/kubeflow/training-operator"),
+                f"--kubeconfig={plane.kubeconfig()}",
+                "--gang-scheduler-name=volcano",
+                "--metrics-bind-address=0",
+                f"--health-probe-bind-address=127.0.0.1:{probes}",
+                f"--webhook-server-port={webhook}",
+            ],
+            folder / "training-operator.log",
+        )
+        try:
+            yield process
+            process.check()
+        finally:
+            process.stop()
+
+
+@contextmanager
+def _certificates() -> Iterator[None]:
+    CERTIFICATES.mkdir(parents=True, exist_ok=True)
+    files = pair("training-operator").write(CERTIFICATES)
+    try:
+        yield
+    finally:
+        for file in files:
+            file.unlink()
+
+
+@contextmanager
+def _expected(cluster: Cluster) -> Iterator[None]:
+    """What its manifests put there and it fills with certificates, whether they are used or not."""
+    if cluster.get("Namespace", NAMESPACE) is None:  # it cannot be deleted here, and is left
+        namespace = {"name": NAMESPACE}
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": namespace})
+    secret = {"name": SECRET, "namespace": NAMESPACE}
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": secret})
+    version = "admissionregistration.k8s.io/v1"
+    webhook = {"apiVersion": version, "kind": VALIDATING, "metadata": {"name": WEBHOOK}}
+    cluster.create({**webhook, "webhooks": []})
+    try:
+        yield
+    finally:
+        cluster.delete(VALIDATING, WEBHOOK)
+        cluster.delete("Secret", SECRET, NAMESPACE)
