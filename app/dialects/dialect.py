@@ -12,10 +12,12 @@ from app.dialects.spec import (
     Claim,
     DisruptionBudget,
     DomainView,
+    Draw,
     Flaw,
     GangKey,
     GangSpec,
     GangView,
+    Pool,
     Prerequisite,
     Said,
     StatusPatch,
@@ -187,6 +189,14 @@ class Dialect:
 
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
+        return None
+
+    def pool(self, record: ObjectRecord) -> Pool | None:
+        """What some gangs may have together, if an object says so."""
+        return None
+
+    def draw(self, record: ObjectRecord) -> Draw | None:
+        """What the gang of an object gets of a pool; None: nothing, or no more."""
         return None
 
     def object_rules(self) -> tuple[ObjectRules, ...]:

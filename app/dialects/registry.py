@@ -20,9 +20,11 @@ from app.dialects.spec import (
     Claim,
     DisruptionBudget,
     DomainView,
+    Draw,
     Flaw,
     GangKey,
     GangSpec,
+    Pool,
     Prerequisite,
     Said,
     StatusPatch,
@@ -169,6 +171,14 @@ class Dialects:
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
         return next((found for each in self.each if (found := each.budget(record))), None)
+
+    def pool(self, record: ObjectRecord) -> Pool | None:
+        """What some gangs may have together, if an object says so."""
+        return next((found for each in self.each if (found := each.pool(record))), None)
+
+    def draw(self, record: ObjectRecord) -> Draw | None:
+        """What the gang of an object gets of a pool, if an object says so."""
+        return next((found for each in self.each if (found := each.draw(record))), None)
 
     def object_rules(self, group: str, kind: str) -> ObjectRules | None:
         """The rules of objects of a kind; None where none is known."""

@@ -429,6 +429,31 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
+class Pool:
+    """What some gangs may have together, as one object says."""
+
+    name: str
+    """With its kind, for messages: "Queue default"."""
+    most: tuple[tuple[str, int], ...]
+    """(resource, amount), in the units of a pod's request; of others any amount."""
+    is_open: bool = True
+    """False: no gang gets anything of it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a gang gets of a pool, for as long as it lasts."""
+
+    pool: str
+    """By name; one that does not exist has room for everything."""
+    amounts: tuple[tuple[str, int], ...]
+    is_drawn: bool
+    """Whether the gang has it; else it waits."""
+    since: str
+    """When it was requested, as the API server writes times."""
+
+
+@dataclass(frozen=True, slots=True)
 class DisruptionBudget:
     """How many of some pods of a namespace may be evicted now, as one object says."""
 
@@ -455,6 +480,7 @@ class GangView:
     message: str  # why it waits; "" if it does not
     succeeded: int = 0
     failed: int = 0
+    no_room: str = ""  # why it gets no pods yet: its pool has no room for them
 
 
 AT_WRITE = "<when it is written>"

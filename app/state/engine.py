@@ -156,6 +156,7 @@ class Engine(EngineParts):
         self._each(kind, gone, self.claims.drop_object)
         self._each(kind, gone, self._drop_allowance)
         self._each(kind, gone, self.budgets.drop)
+        self._each(kind, gone, self.pools.drop)
         self._each(kind, gone, self.domain_statuses.drop)
         self._regroup(self.topologies.replace(kind, records), now)
 
@@ -179,6 +180,7 @@ class Engine(EngineParts):
             if self.absent_pods.put_object(record):
                 self.queue.want_pass()
             self.budgets.put(record)
+            self.pools.put(record)
             self.claims.put_object(record)
 
     def _drop(self, record: Record, now: float) -> None:
@@ -191,6 +193,7 @@ class Engine(EngineParts):
             self._regroup(self.topologies.drop(record.uid), now)
             self._drop_allowance(record.uid)
             self.budgets.drop(record.uid)
+            self.pools.drop(record.uid)
             self.claims.drop_object(record.uid)
 
     def _regroup(self, change: Change, now: float) -> None:
@@ -494,6 +497,7 @@ class Engine(EngineParts):
         found.extend(self.absent_pods.differences(self.gangs.by_key.values()))
         found.extend(self.owed_places.differences(self.gangs.by_key.values()))
         found.extend(self.claims.differences())
+        found.extend(self.pools.differences())
         return found
 
     def heal(self, now: float) -> list[Effect]:

@@ -22,6 +22,7 @@ from app.state.cache.node_table import NodeTable
 from app.state.cache.objects import Objects
 from app.state.cache.part_counted import PartCounted
 from app.state.cache.pod_lists import PodLists
+from app.state.cache.pools import Pools
 from app.state.domains.statuses import DomainStatuses
 from app.state.domains.topologies import Topologies
 from app.state.fairness.absent_pods import AbsentPods
@@ -108,7 +109,8 @@ class EngineParts:
         self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
         # report
         self.outbox = Outbox()
-        self.statuses = Statuses(self.dialects, self.objects, on_fault)
+        self.pools = Pools(self.dialects)
+        self.statuses = Statuses(self.dialects, self.objects, self.pools, on_fault)
         self.notes = Notes()
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)

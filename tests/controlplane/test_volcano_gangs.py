@@ -17,6 +17,7 @@ from tests.app.dialects.volcano.workloads import (
     network_topology,
     partition_policy,
     pod_group,
+    queue,
     task,
     vcjob,
 )
@@ -161,3 +162,33 @@ def unschedulable(cluster: Cluster, owner: str) -> tuple[str, str] | None:
         if each["type"] == "Unschedulable":
             return each["reason"], each["message"]
     return None
+
+
+@pytest.mark.usefixtures("volcano_corral")
+def test_a_vcjob_has_no_pods_before_its_queue_has_room(cluster: Cluster) -> None:
+    cluster.create(queue("team", capability={GPU: 24}))
+    for name in ("first", "second"):
+        cluster.create(vcjob(name, task("worker", 2, requests={GPU: 8}), queue="team"))
+        cluster.wait(lambda n=name: group_of(cluster, n).get("status"), SOON, f"{name} is seen")
+    cluster.wait(lambda: len(bound(cluster, "first")) == 2, START_SECONDS, "first starts")
+    cluster.wait(
+        lambda: (
+            [
+                each["message"]
+                for each in group_of(cluster, "second")["status"].get("conditions", ())
+            ]
+            == [f"Queue team has no 16 {GPU} left"]
+        ),
+        SOON,
+        "second says why it waits",
+    )
+    assert written_phase(cluster, "second") == "Pending"
+    start_bound_pods(cluster)
+    cluster.wait(lambda: written_phase(cluster, "first") == "Running", SOON, "first runs")
+    assert not [pod for pod in cluster.list("Pod", "default") if "second" in pod_name(pod)]
+    end_running_pods(cluster)
+    cluster.wait(lambda: len(bound(cluster, "second")) == 2, START_SECONDS, "second starts")
+
+
+def pod_name(pod: Object) -> str:
+    return str(pod["metadata"]["name"])

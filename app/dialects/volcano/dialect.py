@@ -10,9 +10,11 @@ from app.dialects.spec import (
     NO_PODS,
     Claim,
     DomainView,
+    Draw,
     GangKey,
     GangSpec,
     GangView,
+    Pool,
     Prerequisite,
     Said,
     StatusPatch,
@@ -22,6 +24,7 @@ from app.dialects.spec import (
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
+from app.dialects.volcano.queues import QueueRecord
 from app.dialects.workloads import KUBEFLOW
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -49,7 +52,8 @@ class VolcanoDialect(Dialect):
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         of_kubeflow = (kind.resource(keep) for kind in KUBEFLOW)
-        return (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE, *of_kubeflow)
+        own = (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE, queues.RESOURCE)
+        return (*own, *of_kubeflow)
 
     def object_rules(self) -> tuple[ObjectRules, ...]:
         return (hyper_nodes.RULES, pod_groups.RULES, jobs.RULES)
@@ -104,6 +108,12 @@ class VolcanoDialect(Dialect):
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
         return status.status_of(spec.key, objects, view, self._scheduler)
+
+    def pool(self, record: ObjectRecord) -> Pool | None:
+        return queues.pool_of(record) if isinstance(record, QueueRecord) else None
+
+    def draw(self, record: ObjectRecord) -> Draw | None:
+        return status.draw_of(record) if isinstance(record, PodGroupRecord) else None
 
     # -- topologies ----------------------------------------------------------------------------
 

@@ -29,9 +29,10 @@ from app.dialects.spec import Flaw, Within
 from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology
+from app.dialects.volcano.queues import amounts_of
 from app.kube.core import wire
 from app.kube.core.decode import Json, controller, decoded
-from app.kube.core.objects import ObjectRecord
+from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.watch.resource import Resource
 from app.labels import EVERYTHING, LabelSelector, is_label_key
 
@@ -76,6 +77,10 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     policies: tuple[SubGroupPolicy, ...] = ()
     flaw: str = ""
     """What of it is not valid; "" if it can be read."""
+    queue: str = "default"
+    least_requests: Amounts = ()
+    """What it counts for in its queue: minResources, () where it says none."""
+    created: str = ""
     phase: str = ""
     counted: tuple[int, int, int] = (0, 0, 0)
     """Running, succeeded and failed pods, as its status has them."""
@@ -96,6 +101,8 @@ class _Spec(wire.Wire):
     min_task_member: msgspec.Raw = msgspec.Raw(b"null")
     network_topology: NetworkTopology | None = None
     sub_group_policy: msgspec.Raw = msgspec.Raw(b"null")
+    queue: wire.Text = None
+    min_resources: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Status(wire.Wire):
@@ -150,6 +157,9 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
         within=within,
         policies=policies,
         flaw=f"PodGroup {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
+        queue=spec.queue or "default",
+        least_requests=amounts_of(spec.min_resources),
+        created=metadata.creation_timestamp or "",
         phase=status.phase or "",
         counted=(status.running or 0, status.succeeded or 0, status.failed or 0),
         conditions=tuple(each for each in status.conditions or () if each),

@@ -1,17 +1,108 @@
-"""Queues: Volcano's controllers make no pods for a vcjob whose queue does not exist.
+"""Queues: what the PodGroups of one may have together, and those that have to be there.
 
-Its scheduler makes `root` and `default` when it starts; where it does not run, Corral makes those
-that the operator names.
-Source: volcano pkg/scheduler/cache/cache.go, `newDefaultAndRootQueue` (v1.14).
+Volcano's controllers make no pods for a vcjob whose queue does not exist. Its scheduler makes
+`root` and `default` when it starts; where it does not run, Corral makes those that the operator
+names. A PodGroup is let into its queue while the minResources of all that are in it are within the
+queue's own capability: neither shares nor the queues above it count.
+Source: volcano pkg/scheduler/cache/cache.go, `newDefaultAndRootQueue`; pkg/scheduler/plugins/
+proportion/proportion.go, `AddJobEnqueueableFn` (v1.14). There, what is allocated beyond
+minResources is taken off again, so what all have is the sum of these.
 """
 
 from __future__ import annotations
 
-from app.dialects.spec import Prerequisite
+import msgspec
+
+from app.dialects.spec import Pool, Prerequisite
+from app.kube.core import wire
+from app.kube.core.decode import Json, decoded
+from app.kube.core.objects import Amounts, ObjectRecord
+from app.kube.core.quantity import InvalidQuantity, amount
+from app.kube.watch.resource import Resource
 
 VERSION = "scheduling.volcano.sh/v1beta1"
+KIND = "Queue.scheduling.volcano.sh"
 PATH = f"/apis/{VERSION}/queues"
 WEIGHT = 1  # a Queue must have one; nothing is shared out by it here
+CLOSED = ("Closed", "Closing")  # states in which nothing is let in any more
+MOST_BYTES = 16 * 1024  # of resources with their amounts
+# Names that are no resources: what else a quota counts of the same pods.
+_COUNTED = ("count/", "requests.", "limits.")
+
+
+class QueueRecord(ObjectRecord, frozen=True, gc=False):
+    """One Queue."""
+
+    most: Amounts = ()
+    """What its PodGroups may have in all; () for a capability that is not read."""
+    state: str = ""
+
+
+class _Spec(wire.Wire):
+    capability: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Status(wire.Wire):
+    state: wire.Text = None
+
+
+class _Queue(wire.Wire):
+    metadata: wire.Metadata | None = None
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+_QUEUE = msgspec.json.Decoder(_Queue)
+_QUANTITIES: msgspec.json.Decoder[wire.Quantities] = msgspec.json.Decoder(wire.Quantities)
+
+
+def decode_queue(raw: Json) -> QueueRecord:
+    """Return the record of a Queue.
+
+    Raises: DecodeError naming the Queue and the field.
+    """
+    found = decoded(_QUEUE, raw, "Queue")
+    metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
+    return QueueRecord(
+        kind=KIND,
+        namespace="",
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        most=amounts_of(spec.capability),
+        state=(found.status or _Status()).state or "",
+    )
+
+
+def amounts_of(raw: msgspec.Raw) -> Amounts:
+    """Amounts by resource, in the units of a pod's request; () for what is not read.
+
+    Left out is what cannot be read, and what only a quota counts: `requests.cpu`, `count/pods`.
+    """
+    if len(bytes(raw)) > MOST_BYTES:
+        return ()
+    try:
+        quantities = _QUANTITIES.decode(raw) or {}
+    except (ValueError, RecursionError):
+        return ()
+    found: dict[str, int] = {}
+    for resource, quantity in quantities.items():
+        if not resource.startswith(_COUNTED):
+            try:
+                found[resource] = amount(resource, quantity, rounding="down")
+            except InvalidQuantity:
+                continue
+    return tuple(sorted(found.items()))
+
+
+def pool_of(record: QueueRecord) -> Pool:
+    """What the PodGroups of a queue may have together."""
+    return Pool(pool_name(record.name), record.most, record.state not in CLOSED)
+
+
+def pool_name(queue: str) -> str:
+    """The name of a queue's pool."""
+    return f"Queue {queue}"
 
 
 def queue(name: str) -> Prerequisite:
@@ -23,3 +114,6 @@ def queue(name: str) -> Prerequisite:
         "spec": {"weight": WEIGHT},
     }
     return Prerequisite(PATH, name, body)
+
+
+RESOURCE = Resource(KIND, PATH, QueueRecord, decode_queue, is_optional=True)

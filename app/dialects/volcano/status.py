@@ -1,10 +1,12 @@
 """What is written on a PodGroup: its phase, its pods by phase, and one condition.
 
     ""/Pending ──▶ Inqueue ──▶ Running ──▶ Completed      Unknown: some of its pods run, and too few
+        its queue has room
 
 Volcano's controllers make a vcjob's pods only when the phase is neither "" nor Pending, and so does
 Kubeflow's operator with --gang-scheduler-name=volcano; kube-scheduler's gangs need the pods to be
-placed, so a PodGroup of ours is Inqueue at once. Whose it is before it has pods, the job says.
+placed, so a PodGroup of ours is Inqueue as soon as its queue has room for it. Whose it is before it
+has pods, the job says.
 Source: volcano pkg/scheduler/framework/session.go, `jobStatus`; pkg/controllers/job/
 job_controller_actions.go, `syncJob` (v1.14); training-operator pkg/controller.v1/common/
 scheduling.go and job.go (v1.9).
@@ -14,16 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.spec import AT_WRITE, Draw, GangKey, GangView, StatusPatch
 from app.dialects.volcano.claims import group_in
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
+from app.dialects.volcano.queues import pool_name
 from app.dialects.workloads import WorkloadRecord
 from app.kube.core.objects import ObjectRecord
 
 SCHEDULED, UNSCHEDULABLE = "Scheduled", "Unschedulable"
 READY = ("tasks in gang are ready to be scheduled", "")  # reason and message, as Volcano has them
 _OWN = (SCHEDULED, UNSCHEDULABLE)
+
+
+def draw_of(group: PodGroupRecord) -> Draw | None:
+    """What a PodGroup has of its queue, or waits for; None: nothing."""
+    if group.phase == "Completed" or not group.least_requests:
+        return None
+    is_drawn = group.phase not in ("", "Pending")
+    return Draw(pool_name(group.queue), group.least_requests, is_drawn, group.created)
 
 
 def status_of(
@@ -74,15 +85,17 @@ def _phase(group: PodGroupRecord, view: GangView) -> str:
         return "Completed"
     if view.bound:
         return "Running" if ready >= group.least else "Unknown"
-    return "Completed" if group.phase == "Completed" and not view.phase else "Inqueue"
+    if group.phase == "Completed" and not view.phase:
+        return "Completed"
+    return "Pending" if view.no_room else "Inqueue"
 
 
 def _condition(phase: str, view: GangView) -> tuple[str, str, str] | None:
     """Type, reason and message of what is true now."""
     if phase in ("Running", "Completed"):
         return (SCHEDULED, *READY)
-    if view.message:
-        return UNSCHEDULABLE, "NotEnoughResources", view.message
+    if view.message or view.no_room:
+        return UNSCHEDULABLE, "NotEnoughResources", view.message or view.no_room
     return None
 
 

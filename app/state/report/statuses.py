@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangView, StatusPatch
 from app.state.cache.objects import Objects
+from app.state.cache.pools import Pools
 from app.state.effects import WriteStatus
 from app.state.gang.gang import Gang, Phase
 from app.state.isolation import OnFault, confined, reraise
@@ -38,6 +39,7 @@ class Statuses:
 
     dialects: Dialects
     objects: Objects
+    pools: Pools
     on_fault: OnFault = reraise
     _due: dict[GangKey, None] = field(default_factory=dict)
     _sent: dict[GangKey, _Sent] = field(default_factory=dict)
@@ -76,8 +78,9 @@ class Statuses:
 
     def taken(self, gangs: Mapping[GangKey, Gang]) -> Iterator[WriteStatus]:
         """Every status that differs from what was written last."""
+        self._due.update(dict.fromkeys(self.pools.taken_freed()))
         due, self._due = self._due, {}
-        for key in due:
+        for key in sorted(due, key=self.pools.since):
             gang, patch = gangs.get(key), None
             with confined(self.on_fault, "status of gang {}", key):
                 patch = self._of_no_pods(key) if gang is None else self._of(gang)
@@ -103,12 +106,19 @@ class Statuses:
             ended["Succeeded"],
             ended["Failed"],
         )
-        return self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
+        patch = self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
+        if patch is not None:
+            self.pools.grant(gang.key)
+        return patch
 
     def _of_no_pods(self, key: GangKey) -> StatusPatch | None:
-        """The status of a gang that has objects and no pods."""
+        """The status of a gang that has objects and no pods: these may have to wait for a pool."""
         objects = self.objects.of(key)
         spec = self.objects.spec(key) if objects else None
         if spec is None:
             return None
-        return self.dialects.of(key).status(spec, objects, GangView("", 0, 0, ""))
+        view = GangView("", 0, 0, "", no_room=self.pools.refusal(key))
+        patch = self.dialects.of(key).status(spec, objects, view)
+        if patch is not None and not view.no_room:
+            self.pools.grant(key)
+        return patch

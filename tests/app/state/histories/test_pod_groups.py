@@ -10,6 +10,7 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.dialects.volcano.jobs import decode_job
 from app.dialects.volcano.pod_groups import decode_pod_group
+from app.dialects.volcano.queues import decode_queue
 from app.dialects.workloads.kubeflow import decode_training_job
 from app.kube.watch.events import Listed
 from app.state.effects import ReadAgain, WriteStatus
@@ -21,6 +22,7 @@ from tests.app.dialects.volcano.workloads import (
     TASK,
     network_topology,
     pod_group,
+    queue,
     sub_group,
     task,
     vcjob,
@@ -315,3 +317,62 @@ def test_a_status_is_sent_until_it_shows():
     for _ in range(400):
         world.tick(1.0)
     assert len(statuses(world)) == sent
+
+
+# -- queues ----------------------------------------------------------------------------------------
+
+
+def queue_of(gpus):
+    made = queue(capability={"nvidia.com/gpu": gpus})
+    made["metadata"]["uid"] = "uid-queue"
+    return decode_queue(msgspec.json.encode(made))
+
+
+def job_of(name):
+    made = vcjob(name, task("worker", 2))
+    made["metadata"]["uid"] = "u"
+    return decode_job(msgspec.json.encode(made))
+
+
+def test_a_vcjob_waits_until_its_queue_has_room_and_says_so():
+    world = world_of(scheduler_name="corral")
+    needs = {"minResources": {"nvidia.com/gpu": 2}}
+    world.put(queue_of(3))
+    for name in ("a", "b"):
+        made = msgspec.structs.replace(job_of(name), uid=f"uid-job-{name}")
+        its = group(2, name=made.pod_group, **needs)
+        world.put(made, its)
+    world.tick()
+    first, second = (f"{name}-uid-job-{name}" for name in ("a", "b"))
+    assert {each.gang.name: each.status["phase"] for each in statuses(world)} == {
+        first: "Inqueue",
+        second: "Pending",
+    }
+    (waits,) = last_status(world)["conditions"]
+    assert (waits["type"], waits["message"]) == (
+        "Unschedulable",
+        "Queue default has no 2 nvidia.com/gpu left",
+    )
+    world.put(group(2, name=first, phase="Completed", version="2", **needs))
+    world.tick()
+    assert (statuses(world)[-1].gang.name, last_status(world)["phase"]) == (second, "Inqueue")
+
+
+def test_a_queue_that_may_have_less_keeps_what_is_in_it():
+    world = world_of(scheduler_name="corral")
+    made = job_of("a")
+    needs = {"minResources": {"nvidia.com/gpu": 2}}
+    world.put(queue_of(2), made, group(2, name=made.pod_group, **needs))
+    world.tick()
+    world.put(group(2, name=made.pod_group, phase="Inqueue", version="2", **needs))
+    world.put(queue_of(1))
+    for _ in range(20):
+        world.tick(1.0)
+    assert [each.status["phase"] for each in statuses(world)] == ["Inqueue"]
+
+
+def test_pods_that_are_there_do_not_wait_for_the_queue():
+    world = world_of(group(2, minResources={"nvidia.com/gpu": 2}))
+    world.put(queue_of(1))
+    assert len(placed(world, *pods(2))) == 2
+    assert {each.status["phase"] for each in statuses(world)} <= {"Inqueue", "Running"}

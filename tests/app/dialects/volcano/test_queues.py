@@ -1,0 +1,83 @@
+"""What a Queue lets in, and what a PodGroup counts for in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.dialects.spec import Draw, Pool
+from app.dialects.volcano.pod_groups import decode_pod_group
+from app.dialects.volcano.queues import decode_queue, pool_of
+from app.dialects.volcano.status import draw_of
+from app.errors import DecodeError
+from tests.app.dialects.volcano.workloads import pod_group, queue
+
+MIB = 2**20
+
+
+def pool(state: str | None = None, **spec: Any) -> Pool:
+    made = queue("team", **spec)
+    if state is not None:
+        made["status"] = {"state": state}
+    return pool_of(decode_queue(msgspec.json.encode(made)))
+
+
+def draw(phase: str | None = None, **spec: Any) -> Draw | None:
+    made = pod_group("pg", 2, queue="team", phase=phase, **spec)
+    made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    return draw_of(decode_pod_group(msgspec.json.encode(made)))
+
+
+def test_a_queue_lets_in_what_its_capability_says_in_the_units_of_a_pods_request() -> None:
+    capability = {"cpu": "1500m", "memory": "1Mi", "nvidia.com/gpu": 8}
+    most = (("cpu", 1500), ("memory", MIB), ("nvidia.com/gpu", 8))
+    assert pool(capability=capability) == Pool("Queue team", most)
+
+
+def test_what_only_a_quota_counts_and_what_is_no_quantity_limits_nothing() -> None:
+    capability = {"requests.cpu": 1, "limits.cpu": 1, "count/pods": 1, "memory": "much", "cpu": 1}
+    assert pool(capability=capability).most == (("cpu", 1000),)
+    assert pool().most == ()
+
+
+def test_a_capability_that_is_too_long_or_something_else_limits_nothing() -> None:
+    assert pool(capability={f"example.com/{at}": 1 for at in range(1_000)}).most == ()
+    assert pool(capability=["cpu"]).most == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "is_open"),
+    [(None, True), ("Open", True), ("Unknown", True), ("Closed", False), ("Closing", False)],
+)
+def test_a_queue_that_is_closed_or_closes_lets_nothing_in(state: str | None, is_open: bool) -> None:
+    assert pool(state).is_open is is_open
+
+
+def test_a_queue_that_is_none_names_itself() -> None:
+    with pytest.raises(DecodeError, match="Queue"):
+        decode_queue(b'{"metadata": {"name": "team"}, "spec": []}')
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_drawn"),
+    [
+        (None, False),
+        ("Pending", False),
+        ("Inqueue", True),
+        ("Running", True),
+        ("Unknown", True),
+    ],
+)
+def test_a_pod_group_counts_with_its_min_resources_from_inqueue_on(
+    phase: str | None, is_drawn: bool
+) -> None:
+    of_pods = {"cpu": 2, "requests.cpu": 2, "count/pods": 2, "pods": 2}
+    expected = Draw("Queue team", (("cpu", 2000), ("pods", 2)), is_drawn, "2026-01-01T00:00:00Z")
+    assert draw(phase, minResources=of_pods) == expected
+
+
+def test_a_pod_group_that_says_nothing_or_has_completed_counts_for_nothing() -> None:
+    assert draw("Inqueue") is None
+    assert draw("Completed", minResources={"cpu": 2}) is None
