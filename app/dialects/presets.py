@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import difflib
 
+from app.labels import is_label_key
+from topology.errors import InvalidTopology
+from topology.model.levels import levels_of
+
 PRESETS: dict[str, tuple[str, ...]] = {
     # The rack label is set by an administrator; region and zone by the cloud.
     "generic": (
@@ -74,3 +78,21 @@ def level_keys(names: tuple[str, ...]) -> tuple[str, ...]:
         known = ", ".join(PRESETS)
         raise ValueError(f"no preset {name!r}; did you mean {close[0]!r}? Presets: {known}")
     return names
+
+
+def label_levels(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The levels above the node level that these names mean, each the key of a label.
+
+    Raises: ValueError.
+    """
+    keys = level_keys(names)
+    try:
+        levels = levels_of(keys)[:-1]
+    except InvalidTopology as error:
+        raise ValueError(str(error).removeprefix("levels: ")) from error
+    for key in levels:
+        if not is_label_key(key):
+            raise ValueError(f"{key!r} is no label key")
+    if not levels:
+        raise ValueError("there is no level above the node")
+    return levels

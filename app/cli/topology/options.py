@@ -75,24 +75,14 @@ def given_levels(text: str | None) -> tuple[str, ...]:
 
     Raises: typer.Exit.
     """
-    from app.dialects.presets import level_keys
-    from app.labels import is_label_key
-    from topology.errors import InvalidTopology
-    from topology.model.levels import levels_of
+    from app.dialects.presets import label_levels
 
     if text is None:
         return ()
     try:
-        keys = level_keys(tuple(key.strip() for key in text.split(",")))
-        levels = levels_of(keys)[:-1]
-    except (ValueError, InvalidTopology) as error:
-        raise usage(f"--levels: {str(error).removeprefix('levels: ')}") from error
-    for key in levels:
-        if not is_label_key(key):
-            raise usage(f"--levels: {key!r} is no label key")
-    if not levels:
-        raise usage("--levels: there is no level above the node")
-    return levels
+        return label_levels(tuple(key.strip() for key in text.split(",")))
+    except ValueError as error:
+        raise usage(f"--levels: {error}") from error
 
 
 def topograph_levels(nodes: Collection[Mapping[str, str]]) -> tuple[str, ...]:

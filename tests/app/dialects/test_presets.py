@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.dialects.presets import PRESETS, level_keys
-from topology.model.levels import levels_of
+from app.dialects.presets import PRESETS, label_levels, level_keys
+from topology.model.levels import NODE_LEVEL, levels_of
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -25,3 +25,22 @@ def test_keys_pass_as_they_are():
 def test_a_misspelt_preset_is_not_taken_for_a_label(typo, meant):
     with pytest.raises(ValueError, match=f"'{typo}'; did you mean '{meant}'"):
         level_keys((typo,))
+
+
+def test_levels_are_label_keys_above_the_node():
+    assert label_levels(("a.b/block", "a.b/rack", NODE_LEVEL)) == ("a.b/block", "a.b/rack")
+    assert label_levels(("gke",)) == PRESETS["gke"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        pytest.param(("gkee",), "did you mean 'gke'", id="misspelt_preset"),
+        pytest.param(("rack", "rack"), "^rack is named twice", id="twice"),
+        pytest.param(("a b/c",), "'a b/c' is no label key", id="no_key"),
+        pytest.param((NODE_LEVEL,), "no level above the node", id="node_level"),
+    ],
+)
+def test_what_is_no_level_is_named(names, said):
+    with pytest.raises(ValueError, match=said):
+        label_levels(names)
