@@ -218,6 +218,31 @@ class Client:
         """
         await self._write("POST", path, dict(body))
 
+    async def change(
+        self, path: str, name: str, uid: str, version: str, patch: Mapping[str, Any]
+    ) -> None:
+        """Merge this into an object. `path`: of all objects of its kind.
+
+        Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
+            ApiError.
+        """
+        known = {"uid": uid, "resourceVersion": version}
+        whole = {**patch, "metadata": {**patch.get("metadata", {}), **known}}
+        await self._send(f"{path}/{_segment(name)}", whole, MERGE)
+
+    async def delete(self, path: str, name: str, uid: str, version: str) -> None:
+        """Delete an object. `path`: of all objects of its kind.
+
+        Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
+            ApiError.
+        """
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+        }
+        await self._write("DELETE", f"{path}/{_segment(name)}", options)
+
     async def record_event(
         self, about: Subject, reason: str, message: str, *, is_warning: bool, at: datetime
     ) -> None:

@@ -97,6 +97,43 @@ async def test_an_object_is_made_where_it_is_absent(server, transport):
     ]
 
 
+BOXES = "/apis/toys.example.org/v1/boxes"
+
+
+async def test_a_change_of_an_object_names_the_uid_and_the_version_that_it_means(server, transport):
+    server.script = [reply(200, {}), refusal(409, "Conflict"), reply(422, OTHER_UID)]
+    client, patch = Client(transport), {"metadata": {"labels": {"a": "b"}}, "spec": {"size": 1}}
+    await client.change(BOXES, "a/b", "u1", "7", patch)
+    for _ in range(2):
+        with pytest.raises(Conflict):
+            await client.change(BOXES, "large", "u1", "7", patch)
+    asked = server.asked[0]
+    assert (asked.method, asked.path) == ("PATCH", f"{BOXES}/a%2Fb")
+    assert asked.headers["Content-Type"] == "application/merge-patch+json"
+    assert asked.body == {
+        "metadata": {"uid": "u1", "resourceVersion": "7", "labels": {"a": "b"}},
+        "spec": {"size": 1},
+    }
+
+
+async def test_a_deletion_of_an_object_names_the_uid_and_the_version_that_it_means(
+    server, transport
+):
+    server.script = [reply(200, {}), refusal(409, "Conflict"), refusal(404, "NotFound")]
+    client = Client(transport)
+    await client.delete(BOXES, "large", "u1", "7")
+    for error in (Conflict, NotFound):
+        with pytest.raises(error):
+            await client.delete(BOXES, "large", "u1", "7")
+    asked = server.asked[0]
+    assert (asked.method, asked.path) == ("DELETE", f"{BOXES}/large")
+    assert asked.body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u1", "resourceVersion": "7"},
+    }
+
+
 async def test_a_pod_is_read_as_a_record(server, transport):
     labels = {"gang": "a", "noise": "b"}
     server.script = [reply(200, {"metadata": {"namespace": "team", "name": "p", "labels": labels}})]
@@ -321,6 +358,8 @@ WRITES = {
     "delete": lambda client: client.delete_pod("team", "worker-0", "u1"),
     "status": lambda client: client.patch_status("/apis/a/v1/namespaces/n/b/c", "u1", {}),
     "create": lambda client: client.create("/apis/a/v1/bs", {"metadata": {"name": "c"}}),
+    "change": lambda client: client.change("/apis/a/v1/bs", "c", "u1", "7", {}),
+    "delete_object": lambda client: client.delete("/apis/a/v1/bs", "c", "u1", "7"),
     "event": lambda client: client.record_event(About(), "R", "m", is_warning=True, at=NOON),
 }
 
@@ -344,4 +383,4 @@ async def test_nothing_is_written_while_another_pair_may_lead(server, transport,
 def test_every_write_is_held_back():
     known = {"bind", "annotate_pod", "ungate_pod", "evict_pod", "delete_pod", "patch_status"}
     public = {name for name in vars(Client) if not name.startswith("_")}
-    assert public == known | {"create", "record_event", "get_pod", "exists"}
+    assert public == known | {"create", "change", "delete", "record_event", "get_pod", "exists"}
