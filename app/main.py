@@ -27,7 +27,8 @@ from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
-from app.dialects.presets import level_keys
+from app.dialects import topograph
+from app.dialects.presets import label_levels, level_keys
 from app.dialects.registry import DIALECTS, Dialects
 from app.errors import CorralError, SettingsError
 from app.extender.health import health
@@ -49,6 +50,7 @@ from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
+from app.state.kept_objects import KeptObjects
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
 from topology.errors import InvalidTopology
@@ -177,6 +179,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
     client = _client(outside.transport, keep, labels.keeps, lease)
     receivers = _receivers(driver, desk, engine, read_again)
+    kept = [KeptObjects(each) for each in engine.dialects.kept_kinds]
     writers = Writers(
         client,
         settings,
@@ -184,10 +187,11 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         receivers,
         is_leading=_leading(lease),
         prerequisites=engine.dialects.prerequisites,
+        kept=kept,
     )
     namespaces = Namespaces(settings.admission_namespace_selector)
     resources = engine.dialects.resources(keep, labels, engine.books.axis)
-    sinks = _sinks(settings, resources, driver, namespaces)
+    sinks = _sinks(settings, resources, driver, namespaces, kept)
     reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
     routes = _routes(settings, engine, reflectors, port, namespaces)
@@ -245,13 +249,31 @@ def _receivers(
 
 
 def _sinks(
-    settings: Settings, resources: Iterable[Resource], driver: Driver, namespaces: Namespaces
+    settings: Settings,
+    resources: Iterable[Resource],
+    driver: Driver,
+    namespaces: Namespaces,
+    kept: Sequence[KeptObjects],
 ) -> list[tuple[Resource, Sink]]:
-    """What is watched, each with its receiver: the engine, or the webhook where there is one."""
-    sinks: list[tuple[Resource, Sink]] = [(each, driver.apply) for each in resources]
+    """What is watched, each with its receiver: the engine, or the webhook where there is one.
+
+    Objects that are kept receive nodes, and their own kind, as well.
+    """
+    sinks: list[tuple[Resource, Sink]] = []
+    for each in resources:
+        others = [its.apply for its in kept if each.kind in its.kinds]
+        sinks.append((each, _all_of((driver.apply, *others)) if others else driver.apply))
     if settings.admission_listen is not None:
         sinks += [(each, namespaces.apply) for each in namespaces.resources()]
     return sinks
+
+
+def _all_of(sinks: Sequence[Sink]) -> Sink:
+    def receive(event: Event) -> None:
+        for each in sinks:
+            each(event)
+
+    return receive
 
 
 def _reflectors(
@@ -322,8 +344,14 @@ def engine_settings(settings: Settings) -> EngineSettings:
             levels_of(levels)
     except (ValueError, InvalidTopology) as error:
         raise SettingsError(f"levels: {error}") from error
+    try:
+        hyper_nodes_from = settings.hyper_nodes_from
+        if hyper_nodes_from and hyper_nodes_from != (topograph.NAME,):
+            hyper_nodes_from = label_levels(hyper_nodes_from)
+    except ValueError as error:
+        raise SettingsError(f"hyper_nodes_from: {error}") from error
     options = settings.model_dump(include=set(EngineOptions.model_fields))
-    return EngineSettings(**options | {"levels": levels})
+    return EngineSettings(**options | {"levels": levels, "hyper_nodes_from": hyper_nodes_from})
 
 
 def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:

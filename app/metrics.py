@@ -20,6 +20,7 @@ REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
+KEPT_OUTCOMES = ("made", "changed", "deleted", "gone", "conflict", "failed")
 ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
 # What became of the places that were made for gangs: see `app.state.preempt.room_plan`.
 ROOM_RESULTS = (
@@ -140,6 +141,17 @@ class Metrics:
         )
         self.statuses = self._counters(
             "corral_statuses", "Statuses of gangs written back", "outcome", STATUS_OUTCOMES
+        )
+        self.kept_objects = self._counters(
+            "corral_kept_objects",
+            "Objects kept as the labels of nodes are: made, changed, deleted, or not",
+            "outcome",
+            KEPT_OUTCOMES,
+        )
+        self.kept_notes = Gauge(
+            "corral_kept_notes",
+            "Reasons why such objects are not as the labels of nodes are; the log has each of them",
+            registry=self.registry,
         )
 
     def _of_room(self) -> None:

@@ -119,6 +119,10 @@ class EngineOptions(BaseModel):
     pod_group_roles: RoleRules = "kueue"
 
     volcano_queues: Names = ()  # Queues of Volcano to make where absent, as its scheduler would
+    # Label keys, widest first, one preset name, or topograph: a HyperNode for each domain of these
+    # labels is made, changed and deleted as nodes come and go; needs the ClusterRole
+    # corral-hypernodes.
+    hyper_nodes_from: Names = ()
 
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this

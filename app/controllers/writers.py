@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from app.controllers.dispatch import Dispatcher
+from app.controllers.keep import KeepController
 from app.controllers.pods.annotate import AnnotateController
 from app.controllers.pods.bind import BindController
 from app.controllers.pods.evict import EvictController, Removal
@@ -50,6 +51,7 @@ from app.state.effects import (
     Ungated,
     UngateOutcome,
 )
+from app.state.kept_objects import KeptObjects
 
 TRIES_PER_EVICTION = 10  # so many times faster it is asked whether a pod would be evicted
 TURNED_AWAY = "PodNotInGang"  # the reason of the one report about a pod that is no member
@@ -88,8 +90,12 @@ class Writers:
         *,
         is_leading: Callable[[], bool],
         prerequisites: Sequence[Prerequisite] = (),
+        kept: Sequence[KeptObjects] = (),
     ) -> None:
-        """`prerequisites`: objects that are made where they are absent."""
+        """`prerequisites`: objects that are made where they are absent.
+
+        `kept`: objects that are kept as the labels of nodes are.
+        """
         self._metrics = metrics
         self._receivers = receivers
         self._is_leading = is_leading
@@ -135,6 +141,16 @@ class Writers:
             lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
         )
         self._prerequisites = PrerequisiteController(client, prerequisites, is_leading=is_leading)
+        self.keepers = [
+            KeepController(
+                client,
+                each,
+                lambda outcome: metrics.kept_objects[outcome].inc(),
+                metrics.kept_notes.set,
+                is_leading=is_leading,
+            )
+            for each in kept
+        ]
         self._rooms = RoomController(
             receivers.room_question, receivers.room_found, self._room_answered
         )
@@ -169,6 +185,7 @@ class Writers:
             ("status", self._statuses.run()),
             ("room", self._rooms.run()),
             ("prerequisites", self._prerequisites.run()),
+            *(("keep", each.run()) for each in self.keepers),
         ]
 
     async def finish_binds(self) -> None:

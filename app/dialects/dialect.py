@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from app.dialects.spec import (
     NO_PODS,
     Allowance,
     Claim,
+    Difference,
     DisruptionBudget,
     DomainView,
     Draw,
@@ -26,6 +27,7 @@ from app.dialects.spec import (
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.decode import Json, Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.events import Kind
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 
@@ -93,6 +95,26 @@ class NamedPod(NamedTuple):
     says: object = None
     """What the object says of the pod, as its claim depends on it: that is made anew when this
     changes, and not whenever the object does."""
+
+
+class KeptKind(Protocol):
+    """Objects of one kind that follow from the labels of nodes, and are kept as these are now."""
+
+    @property
+    def kind(self) -> Kind:
+        """As it is watched. Each name is there once: the kind has no namespaces."""
+
+    @property
+    def path(self) -> str:
+        """In the API: of all objects of the kind."""
+
+    def difference(
+        self, nodes: Mapping[str, Strings], there: Mapping[str, ObjectRecord]
+    ) -> Difference:
+        """What is to be written. `nodes`: labels by name; `there`: the objects by name. Pure.
+
+        It may take long: it is called in a thread.
+        """
 
 
 class Dialect:
@@ -230,6 +252,10 @@ class Dialect:
 
     def prerequisites(self) -> tuple[Prerequisite, ...]:
         """Objects to make where they are absent, as the operator wants it."""
+        return ()
+
+    def kept_kinds(self) -> tuple[KeptKind, ...]:
+        """Objects that follow from the labels of nodes and are kept so, as the operator wants."""
         return ()
 
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:

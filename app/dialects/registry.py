@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.dialects import budgets, kueue, quota, volcano
 from app.dialects.dialect import (
     Dialect,
+    KeptKind,
     NamedPod,
     ObjectRules,
     PodSetClaim,
@@ -154,6 +155,11 @@ class Dialects:
     def prerequisites(self) -> tuple[Prerequisite, ...]:
         """Objects to make where they are absent."""
         return tuple(each for dialect in self.each for each in dialect.prerequisites())
+
+    @property
+    def kept_kinds(self) -> tuple[KeptKind, ...]:
+        """Objects that follow from the labels of nodes and are kept so."""
+        return tuple(each for dialect in self.each for each in dialect.kept_kinds())
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         """The topologies that an object declares."""

@@ -506,6 +506,26 @@ class Prerequisite:
     body: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectWrite:
+    """An object that is to be made, changed or deleted."""
+
+    name: str
+    body: Mapping[str, object] | None
+    """The whole object, or a merge patch of the one that is there; None: it is deleted."""
+    uid: str = ""  # of the one that is there; "": there is none, and it is made
+    version: str = ""  # that it has
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What makes the objects of a kind those that they are to be, in the order of writing."""
+
+    writes: tuple[ObjectWrite, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is left as it is, and why, as sentences for the operator."""
+
+
 def _shown(value: str | int) -> str:
     """A value as Go's %q and %d write it, cut where it is long."""
     if isinstance(value, int):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+NAME = "topograph"  # stands for the levels of its labels
 FABRIC = "fabric.topograph.run/tier-{}"
 ACCELERATORS = ("accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain")
 EARLIER_FABRIC = tuple(f"network.topology.nvidia.com/{each}" for each in ("core", "spine", "leaf"))

@@ -12,5 +12,5 @@ holds what was planned. `lifecycle/` changes gangs from their first pod to their
 follows nodes that change or fail, `answers/` says what kube-scheduler hears, `report/` is what goes
 out to people, `journal/` records inputs and plays them again. `effects.py` is what has to be
 written, `filter_result.py` what /filter answers, and `audit.py` compares the books with the
-records.
+records. `kept_objects.py` stands beside the engine: objects that follow from the labels of nodes.
 """

@@ -536,6 +536,19 @@ def test_a_preset_becomes_its_labels():
         engine_settings(Settings(levels=("gkee",)))
 
 
+def test_what_hyper_nodes_are_made_from_is_levels_a_preset_or_topograph():
+    def taken(*names):
+        return engine_settings(Settings(hyper_nodes_from=names)).hyper_nodes_from
+
+    assert taken() == ()
+    assert taken("topograph") == ("topograph",)
+    assert taken("gke")[0] == "cloud.google.com/gce-topology-block"
+    assert taken("a.b/block", "a.b/rack", "kubernetes.io/hostname") == ("a.b/block", "a.b/rack")
+    for wrong in (("gkee",), ("a b/c",), ("rack", "rack"), ("kubernetes.io/hostname",)):
+        with pytest.raises(SettingsError, match="hyper_nodes_from: "):
+            taken(*wrong)
+
+
 @pytest.mark.parametrize("levels", [("rack", "rack"), ("kubernetes.io/hostname", "rack")])
 def test_levels_that_cannot_be_meant_are_named(levels):
     with pytest.raises(SettingsError, match="levels: "):

@@ -160,6 +160,70 @@ def test_hyper_nodes_made_from_labels_are_taken_and_hold_a_gang_together(
         assert corral.bugs() == {}
 
 
+@pytest.mark.parametrize("crd", ["shipped"], indirect=True)
+@pytest.mark.usefixtures("crd")
+def test_hyper_nodes_are_kept_as_the_labels_of_nodes_are(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Two racks of two nodes and two of one; the name of the last is taken by a stranger."""
+    racks = ("b0/r0", "b0/r0", "b0/r1", "b0/r1", "b1/r0", "b1/r1")
+    for at, rack in enumerate(racks):
+        block, _, name = rack.partition("/")
+        plane.nodes([node(f"n{at}", gpus=8, labels={BLOCK: block, RACK: name})])
+    foreign = stored("hypernode-b1.r1", 1, by_pattern("^other"))
+    cluster.create(foreign)
+    before = {
+        "hypernode-b0": {"hypernode-b0.r0", "hypernode-b0.r1"},
+        "hypernode-b0.r0": {"n0", "n1"},
+        "hypernode-b0.r1": {"n2", "n3"},
+        "hypernode-b1": {"hypernode-b1.r0", "hypernode-b1.r1"},
+        "hypernode-b1.r0": {"n4"},
+    }
+    kubeconfig = plane.kubeconfig("corral")
+    settings = {"hyper_nodes_from": f"{BLOCK},{RACK}"}
+    with (
+        plane.granted("corral-hypernodes"),
+        CorralProcess(kubeconfig, tmp_path, levels=(), **settings) as corral,
+    ):
+        plane.start_scheduler(extender=corral.url)
+        cluster.wait(lambda: members_of(cluster) == before, SOON, "a HyperNode for each domain")
+        cluster.delete("Node", "n4")  # the last of its rack
+        cluster.patch("Node", "n1", {"metadata": {"labels": {RACK: "r9"}}})
+        after = {
+            "hypernode-b0": {"hypernode-b0.r0", "hypernode-b0.r1", "hypernode-b0.r9"},
+            "hypernode-b0.r0": {"n0"},
+            "hypernode-b0.r1": {"n2", "n3"},
+            "hypernode-b0.r9": {"n1"},
+            "hypernode-b1": {"hypernode-b1.r1"},
+        }
+        within_grace = {**after, "hypernode-b1.r0": {"n4"}}
+        cluster.wait(lambda: members_of(cluster) == within_grace, SOON, "n1 is in its new rack")
+        start(cluster, "near", 2, tier=1)
+        assert nodes_of(cluster, "near") == {"n2", "n3"}
+        cluster.wait(lambda: members_of(cluster) == after, 2 * SOON, "the empty rack is gone")
+        kept = cluster.get("HyperNode", "hypernode-b1.r1")
+        assert kept is not None
+        assert kept["spec"] == foreign["spec"]
+        assert corral.metric("corral_kept_notes") == 1
+        written = {
+            each: corral.metric(f'corral_kept_objects_total{{outcome="{each}"}}')
+            for each in ("made", "changed", "deleted", "failed")
+        }
+        assert written == {"made": 6, "changed": 3, "deleted": 1, "failed": 0}
+        assert corral.bugs() == {}
+
+
+def members_of(cluster: Cluster) -> dict[str, set[str]]:
+    """The members by name of each HyperNode of ours."""
+    return {
+        each["metadata"]["name"]: {
+            member["selector"]["exactMatch"]["name"] for member in each["spec"]["members"]
+        }
+        for each in cluster.list("HyperNode")
+        if "labels" in each["metadata"]
+    }
+
+
 def printed(*arguments: str) -> str:
     """What corral's command line prints."""
     command = [sys.executable, "-m", "app", *arguments]

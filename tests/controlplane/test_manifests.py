@@ -33,6 +33,7 @@ APART = {
     "corral-evict": ("create", "", "pods", "eviction", "default", ""),
     "corral-delete-excess": ("delete", "", "pods", "", "default", ""),
     "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
+    "corral-hypernodes": ("delete", "topology.volcano.sh", "hypernodes", "", "", ""),
 }
 REFUSED = [
     *APART.values(),

@@ -30,6 +30,7 @@ APART = {
     "corral-evict": {("", "pods/eviction"): {"create"}},
     "corral-delete-excess": {("", "pods"): {"delete"}},
     "corral-namespaces": {("", "namespaces"): READ},
+    "corral-hypernodes": {("topology.volcano.sh", "hypernodes"): {"create", "patch", "delete"}},
     "corral-gates": {("corral.dev", "gates"): {"write"}},
 }
 

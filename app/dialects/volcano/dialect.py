@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect, ObjectRules
+from app.dialects.dialect import Dialect, KeptKind, ObjectRules
 from app.dialects.spec import (
     NO_PODS,
     Claim,
@@ -22,6 +22,7 @@ from app.dialects.spec import (
     ends_together,
 )
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
+from app.dialects.volcano.from_labels.kept import KeptHyperNodes
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
 from app.dialects.volcano.queues import QueueRecord
@@ -40,12 +41,20 @@ class VolcanoDialect(Dialect):
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
 
-    def __init__(self, scheduler: str = "", queues: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        scheduler: str = "",
+        queues: Sequence[str] = (),
+        hyper_nodes_from: tuple[str, ...] = (),
+    ) -> None:
         self._scheduler = scheduler
         self._queues = queues
+        self._hyper_nodes_from = hyper_nodes_from
 
     def configured(self, options: EngineOptions) -> VolcanoDialect:
-        return VolcanoDialect(options.scheduler_name, options.volcano_queues)
+        return VolcanoDialect(
+            options.scheduler_name, options.volcano_queues, options.hyper_nodes_from
+        )
 
     def prerequisites(self) -> tuple[Prerequisite, ...]:
         return tuple(map(queues.queue, self._queues))
@@ -119,6 +128,9 @@ class VolcanoDialect(Dialect):
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return hyper_nodes.specs_of(record)
+
+    def kept_kinds(self) -> tuple[KeptKind, ...]:
+        return (KeptHyperNodes(self._hyper_nodes_from),) if self._hyper_nodes_from else ()
 
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
         return hyper_nodes.status_of(record, view)

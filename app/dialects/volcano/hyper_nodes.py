@@ -11,7 +11,7 @@ pkg/util/hypernode/member_selector.go (v1.15).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -43,6 +43,9 @@ TOPOLOGY = "HyperNodes"  # no object can have this name
 LEVEL = "topology.volcano.sh/tier-{}"
 CONDITION = "MembersResolved"
 MOST_SHOWN = 8  # flaws in the message of the condition
+SOURCE = "volcano.sh/network-topology-source"
+"""The label that says what made a HyperNode. A discoverer of Volcano deletes those of its own."""
+OURS = "corral"  # as its value: no discoverer of Volcano has this name
 
 
 class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
@@ -56,6 +59,8 @@ class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
     """Its lastTransitionTime."""
     other_conditions: tuple[dict[str, Any], ...] = ()
     """As they are."""
+    labels: Mapping[str, str] = {}
+    """Of one that Corral has made; others have none here."""
 
 
 class _Spec(wire.Wire):
@@ -99,7 +104,15 @@ def decode_hyper_node(raw: Json) -> HyperNodeRecord:
         condition=(str(own.get("status")), str(own.get("reason")), str(own.get("message"))),
         turned_at=str(own.get("lastTransitionTime", "")),
         other_conditions=tuple(each for each in conditions if each.get("type") != CONDITION),
+        labels=_labels(metadata),
     )
+
+
+def _labels(metadata: wire.Metadata) -> dict[str, str]:
+    labels = metadata.labels or {}
+    if labels.get(SOURCE) != OURS:
+        return {}
+    return {key: value or "" for key, value in labels.items()}
 
 
 def _status(raw: msgspec.Raw) -> _Status:

@@ -31,8 +31,9 @@ from app.dialects.volcano.from_labels.domains import (
     domains_of,
     value_of,
 )
-from app.dialects.volcano.from_labels.manifests import SOURCE, Manifest, hyper_node, named_nodes
+from app.dialects.volcano.from_labels.manifests import Manifest, hyper_node, named_nodes
 from app.dialects.volcano.from_labels.names import LONGEST, digest
+from app.dialects.volcano.hyper_nodes import SOURCE
 from app.errors import DecodeError
 from app.labels import is_label_key, is_subdomain
 from topology.model.levels import NODE_LEVEL

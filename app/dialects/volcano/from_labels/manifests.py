@@ -13,11 +13,7 @@ from typing import Any, Literal
 
 from app.dialects.volcano.from_labels.domains import LabelDomain
 from app.dialects.volcano.from_labels.names import PREFIX, path_name
-from app.dialects.volcano.hyper_nodes import API_VERSION, KIND
-
-SOURCE = "volcano.sh/network-topology-source"
-"""The label that says what made a HyperNode. A discoverer of Volcano deletes those of its own."""
-OURS = "corral"  # as its value: no discoverer of Volcano has this name
+from app.dialects.volcano.hyper_nodes import API_VERSION, KIND, OURS, SOURCE
 
 Members = Literal["names", "labels"]
 Manifest = dict[str, Any]

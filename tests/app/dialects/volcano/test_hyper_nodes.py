@@ -10,7 +10,7 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import AT_WRITE, DomainView, NodesNamed, TopologySpec
 from app.dialects.volcano import DIALECT
-from app.dialects.volcano.hyper_nodes import MOST_SHOWN, decode_hyper_node
+from app.dialects.volcano.hyper_nodes import MOST_SHOWN, SOURCE, decode_hyper_node
 from app.errors import DecodeError
 from app.labels import LabelSelector, Requirement
 from tests.app.dialects.volcano.objects import (
@@ -36,6 +36,21 @@ def test_a_hyper_node_is_a_domain_of_the_level_of_its_tier() -> None:
     assert spec.domain.level == "topology.volcano.sh/tier-2"
     assert spec.domain.inner == ("s0", "s1")
     assert spec.domain.nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        pytest.param({SOURCE: "corral", "a": "b", "c": None}, {"a": "b", "c": ""}, id="ours"),
+        pytest.param({SOURCE: "label", "a": "b"}, {}, id="of_volcano"),
+        pytest.param({"a": "b"}, {}, id="of_nobody"),
+        pytest.param(None, {}, id="none"),
+    ],
+)
+def test_labels_are_kept_of_those_that_corral_has_made(labels: Any, kept: dict[str, str]) -> None:
+    found = record("s0", 1, [], metadata={"name": "s0", "labels": labels}).labels
+    assert {key: value for key, value in found.items() if key != SOURCE} == kept
+    assert found.get(SOURCE, "") == ("corral" if kept else "")
 
 
 def test_nodes_are_named_by_name_by_pattern_and_by_labels() -> None:
