@@ -16,7 +16,7 @@ import pytest
 from tests.cluster import RACK, Cluster
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.process import Process
-from tests.controlplane.volcano import QUEUES, controllers
+from tests.controlplane.volcano import QUEUES, clear, controllers
 from tests.controlplane.volcano_cluster import build
 from tests.corral_process import CorralProcess
 
@@ -66,11 +66,19 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
         assert corral.bugs() == {}
 
 
-@pytest.fixture
-def volcano(plane: ControlPlane, cluster: Cluster) -> Iterator[Process]:
-    """Volcano's kinds, its usual queues and its controllers; no scheduler of its own."""
+@pytest.fixture(scope="module")
+def volcano_controllers(plane: ControlPlane) -> Iterator[Process]:
+    """Volcano's kinds, its usual queues and its controllers, which take seconds to start."""
     with controllers(plane, QUEUES) as process:
         yield process
+
+
+@pytest.fixture
+def volcano(cluster: Cluster, volcano_controllers: Process) -> Iterator[Process]:
+    """Volcano's controllers, and no scheduler of its own; afterwards none of its objects."""
+    yield volcano_controllers
+    volcano_controllers.check()
+    clear(cluster)
 
 
 @pytest.fixture

@@ -6,24 +6,20 @@ On the cluster of `volcano_cluster`: four HyperNodes of tier 1 with two nodes ea
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.app.dialects.volcano.objects import exact
-from tests.app.dialects.volcano.workloads import network_topology, queue, task, vcjob
+from tests.app.dialects.volcano.workloads import network_topology, task, vcjob
 from tests.cluster import GPU, RACK, Cluster, Object, job, pod
 from tests.controlplane.operators import start_bound_pods
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
-from tests.controlplane.volcano import QUEUE, controllers
 from tests.controlplane.volcano_cluster import (
     LEAF_OF,
     LEAVES,
     SOON,
     bound,
-    build,
     group_of,
     phase_of,
     written_phase,
@@ -175,20 +171,3 @@ def watch_whole(cluster: Cluster, gangs: dict[str, int]) -> set[str]:
                 partial_since.pop(name, None)
         time.sleep(0.2)
     return started
-
-
-def test_queues_that_are_absent_are_made_and_a_vcjob_starts(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
-    with controllers(plane):
-        build(plane, cluster)
-        limited = queue("root", weight=7)
-        cluster.create(limited)
-        with CorralProcess(
-            plane.kubeconfig("corral"), tmp_path, levels=(), volcano_queues="root,default"
-        ) as corral:
-            plane.start_scheduler(extender=corral.url)
-            cluster.create(pair("train"))
-            cluster.wait(lambda: len(bound(cluster, "train")) == 2, START_SECONDS, "train starts")
-            assert (cluster.get(QUEUE, "root") or {})["spec"]["weight"] == 7
-            assert corral.bugs() == {}

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.app.dialects.volcano.workloads import queue
+from tests.cluster import Cluster
 from tests.controlplane.kinds import served
 from tests.controlplane.plane import ControlPlane, operator
 from tests.controlplane.process import Process
@@ -33,6 +35,7 @@ KINDS = (
     "JobFlow",
     "JobTemplate",
 )
+GONE_SECONDS = 20.0
 QUEUES = ("root", "default")  # those that Volcano's scheduler makes
 INQUEUE = {"status": {"phase": "Inqueue"}}  # a merge patch of the object itself: no /status there
 SCHEDULERS = ("volcano", "corral")  # whose pods get a PodGroup when they have none
@@ -63,6 +66,23 @@ def controllers(plane: ControlPlane, queues: Iterable[str] = ()) -> Iterator[Pro
             process.check()
         finally:
             process.stop()  # first: it would make anew what goes
+
+
+def clear(cluster: Cluster) -> None:
+    """Nothing but the usual queues is left of what tests and the controllers have made.
+
+    Pods go first, so that no PodGroup is made for them again.
+    """
+    for kind in (JOB, "Job", "Pod", POD_GROUP, "HyperNode"):
+        cluster.delete_all(kind)
+        cluster.wait(partial(_is_gone, cluster, kind), GONE_SECONDS, f"no {kind} left")
+    for one in cluster.list(QUEUE):
+        if one["metadata"]["name"] not in QUEUES:
+            cluster.delete(QUEUE, one["metadata"]["name"])
+
+
+def _is_gone(cluster: Cluster, kind: str) -> bool:
+    return not cluster.list(kind)
 
 
 def program() -> Path:
