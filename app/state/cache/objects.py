@@ -15,21 +15,21 @@ from app.state.cache.kept_keys import KeptKeys, Lacking
 
 @dataclass(slots=True)
 class Objects:
-    """What the watch shows of them; `by_gang` has the objects of `by_uid` that concern a gang."""
+    """What the watch shows of them; `by_gang` has the uids of those that concern a gang."""
 
     dialects: Dialects
     kept_keys: KeptKeys
     names_keys: bool = field(init=False)
     """Whether some vocabulary has objects that name label keys of pods."""
     by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
-    by_gang: dict[GangKey, dict[str, ObjectRecord]] = field(default_factory=dict)
+    by_gang: dict[GangKey, dict[str, None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names_keys = self.dialects.names_keys
 
     def of(self, key: GangKey) -> Collection[ObjectRecord]:
         """The objects that concern a gang."""
-        return self.by_gang.get(key, {}).values()
+        return [self.by_uid[uid] for uid in self.by_gang.get(key, ())]
 
     def spec(
         self,
@@ -62,29 +62,30 @@ class Objects:
     def put(self, record: ObjectRecord) -> Iterator[GangKey]:
         """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
         before = self.by_uid.get(record.uid)
+        self.by_uid[record.uid] = record  # a status that is written names its version
         if before is not None and before == msgspec.structs.replace(record, version=before.version):
             return  # most events of a Job are news of its status, which does not concern its gang
-        self.by_uid[record.uid] = record
         if self.names_keys:
             self.kept_keys.put(record)
         # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
         left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
         for key in self.dialects.keys_of(record):
-            self.by_gang.setdefault(key, {})[record.uid] = record
+            self.by_gang.setdefault(key, {})[record.uid] = None
             left.pop(key, None)
             yield key
         for key in left:
             self._leave(key, record.uid)
             yield key
 
-    def drop(self, uid: str) -> Iterator[GangKey]:
+    def drop(self, uid: str) -> Collection[GangKey]:
         """Forget an object that is gone: the gangs that it concerned."""
         record = self.by_uid.pop(uid, None)
         if self.names_keys:
             self.kept_keys.drop(uid)
-        for key in self.dialects.keys_of(record) if record else ():
+        keys = [] if record is None else list(self.dialects.keys_of(record))
+        for key in keys:
             self._leave(key, uid)
-            yield key
+        return keys
 
     def _leave(self, key: GangKey, uid: str) -> None:
         of_gang = self.by_gang[key]

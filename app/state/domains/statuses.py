@@ -33,7 +33,8 @@ class _Sent:
 
     @property
     def again_at(self) -> float:
-        return self.at + min(AGAIN_SECONDS * 2.0 ** (self.times - 1), LONGEST_SECONDS)
+        # After a thousand times the power alone would be no number any more.
+        return self.at + min(AGAIN_SECONDS * 2.0 ** min(self.times - 1, 16), LONGEST_SECONDS)
 
 
 @dataclass(slots=True)

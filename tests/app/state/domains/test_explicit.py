@@ -252,6 +252,14 @@ def test_what_another_controller_overwrites_is_written_less_and_less_often():
     assert written(world)["s0"][0] == 1  # something new to say is said at once
 
 
+def test_a_status_that_never_shows_is_written_for_months():
+    world = world_of(TREE[0])
+    for _ in range(1_100):
+        world.effects.clear()
+        world.tick(3_600.0)
+        assert written(world)["s0"][0] == 2
+
+
 def test_a_status_that_the_watch_does_not_show_is_written_again():
     world = world_of(TREE[0])
     world.effects.clear()

@@ -50,11 +50,13 @@ def world_of(*pod_groups, hyper_nodes=TREE, jobs=(), **settings):
     return world
 
 
-def group(least, *policies, tier=None, name="pg", version="1", owner="", **more):
+def group(least, *policies, tier=None, name="pg", version="1", owner="", conditions=(), **more):
     if tier is not None:
         more["topology"] = network_topology(tier)
     made = pod_group(name, least, sub_groups=policies, **more)
     made["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version}
+    if conditions:
+        made["status"] = {**made.get("status", {}), "conditions": conditions}
     if owner:
         made["metadata"]["ownerReferences"] = [{"controller": True, "uid": owner}]
     return decode_pod_group(msgspec.json.encode(made))
@@ -317,6 +319,16 @@ def test_a_status_is_sent_until_it_shows():
     for _ in range(400):
         world.tick(1.0)
     assert len(statuses(world)) == sent
+
+
+def test_a_status_names_the_version_that_the_watch_showed_last():
+    """Also where nothing but an annotation has changed since: with an older one it is refused."""
+    others = {"type": "Other", "status": "True"}
+    world = world_of(group(2, conditions=[others]))
+    world.put(group(2, conditions=[others], version="2"))
+    world.put(pods(1)[0])
+    world.tick()
+    assert (last_status(world)["phase"], statuses(world)[-1].version) == ("Inqueue", "2")
 
 
 # -- queues ----------------------------------------------------------------------------------------
