@@ -1,4 +1,5 @@
-"""How long HyperNodes take to be read and to change, and PodGroups to be placed in them.
+"""How long HyperNodes take to be read and to change, PodGroups to be placed in them, and ordinary
+pods to be scored by them.
 
 6,000 nodes, 9,600 HyperNodes in three tiers.
 
@@ -7,6 +8,7 @@
 The engine is given lists and events, as the watch gives them, and its trees are brought up to date.
 The baseline is the tree of the same nodes where their labels say the same. Each PodGroup has 64
 pods in one HyperNode of tier 3; and the same again with sub-groups of 8, each in one of tier 1.
+The baseline of scores are those of the same nodes by their labels; every node is a candidate.
 """
 
 from __future__ import annotations
@@ -165,6 +167,23 @@ def placed(policies: Sequence[dict[str, object]]) -> tuple[float, float]:
     raise RuntimeError(f"after {MOST_TICKS} ticks some PodGroups have no places")
 
 
+class Names(tuple[str, ...]):
+    """Candidates that are simply there."""
+
+    def names(self) -> Sequence[str]:
+        """All of them."""
+        return self
+
+
+def scored(objects: Sequence[ObjectRecord], *, kind: str) -> float:
+    """The least seconds that the scores of every node for an ordinary pod take."""
+    made, _ = engine(*objects, kind=kind)
+    asks, names = pod("asks", gpus=1), Names(each.name for each in nodes())
+    for at in range(0, NODES, 3):
+        made.apply(Applied(pod(f"runs-{at}", gpus=1 + at % 7, on=names[at])), 1.0)
+    return min(seconds(lambda: made.prioritize(asks, names, 1.0)) for _ in range(50))
+
+
 def rows(repeat: int) -> Iterator[Row]:
     """Every figure, the best of several runs."""
     labels = topology("labels", *LEVELS)
@@ -181,6 +200,9 @@ def rows(repeat: int) -> Iterator[Row]:
         yield _row(f"{case}: all are read", min(read), barest, "<= 2,000 ms")
         yield _row(f"{case}: one HyperNode changes", min(changed), barest, "<= 20 ms")
         yield _row(f"{case}: a node's labels change", min(moved), barest, "<= 20 ms")
+    by_tiers = scored(hyper_nodes(NAMED["by name"]), kind="HyperNode")
+    by_labels_alone = scored((labels,), kind="Topology")
+    yield _row("ordinary pod: every node is scored", by_tiers, by_labels_alone, "<= 2 ms")
     for case, policies in (
         ("PodGroup of 64", []),
         ("PodGroup of 8 sub-groups of 8", [sub_group("worker", 8, topology=network_topology(1))]),

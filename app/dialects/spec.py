@@ -21,6 +21,7 @@ from app.kube.core.objects import PodRecord
 from app.labels import EVERYTHING, LabelSelector
 from topology.model.explicit_tree import DomainFlaw
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
+from topology.model.resources import ResourceAxis
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
@@ -207,6 +208,24 @@ class SearchPolicy:
     """Which domain of a level a group tries first."""
     unconstrained: Strategy = Strategy.LEAST_FREE
     """Which domains pods without a level fill first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierPacking:
+    """What makes a domain that has a tier full; pods go to the fuller ones."""
+
+    resources: tuple[tuple[str, int], ...] | None = None
+    """The weight of each resource that counts if a pod requests it; None: all, alike."""
+    fading: float = 0.8
+    """What a tier weighs of the next narrower one, for ordinary pods."""
+    for_ordinary_pods: bool = True
+    """Whether it decides where pods outside gangs go."""
+
+    def weights_by_row(self, axis: ResourceAxis) -> Mapping[int, int] | None:
+        """The weights of those resources that nodes offer; None: as of `resources`."""
+        if self.resources is None:
+            return None
+        return {axis.row(name): weight for name, weight in self.resources if name in axis}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.answers.scoring import scores
 from app.state.audit import differences
 from app.state.domains.topologies import Change
 from app.state.effects import (
@@ -316,7 +315,7 @@ class Engine(EngineParts):
         """
         if not self.is_synced:
             return [0] * len(candidates.names())
-        return scores(self.books, self.nominations, pod, candidates)
+        return self.scoring.scores(pod, candidates)
 
     def preempt(
         self, pod: PodRecord, offered: Mapping[str, Victims], now: float

@@ -13,6 +13,7 @@ from app.state.answers.bind_requests import BindRequests
 from app.state.answers.filtering import Filtering
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
+from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
@@ -242,6 +243,7 @@ class EngineParts:
             self.starvation,
             self.reservations,
         )
+        self.scoring = Scoring(self.settings, self.books, self.topologies, self.nominations)
         self.preempting = Preempting(
             self.settings,
             self.books,

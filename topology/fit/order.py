@@ -10,7 +10,7 @@ Ties break by the lowest index, everywhere; so equal inputs give equal answers.
     for_group     domains in the order in which a group tries them, by `request.DomainOrder`
 
 `fill` then fills domains in that order. `packing_scores` is the same concern for a single
-ordinary pod, as kube-scheduler scores.
+ordinary pod, as kube-scheduler scores; where domains have tiers, `utilization` is.
 """
 
 from __future__ import annotations

@@ -20,8 +20,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from topology.model.levels import NODE_LEVEL
+from topology.model.resources import Mask
 from topology.model.tree import Tree, build
+
+ALONE = "node/"  # before the name of a node that stands for itself; no domain's name has a slash
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,7 @@ class Forest:
         found = []
         for tier in tiers:
             inside = (name for name in reversed(around) if self.domains[name].tier <= tier)
-            found.append(next(inside, f"node/{node}"))
+            found.append(next(inside, f"{ALONE}{node}"))
         return tuple(found)
 
     def size(self, name: str) -> int:
@@ -245,6 +250,25 @@ class Forest:
         return build(
             levels, {node: (*self.values(node, tiers), node) for node in self._path}, generation
         )
+
+
+def has_tier(tree: Tree, level: int) -> Mask:
+    """Which domains of a level have its tier.
+
+    False: a node, or a narrower domain, that stands for itself there.
+    Shapes: (D,), of a level above the nodes.
+    """
+    names, inner = tree.names[level], level + 1
+    if inner == tree.node_level:
+        return np.array([not name.startswith(ALONE) for name in names], dtype=np.bool_)
+    first = tree.domain_of[inner][tree.starts[level]].tolist()
+    return np.array(
+        [
+            not name.startswith(ALONE) and name != tree.names[inner][within]
+            for name, within in zip(names, first, strict=True)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def _discard(sets: dict[str, dict[str, None]], name: str, member: str) -> None:

@@ -1,36 +1,91 @@
 """The answer to /prioritize: whole domains stay free, and so does what others end for.
 
+    domains that have tiers ──▶ how full those around each node are    `topology.fit.utilization`
+    levels by label, or none ─▶ which nodes keep whole domains free    `topology.fit.order`
+
 A pod of higher priority may take a node that is freed for another one, for which more pods go then.
 So it is led elsewhere as long as there is any other node.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import ALL_NODES, Books
+from app.state.cache.books import ALL_NODES, Books, TopologyBooks, Vector
+from app.state.domains.topologies import Topologies
 from app.state.filter_result import Candidates
 from app.state.pods.nominations import Nominations
-from topology.fit import order
+from app.state.settings import EngineSettings
+from topology.fit import order, utilization
+from topology.fit.utilization import Tier
+from topology.model.explicit_tree import has_tier
+from topology.model.resources import Counts, Rows
+from topology.model.tree import Tree
 
 
-def scores(
-    books: Books, nominations: Nominations, pod: PodRecord, candidates: Candidates
-) -> list[int]:
-    """Scores 0..10, in the order of `candidates.names()`; 0 for a node that is not known."""
-    books.refresh()
-    named = [name for name in books.topologies if name != ALL_NODES]
-    topology = books.topologies[named[0] if named else ALL_NODES]
-    found = order.packing_scores(
-        topology.tree, topology.capacity, books.vector(pod.request)
-    ).tolist()
-    slot_of = topology.tree.slot_of
-    given = [
-        found[slot] if (slot := slot_of.get(name)) is not None else 0 for name in candidates.names()
-    ]
-    awaited = nominations.nodes_of_others(pod.uid)
-    if not awaited:
-        return given
-    return [
-        0 if name in awaited else max(1, score)
-        for name, score in zip(candidates.names(), given, strict=True)
-    ]
+@dataclass(slots=True)
+class Scoring:
+    """Scores nodes for ordinary pods."""
+
+    settings: EngineSettings
+    books: Books
+    topologies: Topologies
+    nominations: Nominations
+    _tree: Tree | None = None  # the one that `_tiers` are of
+    _tiers: tuple[Tier, ...] = ()
+
+    def scores(self, pod: PodRecord, candidates: Candidates) -> list[int]:
+        """Scores 0..10, in the order of `candidates.names()`; 0 for a node that is not known."""
+        self.books.refresh()
+        topology, names = self._topology(), candidates.names()
+        slot_of = topology.tree.slot_of
+        slots = np.array([slot_of.get(name, -1) for name in names], dtype=np.intp)
+        found, is_known = np.zeros(slots.size, dtype=np.int64), slots >= 0
+        found[is_known] = self._of(topology, self.books.vector(pod.request), slots[is_known])
+        given: list[int] = found.tolist()
+        awaited = self.nominations.nodes_of_others(pod.uid)
+        if not awaited:
+            return given
+        return [
+            0 if name in awaited else max(1, score)
+            for name, score in zip(names, given, strict=True)
+        ]
+
+    def _topology(self) -> TopologyBooks:
+        """The first whose domains have tiers, else the first that has levels, else all nodes."""
+        named = [each for name, each in self.books.topologies.items() if name != ALL_NODES]
+        tiered = [each for each in named if self.topologies.tiers(each.name)]
+        return (*tiered, *named, self.books.topologies[ALL_NODES])[0]
+
+    def _of(self, topology: TopologyBooks, request: Vector, slots: Rows) -> Counts:
+        """The scores of some nodes. Shapes: slots (S,) -> (S,)."""
+        tree, capacity, packing = topology.tree, topology.capacity, self.settings.packing
+        tiers = self._tiers_of(topology)
+        if not tiers:
+            return order.packing_scores(tree, capacity, request)[slots]
+        found = np.zeros(slots.size, dtype=np.int64)
+        if packing.for_ordinary_pods:
+            weights = packing.weights_by_row(self.books.axis)
+            shares = utilization.around_nodes(
+                tree, capacity, tiers, request, packing.fading, weights
+            )
+            has_room = capacity.may_cover(tree.node_level, request)[slots]
+            found[has_room] = utilization.points(shares[slots[has_room]], order.SCORE_MAX)
+        return found
+
+    def _tiers_of(self, topology: TopologyBooks) -> tuple[Tier, ...]:
+        """The tiers of a topology as its tree is now; none if it has levels by label."""
+        tree = topology.tree
+        if self._tree is not tree:
+            levels = {
+                tier: tree.levels.index(key)
+                for tier, key in self.topologies.tiers(topology.name).items()
+            }
+            self._tree = tree
+            self._tiers = tuple(
+                Tier(level, tier, has_tier(tree, level)) for tier, level in levels.items()
+            )
+        return self._tiers

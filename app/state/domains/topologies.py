@@ -6,7 +6,7 @@ objects ────▶ domains, one each ──▶ explicit.py ─▶ a topolog
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -180,6 +180,11 @@ class Topologies:
             return spec
         explicit = self._explicit.get(spec.topology)
         return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
+
+    def tiers(self, name: str) -> Mapping[int, str]:
+        """The level of each tier, the narrowest first, of a topology made of domains; else none."""
+        explicit = self._explicit.get(name)
+        return {} if explicit is None else explicit.tiers.levels
 
     def _use(self) -> None:
         used: dict[str, tuple[str, ...]] = {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topology import InvalidTopology
-from topology.model.explicit_tree import Domain, Forest
+from topology.model.explicit_tree import Domain, Forest, has_tier
 
 SPINE = Domain("spine", 3, ("leaf-a", "leaf-b"))
 LEAF_A = Domain("leaf-a", 2, ("r1", "r2"))
@@ -245,3 +245,19 @@ def test_whatever_changes_of_a_domain_is_among_what_was_touched(
         touched = set(forest.taken_touched())
         assert {name for name, state in now.items() if shown.get(name) != state} <= touched
         shown = now
+
+
+def test_a_level_says_which_of_its_domains_have_its_tier() -> None:
+    """The others are narrower, or a node; a domain may have its node's name."""
+    domains = (*UNEVEN, Domain("alone", 1), Domain("c1", 1))
+    forest = forest_of(domains, {**CLAIMS, "a5": ["alone"], "c1": ["c1"]})
+    tree = forest.tree(KEYS, generation=1)
+    having = {
+        level: [
+            name
+            for name, is_so in zip(tree.names[level], has_tier(tree, level).tolist(), strict=True)
+            if is_so
+        ]
+        for level in range(3)
+    }
+    assert having == {0: ["spine"], 1: ["leaf-a", "leaf-b"], 2: ["alone", "c1", "r1", "r2"]}
