@@ -30,7 +30,9 @@ from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph
 from app.dialects.presets import label_levels, level_keys
 from app.dialects.registry import DIALECTS, Dialects
-from app.errors import CorralError, SettingsError
+from app.dialects.spec import TierPacking
+from app.dialects.volcano.scheduler_conf import packing_in
+from app.errors import CorralError, DecodeError, SettingsError
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.kube.client.lease import NeighbourLease
@@ -351,7 +353,21 @@ def engine_settings(settings: Settings) -> EngineSettings:
     except ValueError as error:
         raise SettingsError(f"hyper_nodes_from: {error}") from error
     options = settings.model_dump(include=set(EngineOptions.model_fields))
-    return EngineSettings(**options | {"levels": levels, "hyper_nodes_from": hyper_nodes_from})
+    made = {"levels": levels, "hyper_nodes_from": hyper_nodes_from}
+    return EngineSettings(**options | made, packing=_packing(settings))
+
+
+def _packing(settings: Settings) -> TierPacking:
+    """As Volcano's scheduler has it in its file, if one is set."""
+    path = settings.volcano_scheduler_conf
+    if path is None:
+        return TierPacking()
+    try:
+        return packing_in(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"volcano_scheduler_conf {path}: cannot be read: {error}") from error
+    except DecodeError as error:
+        raise SettingsError(f"volcano_scheduler_conf {path}: {error}") from error
 
 
 def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:

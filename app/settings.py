@@ -213,6 +213,10 @@ class Settings(EngineOptions, BaseSettings):
 
     # The cluster
     kubeconfig: Path | None = None  # none: the pod's own service account
+    # The file of Volcano's scheduler, or the ConfigMap around it, for the arguments of its plugin
+    # network-topology-aware. none: every resource that a pod requests counts alike, the rest as by
+    # its defaults.
+    volcano_scheduler_conf: Path | None = None
     service_account: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # kubelet's place
     # namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads.
     neighbour_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""

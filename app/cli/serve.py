@@ -33,6 +33,10 @@ def serve(
         str | None,
         typer.Option(metavar="NAME", help="Plan for pods of this spec.schedulerName [corral]"),
     ] = None,
+    volcano_scheduler_conf: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Volcano's scheduler's, for how full HyperNodes count"),
+    ] = None,
     journal: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write every input there, for `corral replay`"),
@@ -51,6 +55,7 @@ def serve(
         "api_listen": api_listen,
         "levels": levels,
         "scheduler_name": scheduler_name,
+        "volcano_scheduler_conf": volcano_scheduler_conf,
         "journal": journal,
         "settings": settings,
     }

@@ -103,6 +103,7 @@ class EngineParts:
             budget=self.budget,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
+            packing=self.settings.packing,
             on_fault=on_fault,
         )
         self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from app.dialects.spec import TierPacking
 from app.errors import SettingsError
 from app.labels import selector_from_text
 from app.main import engine_settings
@@ -41,6 +42,43 @@ def test_defaults_fit_kube_schedulers_timeouts():
 def test_the_engine_runs_with_what_the_operator_has_set():
     settled = engine_settings(load({"narrow_nodes": 7, "owed_seconds": "0"}))
     assert settled == EngineSettings(narrow_nodes=7, owed_seconds=0.0)
+
+
+@pytest.fixture
+def scheduler_conf(tmp_path):
+    def write(*arguments):
+        path = tmp_path / "volcano-scheduler.conf"
+        lines = ["tiers:", "- plugins:", "  - name: network-topology-aware", "    arguments:"]
+        path.write_text("\n".join([*lines, *(f"      {each}" for each in arguments)]), "utf-8")
+        return path
+
+    return write
+
+
+def test_the_engine_reckons_as_volcanos_scheduler_has_been_told(scheduler_conf):
+    path = scheduler_conf("hypernode.binpack.cpu: 5", "hypernode.binpack.normal-pod.fading: 0")
+    settled = engine_settings(load({"volcano_scheduler_conf": path}))
+    assert settled.packing == TierPacking((("cpu", 5), ("memory", 1)), fading=0.0)
+    assert engine_settings(load({})).packing == TierPacking(None, 0.8, for_ordinary_pods=True)
+
+
+def test_an_argument_of_volcanos_plugin_that_is_wrong_is_told_with_its_file(scheduler_conf):
+    path = scheduler_conf("hypernode.binpack.cpu: lots")
+    with pytest.raises(SettingsError) as error:
+        engine_settings(load({"volcano_scheduler_conf": path}))
+    assert str(error.value) == (
+        f"volcano_scheduler_conf {path}: network-topology-aware: hypernode.binpack.cpu: 'lots'"
+        " is not a whole number from 0 to 1000000"
+    )
+
+
+def test_a_file_of_volcanos_scheduler_that_is_not_there_is_told(tmp_path):
+    path = tmp_path / "volcano-scheduler.conf"
+    with pytest.raises(SettingsError, match=f"^volcano_scheduler_conf {path}: cannot be read: "):
+        engine_settings(load({"volcano_scheduler_conf": str(path)}))
+    path.write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match=f"^volcano_scheduler_conf {path}: cannot be read: "):
+        engine_settings(load({"volcano_scheduler_conf": str(path)}))
 
 
 def test_the_engine_alone_reads_no_environment(monkeypatch):

@@ -55,10 +55,10 @@ def tier_weights(tiers: Sequence[int], fading: float) -> list[float]:
 
 
 def weights_of(rows: Iterable[int], weights: Mapping[int, int] | None) -> dict[int, int]:
-    """The weight of each resource row that counts; None: all do alike but the pods' own slots."""
+    """The weights of those rows that count, in their order; None: all alike but the pods' slots."""
     if weights is None:
-        return {row: 1 for row in sorted(rows) if row != PODS_ROW}
-    return {row: weights[row] for row in sorted(rows) if row in weights}
+        return {row: 1 for row in rows if row != PODS_ROW}
+    return {row: weights[row] for row in rows if row in weights}
 
 
 def utilization(

@@ -45,6 +45,8 @@ class Options:
     """
     order: DomainOrder = DomainOrder.TIGHTEST
     """In which order the domains of one level are tried for a group."""
+    weights: Mapping[int, int] | None = None
+    """By resource row: what counts for MOST_USED of what a group requests; None: all, alike."""
     floor_first: bool = False
     """Pods that are not needed come after all that are, and nothing moves for them (KAI, Volcano).
 

@@ -15,10 +15,11 @@ from numpy import typing as npt
 
 from topology.fit import order
 from topology.fit.unit import Lead, Unit
+from topology.fit.utilization import weights_of
 from topology.fit.view import View
 from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
-from topology.model.resources import PODS_ROW, Mask, Rows
+from topology.model.resources import Mask, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Demand, Kind, Part
@@ -259,22 +260,25 @@ class WalkState:
         return filled
 
     def _share(self, part: Part, level: int) -> npt.NDArray[np.float64]:
-        """Of what each domain has, the share in use with all pods of a part: mean of resources."""
+        """Of what each domain has, the share in use with all pods of a part: a weighted mean."""
         view, wanted = self.view, dict[int, int]()
         for leaf in part.leaves():
             assert leaf.unit is not None, "a leaf has a unit"
             for one in leaf.unit.pod_sets:
                 for row, amount in enumerate(one.request):
-                    if row != PODS_ROW and amount:
+                    if amount:
                         wanted[row] = wanted.get(row, 0) + amount * one.pods
-        rows, starts = list(wanted), view.tree.starts[level]
+        weights = weights_of(wanted, view.options.weights)
+        rows, starts = list(weights), view.tree.starts[level]
+        total = max(sum(weights.values()), 1)
         is_open, has = view.capacity.is_open, view.capacity.allocatable
         share = np.zeros(starts.size)
         for row, free in zip(rows, view.free(rows), strict=True):
             here = np.where(is_open, has[row], 0) if row < has.shape[0] else np.zeros(is_open.size)
             offered = np.add.reduceat(here.astype(np.float64), starts)
             left = np.add.reduceat(np.where(is_open, free, 0).astype(np.float64), starts)
-            share += (offered - left + wanted[row]) / np.maximum(offered, 1) / len(rows)
+            used = (offered - left + wanted[row]) / np.maximum(offered, 1)
+            share += used * weights[row] / total
         return share
 
     def packing(self, part: Part, subtree: Subtree) -> Packing | NoPacking:

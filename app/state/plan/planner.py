@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from app.dialects.spec import GangKey
+from app.dialects.spec import GangKey, TierPacking
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals
@@ -58,6 +58,7 @@ class Planner:
     budget: Budget
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
+    packing: TierPacking = field(default_factory=TierPacking)  # what makes domains full
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
@@ -284,9 +285,8 @@ class Planner:
         )
 
     def _builder(self) -> Builder:
-        return Builder(
-            self.books, self.node_table, self.refusals, self._options, self.honours_preferred
-        )
+        options = replace(self._options, weights=self.packing.weights_by_row(self.books.axis))
+        return Builder(self.books, self.node_table, self.refusals, options, self.honours_preferred)
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
         levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})

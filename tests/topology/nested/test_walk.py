@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
+from tests.text import BLOCK, GPU, RACK, cluster, pods_per_node, vector
 from topology import (
     Capacity,
     Constraint,
@@ -366,6 +366,35 @@ def test_the_most_used_rack_is_so_by_the_mean_of_what_the_gang_requests() -> Non
     one = Group("g", (PodSet("a", 1, request, constraint=IN_RACK),))
     options = Options(order=DomainOrder.MOST_USED)
     assert search(tree, capacity, Group("root", (one,)), options) == {"a": {"n2": 1}}
+
+
+@pytest.mark.parametrize(
+    ("weights", "rack"),
+    [
+        pytest.param({"gpu": 1, "cpu": 1}, "n2", id="alike"),
+        pytest.param({"gpu": 3, "cpu": 1}, "n1", id="gpus_weigh_more"),
+        pytest.param({"gpu": 1}, "n1", id="gpus_alone"),
+        pytest.param({"gpu": 1, "cpu": 0}, "n1", id="cpu_weighs_nothing"),
+        pytest.param({"gpu": 1, "memory": 9}, "n1", id="memory_is_not_requested"),
+        pytest.param({"pods": 1}, "n2", id="pod_slots_if_they_are_named"),
+        pytest.param({}, "n1", id="nothing_counts_and_the_first_is_taken"),
+    ],
+)
+def test_the_most_used_rack_is_so_by_the_weights_of_resources(
+    weights: dict[str, int], rack: str
+) -> None:
+    tree, capacity = cluster(
+        """
+        b1/r1/n1 gpu=4/8 cpu=0/8 pods=0/10 memory=0/8
+        b1/r2/n2 gpu=2/8 cpu=5/8 pods=1/10 memory=8/8
+        """
+    )
+    request = vector(capacity.axis, pods=1, gpu=1, cpu=1)
+    one = Group("g", (PodSet("a", 1, request, constraint=IN_RACK),))
+    named = {GPU if name == "gpu" else name: weight for name, weight in weights.items()}
+    rows = {capacity.axis.row(name): weight for name, weight in named.items()}
+    options = Options(order=DomainOrder.MOST_USED, weights=rows)
+    assert search(tree, capacity, Group("root", (one,)), options) == {"a": {rack: 1}}
 
 
 @pytest.mark.parametrize("order", DomainOrder)

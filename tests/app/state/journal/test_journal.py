@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from app.dialects.registry import DIALECTS
+from app.dialects.spec import TierPacking
 from app.dialects.workloads import Template, WorkloadRecord
 from app.errors import DecodeError
 from app.extender.models import FullNodes, NodeNames
@@ -39,7 +40,7 @@ from tests.app.state.bands import DIALECTS as BANDS
 from tests.app.state.bands import BandWorld, band, player
 from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
-from tests.records import BLOCK, RACK, group, job, node, pod, topology
+from tests.records import BLOCK, GPU, RACK, group, job, node, pod, topology
 
 ONLY_READ = {"is_synced", "gangs_by_phase", "lost_writes", "warnings", "differences"}
 
@@ -263,7 +264,10 @@ def test_the_time_reads_back_exactly(now):
 
 
 def test_the_settings_are_those_that_were_recorded():
-    chosen = EngineSettings(levels=(BLOCK,), hold_seconds=1 / 3, kinds=("Node", "JobSet"))
+    packing = TierPacking((("cpu", 5), (GPU, 2)), fading=1 / 3, for_ordinary_pods=False)
+    chosen = EngineSettings(
+        levels=(BLOCK,), hold_seconds=1 / 3, kinds=("Node", "JobSet"), packing=packing
+    )
     _, lines = recorded(chosen)
     built = []
     assert sentences(lines, build=lambda said: built.append(said) or Engine(said)) == []

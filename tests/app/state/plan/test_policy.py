@@ -9,10 +9,10 @@ import pytest
 
 from app.dialects.kueue.dialect import KueueDialect
 from app.dialects.registry import Dialects
-from app.dialects.spec import SearchPolicy
+from app.dialects.spec import SearchPolicy, TierPacking
 from app.state.engine import Engine
 from tests.app.state.world import World, members, racks
-from tests.records import RACK, node, pod
+from tests.records import GPU, RACK, node, pod
 from topology.model.request import DomainOrder, Strategy
 
 
@@ -31,12 +31,12 @@ class WithPolicy(KueueDialect):
         return spec and replace(spec, policy=self._policy)
 
 
-def world_with(policy: SearchPolicy, *nodes, pods) -> World:
+def world_with(policy: SearchPolicy, *nodes, pods, **settings) -> World:
     class Planned(World):
         def built(self) -> Engine:
             return Engine(self.settings, dialects=Dialects((WithPolicy(policy),)))
 
-    return Planned(nodes, pods)
+    return Planned(nodes, pods, **settings)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,24 @@ def test_a_group_tries_the_domain_first_that_the_policy_says(order, rack):
     stranger = pod("s", gpus=10, on="n00")
     gang = members("g", 2, RACK, gpus=2)
     world = world_with(SearchPolicy(order=order), *nodes, pods=[stranger, *gang])
+    assert racks(world.held) == {rack}
+
+
+@pytest.mark.parametrize(
+    ("resources", "rack"),
+    [
+        pytest.param(None, "n1", id="every_requested_resource_alike"),
+        pytest.param((("cpu", 1), ("memory", 1)), "n0", id="gpus_are_not_listed"),
+        pytest.param((("cpu", 1), (GPU, 1)), "n1", id="both_alike"),
+        pytest.param((("cpu", 9), (GPU, 1)), "n0", id="cpu_weighs_more"),
+    ],
+)
+def test_a_domain_is_used_as_far_as_resources_that_weigh_something_are(resources, rack):
+    """Rack 0 has more cores in use, rack 1 more GPUs, by a larger share."""
+    nodes = [node("b0/r0/n00", gpus=16), node("b0/r1/n10", gpus=16)]
+    strangers = [pod("s", gpus=1, cpu=16_000, on="n00"), pod("t", gpus=8, cpu=1_000, on="n10")]
+    gang = members("g", 2, RACK, gpus=2)
+    policy = SearchPolicy(order=DomainOrder.MOST_USED)
+    packing = TierPacking(resources=resources)
+    world = world_with(policy, *nodes, pods=[*strangers, *gang], packing=packing)
     assert racks(world.held) == {rack}
