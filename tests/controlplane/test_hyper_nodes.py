@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
-from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Refused, collection, node
+from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Refused, collection, node, pod
 from tests.controlplane.kinds import SERVED_SECONDS, definition, is_undefined
 from tests.controlplane.plane import ROOT, ControlPlane
 from tests.controlplane.seen import START_SECONDS, clear
@@ -222,6 +222,31 @@ def members_of(cluster: Cluster) -> dict[str, set[str]]:
         for each in cluster.list("HyperNode")
         if "labels" in each["metadata"]
     }
+
+
+@pytest.mark.parametrize("crd", ["shipped"], indirect=True)
+@pytest.mark.usefixtures("crd")
+def test_ordinary_pods_go_to_the_hyper_node_that_is_fuller_by_volcanos_weights(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """By cores that is s0, by GPUs s1; kube-scheduler alone would go to the emptiest nodes."""
+    plane.nodes([node(f"n{at}", gpus=8) for at in range(6)])
+    cluster.create_all(
+        stored(f"s{at}", 1, exact("Node", f"n{2 * at}", f"n{2 * at + 1}")) for at in range(3)
+    )
+    cluster.create(pod("cores", requests={"cpu": 16}, nodeName="n0"))
+    cluster.create(pod("gpus", requests={"cpu": 1, GPU: 6}, nodeName="n2"))
+    conf = tmp_path / "volcano-scheduler.conf"
+    conf.write_text("tiers: [{plugins: [{name: network-topology-aware}]}]", encoding="utf-8")
+    kubeconfig = plane.kubeconfig("corral")
+    with CorralProcess(kubeconfig, tmp_path, levels=(), volcano_scheduler_conf=str(conf)) as corral:
+        plane.start_scheduler(extender=corral.url)
+        for at in range(3):
+            name = f"plain-{at}"
+            cluster.create(pod(name, requests={"cpu": 1, GPU: 1}))
+            cluster.wait(lambda n=name: n in cluster.bound(), START_SECONDS, f"{name} is bound")
+        assert nodes_of(cluster, "plain") <= {"n0", "n1"}
+        assert corral.bugs() == {}
 
 
 def printed(*arguments: str) -> str:
