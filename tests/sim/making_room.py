@@ -82,6 +82,7 @@ class RoomChecks:
     evicted_at: list[float] = field(default_factory=list)
     _of: dict[int, Tracked] = field(default_factory=dict)
     _by_uid: dict[str, Tracked] = field(default_factory=dict)  # the last for which a pod was to go
+    _gone_anyway: set[str] = field(default_factory=set)  # pods that go for no other gang
     _gone: list[tuple[Life, float, GangKey | str]] = field(default_factory=list)
     """Who went: a gang, or a pod of this controller."""
 
@@ -261,6 +262,8 @@ class RoomChecks:
         for effect in effects:
             if isinstance(effect, Evict) and GIVES_WAY in effect.sentence:
                 tracked = self._tracked(life, effect.uid)
+                if tracked is None and _ends_whole(life, effect.uid):
+                    continue  # it was bound after the others of its gang were chosen
                 require(tracked is not None, f"P8: {effect.name} goes, and for no gang")
                 assert tracked is not None
                 is_under_way = life.engine.room_plans.of.get(tracked.key) is tracked.plan
@@ -269,6 +272,8 @@ class RoomChecks:
                 require(is_under_way, f"P8: {effect.name} goes for {tracked.key}, which is over")
                 victim = next(v for v in tracked.plan.victims if effect.uid in v.uids)
                 units[id(victim)] = tracked, victim
+            elif isinstance(effect, Evict):
+                self._gone_anyway.add(effect.uid)
             elif isinstance(effect, Bind):
                 self._not_taken(life, effect)
         for tracked, victim in units.values():
@@ -343,6 +348,8 @@ class RoomChecks:
             return
         if life.engine.settings.disruption == "all":
             return  # the rest of a gang goes for what has gone
+        if effect.uid in self._gone_anyway:
+            return  # an eviction that waits is the one that is sent, whatever it was first for
         if all(pod.uid != effect.uid for pod in pods_of(life)):
             return  # it is gone, and so is nothing lost
         seconds = self.clock.now - tracked.over_at
