@@ -292,19 +292,24 @@ def _places_left(
     """
     pods = Counter({leaf.name: leaf.pods for leaf in spec.leaves() if leaf.name})
     if not pods:
+        # Once nothing of it runs it starts anew, with whatever pods come then.
         started = next((each.started_with for each in everyone if each.started_with), ())
-        if (
-            sum(count for _, count in started) != spec.pods
-        ):  # it never started, or its size has changed since
-            return Counter()
+        size = sum(count for _, count in started)
+        if size != spec.pods or not any(_counts(each, spec) for each in everyone):
+            return Counter()  # it does not run, or its size has changed since it started
         pods.update(dict(started))
     for member in everyone:
-        is_counted = spec.lifecycle.counts_succeeded and member.is_done
-        if member.pod_set in pods and (is_counted or (member.is_live and member.pod.node)):
+        if member.pod_set in pods and _counts(member, spec):
             pods[member.pod_set] -= 1
     for pod_set in gone.keys() & pods.keys():
         pods[pod_set] -= gone[pod_set]
     return pods
+
+
+def _counts(member: Member, spec: GangSpec) -> bool:
+    """Whether no other pod may take the member's part: it runs, or has done its work."""
+    is_done = spec.lifecycle.counts_succeeded and member.is_done
+    return is_done or (member.is_live and bool(member.pod.node))
 
 
 def _outside(

@@ -276,6 +276,19 @@ def test_no_place_is_held_for_a_lost_pod_of_which_nothing_is_known_any_more():
     assert world.gang().phase is Phase.RUNNING
 
 
+def test_a_gang_of_which_nothing_runs_any_more_starts_with_a_place_for_every_pod():
+    """One of its pods still ends, and says what the gang started with when it last ran."""
+    world = of_two_kinds()
+    world.put(msgspec.structs.replace(world.pods["uid-w0"], is_terminating=True))
+    world.delete(world.pods["uid-driver"], world.pods["uid-w1"])
+    world.put(pod("again", gpus=4, annotations=in_three()))
+    world.tick()
+    assert len(world.gang().plan.nodes) in (0, 3)
+    world.put(node("b0/r0/n2"))
+    world.tick()
+    assert len(world.gang().plan.nodes) == 3
+
+
 def test_a_place_ends_once_as_many_pods_of_its_kind_are_there_whatever_else_is_missing():
     world = of_two_kinds()
     world.put(msgspec.structs.replace(world.pods["uid-driver"], phase="Failed"))
