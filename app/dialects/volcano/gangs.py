@@ -8,7 +8,8 @@
 A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
 exist, and those beyond what it takes are placed if there is room. minMember counts pods of any
 kind. What the parts of the gang need makes up for most of it; the rest is needed of pods in this
-order: those of no part, of the tasks by name, further sub-groups, more pods of these.
+order: those of no part, of the tasks by name, further sub-groups by their numbers, more pods of
+these.
 Source: volcano pkg/scheduler/api/job_info.go, pkg/scheduler/plugins/gang/gang.go (v1.14).
 """
 
@@ -102,10 +103,15 @@ class _Parts:
             if more > 0:
                 self._needed[name] += more
                 missing -= more
-        for at, size in enumerate(sizes):
-            while missing > 0 and self._wanted[at] < len(values[at]):
+        further = [
+            (_order(name), at)
+            for at, names in enumerate(values)
+            for name in names[self._wanted[at] :]
+        ]
+        for _, at in sorted(further):
+            if missing > 0:
                 self._wanted[at] += 1
-                missing -= size
+                missing -= sizes[at]
         for at, size in enumerate(sizes):
             for name in values[at]:
                 more = min(missing, self.pods[name] - size)

@@ -294,6 +294,17 @@ def test_sub_groups_start_by_their_number() -> None:
     ]
 
 
+def test_sub_groups_that_the_minimum_lacks_are_those_of_the_smallest_numbers() -> None:
+    pods = {f"{policy}/{at}": 2 for policy in ("a", "b") for at in range(3)}
+    for least, needed in ((2, [1]), (4, [1, 1]), (6, [2, 1]), (8, [2, 2])):
+        found = spec_of(group_of(least, sub_group("a", 2), sub_group("b", 2)), pods)
+        asked = [each for each in found.root.members if isinstance(each, GroupSpec)]
+        assert [each.needed for each in asked if each.needed] == needed
+    one = sub_group("b", 2, min_sub_groups=1)
+    found = spec_of(group_of(4, sub_group("a", 2), one), pods)
+    assert [each.needed for each in found.root.members if isinstance(each, GroupSpec)] == [1, 1]
+
+
 def test_a_pod_group_waits_for_sub_groups_that_do_not_exist() -> None:
     group = group_of(2, sub_group("worker", 2, min_sub_groups=3))
     found = spec_of(group, {"worker/0": 2})
