@@ -14,10 +14,10 @@ A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of
 3. the same, where a member that finds no place sends the ones before it to their next place;
    pod sets that may be anywhere in their group's domain are packed together (`packing`).
 
-What round 2 or 3 places is then filled up with what still fits: more pods of a pod set, members
-beyond those that are needed, and parts of which nothing is needed, which never block. NoFit is
-proven if some member has no place even with the cluster to itself, or if every way over the nodes
-was tried.
+What round 2 or 3 places is then filled up with what still fits: members beyond those that are
+needed and parts of which nothing is needed, which never block, each with all its pods if there is
+room for them; then more pods of what had a place before. NoFit is proven if some member has no
+place even with the cluster to itself, or if every way over the nodes was tried.
 
 Pods of the gang that are placed already may be given (`complete`): each part is then completed in
 the domain they are in.
@@ -342,17 +342,18 @@ class Walk:
     # What is not needed
 
     def _fill_up(self, part: Part, around: Subtree) -> None:
-        """Adds pods and members that are not needed, where they still fit."""
+        """Adds members that have no place, then pods of those that have, where they still fit."""
         if part.unit is not None:
             self._grow(part, around)
             return
         subtree = self.state.subtrees[id(part)]
-        missing = [member for member in part.members if not self.state.is_placed(member)]
+        placed, missing = list[Part](), list[Part]()
         for member in part.members:
-            if member not in missing:
-                self._fill_up(member, subtree)
+            (placed if self.state.is_placed(member) else missing).append(member)
         for member in missing:
             self._add(member, subtree)
+        for member in placed:
+            self._fill_up(member, subtree)
 
     def _add(self, part: Part, subtree: Subtree) -> None:
         """Adds a member that is not needed: all of it, or what fits."""

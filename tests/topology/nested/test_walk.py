@@ -226,6 +226,13 @@ def test_pods_of_which_none_is_needed_are_placed_where_they_fit_and_never_block(
     assert placed == {"spare": {}, "asked": {"n1": 4, "n2": 3}}
 
 
+def test_members_without_a_place_come_before_more_pods_of_those_that_have_one() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4")
+    members = tuple(pods(capacity, name, 3, needed=2) for name in "ab")
+    root = Group("root", tuple(Group(each.name, (each,)) for each in members), needed=1)
+    assert search(tree, capacity, root) == {"a": {"n1": 2}, "b": {"n1": 2}}
+
+
 def test_with_the_floor_first_pods_that_are_not_needed_go_where_the_least_of_them_fits() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
     spare = pods(capacity, "spare", 3, constraint=IN_RACK, needed=0)
