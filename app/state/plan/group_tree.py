@@ -7,7 +7,7 @@
 Members that have a node already are not in it: the masks keep the rest beside them. Of a gang that
 may start without some of its pods (`gang/minimum.py`), each group and pod set says what it needs
 beside those; once such a gang runs, nothing is needed of a group that runs, and its further pods
-are placed as they fit.
+are placed as they fit. What has less than it needs comes before more of what has enough.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class _ElasticTree:
         """A group, if pods of it are to be placed."""
         members: list[Group | PodSet] = []
         needed = spec.least
-        for each in spec.members:
+        for each in sorted(spec.members, key=lambda each: self.enough[id(each)]):
             member = (
                 self._leaf(each) if isinstance(each, LeafSpec) else self._group(each, depth + 1)
             )

@@ -122,6 +122,16 @@ def test_each_sub_group_has_its_own_hyper_node():
     assert LEAF[on["p0"]] == LEAF[on["p1"]] != LEAF[on["p2"]] == LEAF[on["p3"]]
 
 
+def test_a_sub_group_that_has_not_started_comes_before_more_pods_of_one_that_has():
+    world = world_of(group(0, sub_group("worker", 2)))
+    assert len(placed(world, *pods(2, partition="0"))) == 2
+    more = [*pods(1, first=2, partition="0"), *pods(2, first=3, partition="1")]
+    world.pods.update((each.uid, each) for each in more)
+    world.apply(Listed("Pod", tuple(world.pods.values()), edition=1))
+    world.tick()
+    assert set(world.schedule(*more)) == {"p3", "p4"}  # there was room for two
+
+
 def test_a_policy_that_changes_sorts_the_waiting_pods_anew():
     half = sub_group("worker", 4, topology=network_topology(1))
     world = world_of(group(4, half, tier=2))
