@@ -192,7 +192,12 @@ async def _read(answer: aiohttp.ClientResponse, most_bytes: int, what: str) -> b
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
-    payload = await answer.content.read(LONGEST_REFUSAL)
+    payload = b""
+    # To its end: one read has what has come so far, and a connection is closed with what is left.
+    async for chunk in answer.content.iter_any():
+        payload = (payload + chunk)[:LONGEST_REFUSAL]
+        if len(payload) == LONGEST_REFUSAL:
+            break
     try:
         status = _STATUS.decode(payload)
     except (ValueError, RecursionError):  # a proxy's page, or a cut answer

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from app.errors import (
     ApiError,
@@ -126,6 +127,28 @@ async def test_a_refusal_says_what_it_can(server, transport, body, reason, messa
         await transport.request("GET", "/x")
     assert (refused.value.status, refused.value.reason) == (404, reason)
     assert (refused.value.message, refused.value.retry_after) == (message, None)
+
+
+async def test_a_refusal_that_comes_in_parts_is_read_whole_and_its_connection_used_again(
+    server, transport
+):
+    connections = set()
+
+    async def in_parts(request: web.Request) -> web.StreamResponse:
+        connections.add(request.transport)
+        answer = web.StreamResponse(status=409)
+        await answer.prepare(request)
+        for part in (b'{"reason": "AlreadyExists",', b'"message": "it is there"}'):
+            await answer.write(part)
+            await asyncio.sleep(0.05)
+        return answer
+
+    server.script = [in_parts, in_parts]
+    for _ in range(2):
+        with pytest.raises(Conflict, match="it is there") as refused:
+            await transport.request("POST", "/x")
+        assert refused.value.reason == "AlreadyExists"
+    assert len(connections) == 1
 
 
 @pytest.mark.parametrize(
