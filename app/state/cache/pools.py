@@ -51,22 +51,23 @@ class Pools:
     def put(self, record: ObjectRecord) -> None:
         """Learn of an object, which may be a pool, or draw on one."""
         uid, pool, draw = record.uid, self.dialects.pool(record), self.dialects.draw(record)
+        name = None if pool is None else pool.name
+        key = None if draw is None else next(iter(self.dialects.keys_of(record)), None)
+        if (self._pool_of.get(uid), self._gang_of.get(uid)) != (name, key):
+            self.drop(uid)
         if pool is not None and self._pools.get(pool.name) != (uid, pool):
             self._pools[pool.name] = uid, pool
             self._pool_of[uid] = pool.name
             self._freed[pool.name] = None
-        if draw is not None:
-            for key in self.dialects.keys_of(record):
-                self._put_draw(key, uid, draw)
-        elif uid in self._gang_of:
-            self.drop(uid)
+        if draw is not None and key is not None:
+            self._put_draw(key, uid, draw)
 
     def drop(self, uid: str) -> None:
-        """Forget an object that is gone, or that has nothing of a pool any more."""
+        """Forget an object that is gone; another one of its name may be there already."""
         key, name = self._gang_of.pop(uid, None), self._pool_of.pop(uid, None)
-        if key is not None and self._known[key].uid == uid:
+        if key in self._known and self._known[key].uid == uid:
             self._forget(key)
-        if name is not None and self._pools[name][0] == uid:
+        if name in self._pools and self._pools[name][0] == uid:
             del self._pools[name]
             self._freed[name] = None
 

@@ -609,6 +609,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
         "/apis/policy/v1/poddisruptionbudgets",
         "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+        "/apis/scheduling.volcano.sh/v1beta1/queues",
         "/apis/topology.volcano.sh/v1alpha1/hypernodes",
     ]
 

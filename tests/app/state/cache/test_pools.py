@@ -127,11 +127,31 @@ def test_a_pool_that_goes_holds_nobody_back() -> None:
 
 def test_a_pool_and_a_wish_that_are_made_anew_are_not_dropped_with_the_old_ones() -> None:
     pools = shown(pool(1), wish("a", is_drawn=True), wish("b"))
-    pools.put(pool(1, uid="again"))
+    pools.put(pool(1, uid="q2"))
     pools.put(wish("a", is_drawn=True, uid="again"))
     pools.drop("q")
     pools.drop("uid-a")
     assert asks(pools, "b") == [False]
+
+
+def test_of_two_objects_of_one_name_either_may_go_first() -> None:
+    """No API server shows them, but a list of what there was before may be late."""
+    pools = shown(pool(1), wish("a", is_drawn=True), wish("b"))
+    pools.put(pool(0, uid="q2"))
+    pools.put(wish("a", is_drawn=True, uid="again"))
+    for uid in ("again", "q2", "q", "uid-a", "again"):
+        pools.drop(uid)
+    assert asks(pools, "b") == [True]
+
+
+def test_an_object_that_takes_another_name_leaves_nothing_under_the_old_one() -> None:
+    pools = shown(pool(1), wish("a", is_drawn=True), wish("b"))
+    pools.put(wish("c", is_drawn=True, uid="uid-a"))
+    pools.put(_Pool("Pool", "", "r", "q", "2", Pool("r", ())))
+    pools.drop("uid-a")
+    assert list(pools.differences()) == []
+    pools.put(pool(1, uid="q2"))
+    assert asks(pools, "b") == [True]
 
 
 def test_what_another_corral_gave_to_others_is_taken_back() -> None:

@@ -196,7 +196,7 @@ def test_batch_node_order_of_an_ordinary_pod_is_by_what_is_used_of_the_hyper_nod
     names = [f"n{at}" for at in range(8)]
     scores = world.engine.prioritize(pod("plain", gpus=1), Names(names), world.now)
     of = dict(zip(names, scores, strict=True))
-    assert of["n1"] > of["n0"] > of["n2"] == of["n3"] > of["n4"] == of["n7"]
+    assert of["n0"] == of["n1"] > of["n2"] == of["n3"] > of["n4"] == of["n7"]
 
 
 # -- New Function "SubJobReadyFn" And "SubJobPipelinedFn" ------------------------------------------
