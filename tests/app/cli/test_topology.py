@@ -21,6 +21,7 @@ from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import DEFINITION, NODE
 from tests.app.dialects.volcano.from_labels.labelled import BLOCK, LEVELS, RACK, nodes_of
 from tests.app.dialects.volcano.objects import by_pattern, exact, hyper_node
+from tests.app.kube.apiserver import page, serving
 
 ROOT = Path(__file__).resolve().parents[3]
 BOTH = ",".join(LEVELS)
@@ -377,6 +378,15 @@ async def test_both_are_read_from_the_api_server(tmp_path, monkeypatch, has_kind
         assert "there are no HyperNodes" in shown.stderr
 
 
+async def test_a_tree_of_labels_takes_no_right_to_hyper_nodes(tmp_path):
+    async with serving() as server:
+        server.script = [page(list(as_objects(FOUR)), "1")]
+        kubeconfig = kubeconfig_of(tmp_path, server.url)
+        shown = await in_thread("--levels", BOTH, "--kubeconfig", kubeconfig)
+        assert [each.path for each in server.asked] == ["/api/v1/nodes"]
+    assert rows(shown.stdout) == LABEL_TREE
+
+
 def test_without_any_way_to_a_cluster_the_options_are_named(tmp_path, monkeypatch):
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
@@ -387,14 +397,18 @@ def test_without_any_way_to_a_cluster_the_options_are_named(tmp_path, monkeypatc
     assert len(ran.stderr.splitlines()) == 1
 
 
-def test_an_api_server_that_does_not_answer_is_said_in_one_sentence(tmp_path):
-    kubeconfig = tmp_path / "kubeconfig"
-    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+def kubeconfig_of(folder: Path, url: str) -> Path:
+    kubeconfig = folder / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": url}}
     context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
     users = [{"name": "u", "user": {"token": "t"}}]
     content = {"clusters": [cluster], "contexts": [context], "users": users}
     kubeconfig.write_text(yaml.safe_dump(content | {"current-context": "c", "apiVersion": "v1"}))
-    ran = run("--kubeconfig", kubeconfig)
+    return kubeconfig
+
+
+def test_an_api_server_that_does_not_answer_is_said_in_one_sentence(tmp_path):
+    ran = run("--kubeconfig", kubeconfig_of(tmp_path, "http://127.0.0.1:9"))
     assert ran.exit_code == 1
     assert "GET /api/v1/nodes" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
