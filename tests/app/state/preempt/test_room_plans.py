@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from app.dialects.kueue.pod_groups import SPARES
 from app.dialects.spec import GangKey
+from app.dialects.volcano.pod_groups import decode_pod_group
 from app.kube.core.objects import Taint
 from app.metrics import ROOM_RESULTS, Metrics
 from app.state.effects import EmitEvent, Evict, SeekRoom, TryEviction
@@ -21,6 +23,9 @@ from app.state.filter_result import Passed
 from app.state.preempt.room_plan import Result
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
+from tests.app.dialects.volcano import workloads as volcano
+from tests.app.dialects.volcano.objects import exact, record
+from tests.app.dialects.volcano.workloads import GROUP_NAME
 from tests.app.state.preempt.test_making_room import (
     N1,
     N2,
@@ -908,3 +913,40 @@ def test_counters_show_what_became_of_places_and_who_went():
     sample = metrics.registry.get_sample_value
     assert sample("corral_room_plans_total", {"result": "placed"}) == 2.0
     assert sample("corral_room_victims_total", {"kind": "gang"}) == 3.0
+
+
+# -- PodGroups of Volcano --------------------------------------------------------------------------
+
+
+def test_a_pod_group_goes_as_a_whole_for_one_of_higher_priority_in_its_hyper_node():
+    """Two leaves of two nodes, each with a gang of two: the one of lower priority goes."""
+    leaves = {"s0": ("n0", "n1"), "s1": ("n2", "n3")}
+    hyper_nodes = [record(leaf, 1, exact("Node", *nodes)) for leaf, nodes in leaves.items()]
+    groups = [pod_group(name, 2, tier=1) for name in ("low", "middle", "high")]
+    running = [
+        *runs(*in_group("low", priority=0), on=leaves["s0"]),
+        *runs(*in_group("middle", priority=5), on=leaves["s1"]),
+    ]
+    world = Evicting(
+        [node(f"n{at}", gpus=1) for at in range(4)],
+        running,
+        levels=(),
+        waiting=[*hyper_nodes, *groups, *in_group("high", priority=1000)],
+    )
+    assert world.evicted == ["low0", "low1"]
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world, "high").values()) == {"n0", "n1"}
+    assert world.results == {"placed": 1}
+
+
+def in_group(name, priority):
+    annotations = {GROUP_NAME: name}
+    pods = [pod(f"{name}{at}", gpus=1, annotations=annotations) for at in range(2)]
+    return [replace(each, priority=priority) for each in pods]
+
+
+def pod_group(name, least, tier):
+    made = volcano.pod_group(name, least, topology=volcano.network_topology(tier))
+    made["metadata"]["uid"] = f"uid-of-{name}"
+    return decode_pod_group(msgspec.json.encode(made))
