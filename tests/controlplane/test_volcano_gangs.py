@@ -21,10 +21,12 @@ from tests.app.dialects.volcano.workloads import (
     task,
     vcjob,
 )
-from tests.cluster import GPU, Cluster, Object, job
+from tests.cluster import GPU, RACK, Cluster, Object, job
 from tests.controlplane.operators import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
+from tests.controlplane.test_preemption import URGENT, classes
+from tests.controlplane.test_volcano_lives import uids
 from tests.controlplane.volcano_cluster import (
     LEAF_OF,
     SOON,
@@ -37,6 +39,7 @@ from tests.controlplane.volcano_cluster import (
 from tests.controlplane.webhook import GATED, installed
 from tests.corral_process import CorralProcess
 
+__all__ = ["classes"]
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano")]
 
 
@@ -192,3 +195,43 @@ def test_a_vcjob_has_no_pods_before_its_queue_has_room(cluster: Cluster) -> None
 
 def pod_name(pod: Object) -> str:
     return str(pod["metadata"]["name"])
+
+
+def pair(name: str, **spec: object) -> Object:
+    """A vcjob of two whole nodes of one HyperNode, whose pods end at once."""
+    made = vcjob(name, task("worker", 2, requests={GPU: 8}), networkTopology=network_topology(1))
+    made["spec"]["tasks"][0]["template"]["spec"] |= {"terminationGracePeriodSeconds": 0, **spec}
+    return made
+
+
+@pytest.mark.usefixtures("classes")
+def test_a_vcjob_goes_as_a_whole_for_one_of_higher_priority_and_waits_for_another_place(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    build(plane, cluster)
+    lower = [f"low-{at}" for at in range(4)]  # one in each HyperNode
+    with (
+        plane.granted("corral-evict"),
+        CorralProcess(
+            plane.kubeconfig("corral"),
+            tmp_path,
+            levels=(RACK,),
+            preempt="on",
+            preempt_after_seconds=1,
+        ) as corral,
+    ):
+        plane.start_scheduler(extender=corral.url)
+        for name in lower:
+            cluster.create(pair(name))
+        cluster.wait(lambda: len(cluster.bound()) == 8, START_SECONDS, "the cluster is full")
+        start_bound_pods(cluster)
+        before = {name: uids(cluster, name) for name in lower}
+        cluster.create(pair("high", priorityClassName=URGENT))
+        cluster.wait(lambda: len(bound(cluster, "high")) == 2, START_SECONDS, "high starts")
+        assert len({LEAF_OF[on] for on in bound(cluster, "high").values()}) == 1
+        left = [name for name in lower if uids(cluster, name) == before[name]]
+        assert len(left) == 3
+        (gone,) = set(lower) - set(left)
+        assert uids(cluster, gone) == {}
+        assert corral.metric('corral_room_victims_total{kind="gang"}') == 1
+        assert corral.bugs() == {}
