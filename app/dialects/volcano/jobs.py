@@ -27,6 +27,7 @@ from app.kube.watch.resource import Resource
 GROUP = "batch.volcano.sh"
 KIND = f"Job.{GROUP}"  # batch has a kind of that name as well
 PATH = f"/apis/{GROUP}/v1alpha1/jobs"
+LONGEST_SCHEDULER = 253  # characters that are kept: ours has no more
 
 
 class VolcanoJobRecord(ObjectRecord, frozen=True, gc=False):
@@ -66,7 +67,7 @@ def decode_job(raw: Json) -> VolcanoJobRecord:
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        scheduler=spec.scheduler_name or "",
+        scheduler=(spec.scheduler_name or "")[:LONGEST_SCHEDULER],
     )
 
 

@@ -44,6 +44,9 @@ MOST_POLICIES = 32
 MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
 MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
+LONGEST_QUEUE = 253  # characters of an object's name …
+LONGEST_UID = 63  # … and of its uid, 36 as the API server makes them
+DEFAULT_QUEUE = "default"
 MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
 
 
@@ -77,10 +80,11 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     policies: tuple[SubGroupPolicy, ...] = ()
     flaw: str = ""
     """What of it is not valid; "" if it can be read."""
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     least_requests: Amounts = ()
     """What it counts for in its queue: minResources, () where it says none."""
     created: str = ""
+    """When it was made, as the API server writes times."""
     phase: str = ""
     counted: tuple[int, int, int] = (0, 0, 0)
     """Running, succeeded and failed pods, as its status has them."""
@@ -151,14 +155,14 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        made_for=owner.uid if owner is not None else "",
+        made_for=owner.uid if owner is not None and len(owner.uid) <= LONGEST_UID else "",
         least=max(spec.min_member or 0, 0),
         least_of=least_of,
         within=within,
         policies=policies,
         flaw=f"PodGroup {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
-        queue=spec.queue or "default",
-        least_requests=amounts_of(spec.min_resources),
+        queue=parts.queue,
+        least_requests=parts.least_requests,
         created=metadata.creation_timestamp or "",
         phase=status.phase or "",
         counted=(status.running or 0, status.succeeded or 0, status.failed or 0),
@@ -196,6 +200,8 @@ class _Parts:
 
     tasks: Mapping[str, int | None] = field(default_factory=dict)
     policies: Sequence[_Policy] = ()
+    queue: str = DEFAULT_QUEUE
+    least_requests: Amounts = ()
     flaws: list[Flaw] = field(default_factory=list)
 
 
@@ -211,6 +217,13 @@ def _parts(spec: _Spec) -> _Parts:
         parts.flaws.append(too_many("subGroupPolicy", len(policies), MOST_POLICIES))
     else:
         parts.policies = [each or _Policy() for each in policies]
+    if len(spec.queue or "") > LONGEST_QUEUE:
+        parts.flaws.append(too_long("queue", LONGEST_QUEUE))
+    else:
+        parts.queue = spec.queue or DEFAULT_QUEUE
+    parts.least_requests, flaw = amounts_of(spec.min_resources, "minResources")
+    if flaw is not None:
+        parts.flaws.append(flaw)
     return parts
 
 

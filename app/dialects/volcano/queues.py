@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.dialects.spec import Pool, Prerequisite
+from app.dialects.rules import too_long, too_many
+from app.dialects.spec import Flaw, Pool, Prerequisite
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import Amounts, ObjectRecord
@@ -25,7 +26,8 @@ KIND = "Queue.scheduling.volcano.sh"
 PATH = f"/apis/{VERSION}/queues"
 WEIGHT = 1  # a Queue must have one; nothing is shared out by it here
 CLOSED = ("Closed", "Closing")  # states in which nothing is let in any more
-MOST_BYTES = 16 * 1024  # of resources with their amounts
+MOST_BYTES = 16 * 1024  # of resources with their amounts, …
+MOST_RESOURCES = 64  # … of which a PodGroup keeps each in memory
 # Names that are no resources: what else a quota counts of the same pods.
 _COUNTED = ("count/", "requests.", "limits.")
 
@@ -35,7 +37,7 @@ class QueueRecord(ObjectRecord, frozen=True, gc=False):
 
     most: Amounts = ()
     """What its PodGroups may have in all; () for a capability that is not read."""
-    state: str = ""
+    is_open: bool = True
 
 
 class _Spec(wire.Wire):
@@ -63,28 +65,31 @@ def decode_queue(raw: Json) -> QueueRecord:
     """
     found = decoded(_QUEUE, raw, "Queue")
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
+    most, _ = amounts_of(spec.capability, "capability")
     return QueueRecord(
         kind=KIND,
         namespace="",
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        most=amounts_of(spec.capability),
-        state=(found.status or _Status()).state or "",
+        most=most,
+        is_open=(found.status or _Status()).state not in CLOSED,
     )
 
 
-def amounts_of(raw: msgspec.Raw) -> Amounts:
-    """Amounts by resource, in the units of a pod's request; () for what is not read.
+def amounts_of(raw: msgspec.Raw, field: str) -> tuple[Amounts, Flaw | None]:
+    """Amounts by resource, in the units of a pod's request, and why nothing of them is read.
 
-    Left out is what cannot be read, and what only a quota counts: `requests.cpu`, `count/pods`.
+    Left out is what is no quantity, and what only a quota counts: `requests.cpu`, `count/pods`.
     """
     if len(bytes(raw)) > MOST_BYTES:
-        return ()
+        return (), too_long(field, MOST_BYTES)
     try:
         quantities = _QUANTITIES.decode(raw) or {}
-    except (ValueError, RecursionError):
-        return ()
+    except (ValueError, RecursionError) as error:
+        return (), Flaw(field, "Invalid value", str(error))
+    if len(quantities) > MOST_RESOURCES:
+        return (), too_many(field, len(quantities), MOST_RESOURCES)
     found: dict[str, int] = {}
     for resource, quantity in quantities.items():
         if not resource.startswith(_COUNTED):
@@ -92,12 +97,12 @@ def amounts_of(raw: msgspec.Raw) -> Amounts:
                 found[resource] = amount(resource, quantity, rounding="down")
             except InvalidQuantity:
                 continue
-    return tuple(sorted(found.items()))
+    return tuple(sorted(found.items())), None
 
 
 def pool_of(record: QueueRecord) -> Pool:
     """What the PodGroups of a queue may have together."""
-    return Pool(pool_name(record.name), record.most, record.state not in CLOSED)
+    return Pool(pool_name(record.name), record.most, record.is_open)
 
 
 def pool_name(queue: str) -> str:

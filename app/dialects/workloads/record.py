@@ -17,6 +17,7 @@ from app.kube.core.decode import Keep, controller, decode_pod, kept
 from app.kube.core.large import values_in
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 
+LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more
 MOST_TEMPLATES = 256  # of one object; Kueue takes 18
 # Strings and objects of all templates of one object that are read whole, those of pods that come
 # later; of the others only annotations count. A template has some 200.
@@ -186,7 +187,7 @@ class Templates:
             raise DecodeError(f"{where}: {error}") from error
         if like is not None and like.problem:
             raise DecodeError(f"{where}: {like.problem}")
-        scheduler = intern(spec.scheduler_name or "")
+        scheduler = intern((spec.scheduler_name or "")[:LONGEST_NAME])
         return Template(intern(name), pods, kept(annotations, self._keep), like, jobs, scheduler)
 
     def holder(self, decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, field: str) -> _T:

@@ -55,6 +55,37 @@ def test_a_queue_that_is_closed_or_closes_lets_nothing_in(state: str | None, is_
     assert pool(state).is_open is is_open
 
 
+@pytest.mark.parametrize(
+    ("spec", "flaw"),
+    [
+        pytest.param(
+            {"minResources": {f"example.com/{at}": 1 for at in range(65)}},
+            "spec.minResources: Too many: 65: must have at most 64 items",
+            id="too_many",
+        ),
+        pytest.param(
+            {"minResources": {"x" * 16_384: 1}},
+            "spec.minResources: Too long: may not be more than 16384 bytes",
+            id="too_long",
+        ),
+        pytest.param({"minResources": ["cpu"]}, "spec.minResources: Invalid value", id="a_list"),
+    ],
+)
+def test_a_pod_group_that_would_count_for_nothing_is_refused(
+    spec: dict[str, Any], flaw: str
+) -> None:
+    made = decode_pod_group(msgspec.json.encode(pod_group("pg", 2, **spec)))
+    assert flaw in made.flaw
+
+
+def test_no_text_of_a_tenants_is_kept_that_no_queue_and_no_object_can_have() -> None:
+    made = pod_group("pg", 2, queue="q" * 254)
+    made["metadata"]["ownerReferences"] = [{"controller": True, "uid": "u" * 64}]
+    group = decode_pod_group(msgspec.json.encode(made))
+    assert (group.queue, group.made_for) == ("default", "")
+    assert "spec.queue: Too long" in group.flaw
+
+
 def test_a_queue_that_is_none_names_itself() -> None:
     with pytest.raises(DecodeError, match="Queue"):
         decode_queue(b'{"metadata": {"name": "team"}, "spec": []}')

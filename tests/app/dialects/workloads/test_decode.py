@@ -436,6 +436,9 @@ def test_a_job_names_the_schedulers_of_its_templates():
     assert record.names("corral")
     assert record.names("")
     assert not record.names("volcano")
+    types["Worker"] = {"template": {"spec": {"schedulerName": "s" * 2**20}}}
+    record = record_of(read, {"pytorchReplicaSpecs": types})
+    assert [len(each.scheduler) for each in record.templates] == [0, 253]
 
 
 def test_a_launcher_that_waits_for_its_workers_comes_later():
