@@ -257,6 +257,33 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
         "replica types",
         {"pytorchReplicaSpecs": {f"T{at}": {} for at in range(100_000)}},
     )
+    yield from of_volcano()
+
+
+def of_volcano() -> Iterator[tuple[str, str, bytes]]:
+    """Kind, input and bytes: far beyond the bounds of a part, and just below them."""
+    named = {"name": "a", "namespace": "b"}
+
+    def made(kind: str, name: str, spec: object) -> tuple[str, str, bytes]:
+        return kind, name, written({"metadata": named, "spec": spec})
+
+    group, job = "PodGroup.scheduling.volcano.sh", "Job.batch.volcano.sh"
+    keys = [f"k{at}" for at in range(8)]
+    policy = {"name": "p" * 40, "matchLabelKeys": keys, "labelSelector": {"matchLabels": {}}}
+    for policies in (30, 10_000):
+        each = [{**policy, "name": f"p{at}"} for at in range(policies)]
+        yield made(group, f"{policies} sub-group policies", {"subGroupPolicy": each})
+    for tasks in (256, 100_000):
+        least = {f"t{at}": 1 for at in range(tasks)}
+        yield made(group, f"{tasks} tasks", {"minTaskMember": least})
+    for resources in (64, 50_000):
+        amounts = {f"example.com/r{at}": str(at) for at in range(resources)}
+        yield made(group, f"{resources} resources", {"minResources": amounts})
+        yield made("Queue.scheduling.volcano.sh", f"{resources} resources", {"capability": amounts})
+    conditions = {"conditions": as_many(lambda at: {"type": "a"})}
+    yield group, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+    tasks = as_many(lambda at: {"name": f"t{at}", "replicas": 1, "template": a_template()})
+    yield made(job, "tasks", {"schedulerName": "corral", "tasks": tasks})
 
 
 def annotated(annotations: Json, labels: Json | None = None) -> bytes:
@@ -303,8 +330,10 @@ def claimed(raw: bytes) -> object:
 
 
 def reviewed(kind: str, raw: bytes) -> bytes:
-    group = {"Job": "batch", "JobSet": "jobset.x-k8s.io", "StatefulSet": "apps"}.get(kind, "")
-    asked = {"uid": "u", "kind": {"group": group, "kind": kind}, "namespace": "b"}
+    groups = {"Job": "batch", "JobSet": "jobset.x-k8s.io", "StatefulSet": "apps"}
+    name, _, group = kind.partition(".")
+    of_kind = {"group": group or groups.get(name, ""), "kind": name}
+    asked = {"uid": "u", "kind": of_kind, "namespace": "b"}
     request = {**asked, "operation": "CREATE", "object": msgspec.Raw(raw)}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     return msgspec.json.encode(review)
