@@ -234,18 +234,18 @@ def test_what_another_controller_overwrites_is_written_less_and_less_often():
     world = world_of(TREE[0])
     overwritten = msgspec.structs.replace(TREE[0], node_count=9)
     written_at = [1000.1]
-    for step in range(8 * 3600):
+    for step in range(8 * 360):
         world.effects.clear()
         # As it writes, ours has just been seen, and another condition of its own changes too.
         world.put(shown(overwritten, {"nodeCount": 2, "conditions": [CONDITION]}))
         other = ({"type": "Other", "n": step},)
         world.put(msgspec.structs.replace(overwritten, other_conditions=other, version=f"{step}"))
-        world.tick(1.0)
+        world.tick(10.0)
         if any(isinstance(each, WriteStatus) for each in world.effects):
             written_at.append(world.now)
     waits = [round(later - before) for before, later in pairwise(written_at)]
-    assert waits[:5] == pytest.approx([30, 60, 120, 240, 480], abs=3)
-    assert max(waits) == pytest.approx(3600, abs=3)
+    assert waits[:5] == pytest.approx([30, 60, 120, 240, 480], abs=12)
+    assert max(waits) == pytest.approx(3600, abs=12)
     assert len(written_at) < 20
     world.effects.clear()
     world.delete(node("n0", gpus=1))
