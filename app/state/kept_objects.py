@@ -19,6 +19,7 @@ from app.dialects.dialect import KeptKind, Strings
 from app.dialects.spec import Difference, ObjectWrite
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.state.pauses import doubled
 
 NODE = "Node"
 GRACE_SECONDS = 10.0  # a Node that is deleted and made anew is back by then
@@ -53,7 +54,7 @@ class _Sent:
     @property
     def again_at(self) -> float:
         longest = LONGEST_REFUSED_SECONDS if self.is_refused else LONGEST_PAUSE_SECONDS
-        return self.at + _pause(self.times, longest)
+        return self.at + doubled(PAUSE_SECONDS, self.times, longest)
 
 
 @dataclass(slots=True)
@@ -172,7 +173,7 @@ class KeptObjects:
     def pause(self, now: float) -> None:
         """Send nothing for a while: the API server does not answer, or does not know the kind."""
         self._pauses += 1
-        self._not_before = now + _pause(self._pauses, LONGEST_REFUSED_SECONDS)
+        self._not_before = now + doubled(PAUSE_SECONDS, self._pauses, LONGEST_REFUSED_SECONDS)
         self._again_at = min(self._again_at, self._not_before)
 
     def is_paused(self, now: float) -> bool:
@@ -183,8 +184,3 @@ class KeptObjects:
         """Another Corral leads: what was unwanted here may have been wanted since."""
         self._unwanted_since.clear()
         self._is_changed = True
-
-
-def _pause(times: int, longest: float) -> float:
-    """How long to wait after so many tries. Units: seconds."""
-    return min(PAUSE_SECONDS * 2.0 ** min(times - 1, 32), longest)

@@ -18,6 +18,7 @@ from app.kube.core.objects import ObjectRecord
 from app.state.cache.objects import Objects
 from app.state.domains.topologies import Topologies
 from app.state.effects import Effect, EmitEvent, ObjectRef, WriteStatus
+from app.state.pauses import doubled
 
 MOST_PER_TICK = 50  # domains looked at
 LEAST_SECONDS = 1.0  # between two statuses of one object: nodes come one by one
@@ -33,8 +34,7 @@ class _Sent:
 
     @property
     def again_at(self) -> float:
-        # After a thousand times the power alone would be no number any more.
-        return self.at + min(AGAIN_SECONDS * 2.0 ** min(self.times - 1, 16), LONGEST_SECONDS)
+        return self.at + doubled(AGAIN_SECONDS, self.times, LONGEST_SECONDS)
 
 
 @dataclass(slots=True)

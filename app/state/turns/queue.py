@@ -20,6 +20,7 @@ from heapq import heapify, heappop, heappush
 
 from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
+from app.state.pauses import doubled
 from app.state.settings import EngineSettings
 from app.state.turns.budget import GANG, Budget
 
@@ -138,8 +139,8 @@ class Queue:
     def back_off(self, gang: Gang, now: float, losses: int = 1) -> None:
         """Put the gang off; `losses`: how many lost plans this one counts for."""
         gang.back_off.plans_lost = min(gang.back_off.plans_lost + losses, MOST_LOSSES)
-        backoff = self.settings.retry_seconds * 2.0 ** max(gang.back_off.plans_lost - 1, 0)
-        gang.back_off.not_before = now + min(backoff, self.settings.retry_seconds_most)
+        first, longest = self.settings.retry_seconds, self.settings.retry_seconds_most
+        gang.back_off.not_before = now + doubled(first, gang.back_off.plans_lost, longest)
         self.await_end(gang)
 
     def put_off(self, gang: Gang, until: float) -> None:
