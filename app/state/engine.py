@@ -502,6 +502,7 @@ class Engine(EngineParts):
     def heal(self, now: float) -> list[Effect]:
         """Correct the books by the records; what was planned on wrong books is planned again."""
         self.claims.heal(now)
+        self.pools.heal()
         self.healing.heal(self.assumed_pods.uids, now)
         return self._effects()
 

@@ -117,14 +117,24 @@ class Pools:
 
     def differences(self) -> Iterator[str]:
         """Where what is taken differs from what counts."""
-        wanted: dict[str, Counter[str]] = {}
-        for known in self._known.values():
-            if known.counts:
-                wanted.setdefault(known.draw.pool, Counter()).update(dict(known.draw.amounts))
+        wanted = self._counted()
         for name in {*wanted, *self._taken}:
             there, due = self._taken.get(name, Counter()), wanted.get(name, Counter())
             if there != due:
                 yield f"{dict(there)} is taken of {name}, and {dict(due)} counts"
+
+    def heal(self) -> None:
+        """Take what counts, and no more."""
+        self._freed.update(dict.fromkeys(self._taken))
+        self._taken = self._counted()
+
+    def _counted(self) -> dict[str, Counter[str]]:
+        """The sums of the draws that count, by pool."""
+        found: dict[str, Counter[str]] = {}
+        for known in self._known.values():
+            if known.counts:
+                found.setdefault(known.draw.pool, Counter()).update(dict(known.draw.amounts))
+        return found
 
     def _fitting(self, name: str) -> Iterator[GangKey]:
         _, pool = self._pools.get(name, ("", None))

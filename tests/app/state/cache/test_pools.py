@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable
 
 from app.dialects.dialect import Dialect
@@ -159,6 +160,17 @@ def test_what_another_corral_gave_to_others_is_taken_back() -> None:
     assert asks(pools, "a") == [True]
     pools.put(wish("b", is_drawn=True))
     assert asks(pools, "a") == [False]
+
+
+def test_what_is_taken_wrongly_is_found_and_healed() -> None:
+    pools = shown(pool(1), wish("a"))
+    pools._taken["q"] = Counter(cpu=1)
+    assert list(pools.differences()) == ["{'cpu': 1} is taken of q, and {} counts"]
+    assert pools.refusal(key("a")) == "q has no 1m cpu left"
+    freed(pools)
+    pools.heal()
+    assert freed(pools) == ["a"]
+    assert asks(pools, "a") == [True]
 
 
 def test_a_wish_that_is_over_frees_what_it_had() -> None:
