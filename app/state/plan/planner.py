@@ -285,7 +285,9 @@ class Planner:
         )
 
     def _builder(self) -> Builder:
-        options = replace(self._options, weights=self.packing.weights_by_row(self.books.axis))
+        weights, options = self.packing.weights_by_row(self.books.axis), self._options
+        if weights is not None:
+            options = replace(options, weights=weights)
         return Builder(self.books, self.node_table, self.refusals, options, self.honours_preferred)
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
