@@ -141,16 +141,7 @@ class Writers:
             lambda status: receivers.write_lost(status.gang, STATUS, status.uid),
         )
         self._prerequisites = PrerequisiteController(client, prerequisites, is_leading=is_leading)
-        self.keepers = [
-            KeepController(
-                client,
-                each,
-                lambda outcome: metrics.kept_objects[outcome].inc(),
-                metrics.kept_notes.set,
-                is_leading=is_leading,
-            )
-            for each in kept
-        ]
+        self.keepers = [self._keeper(client, each) for each in kept]
         self._rooms = RoomController(
             receivers.room_question, receivers.room_found, self._room_answered
         )
@@ -187,6 +178,16 @@ class Writers:
             ("prerequisites", self._prerequisites.run()),
             *(("keep", each.run()) for each in self.keepers),
         ]
+
+    def _keeper(self, client: Client, kept: KeptObjects) -> KeepController:
+        metrics = self._metrics
+        return KeepController(
+            client,
+            kept,
+            lambda outcome: metrics.kept_objects[outcome].inc(),
+            metrics.kept_notes.set,
+            is_leading=self._is_leading,
+        )
 
     async def finish_binds(self) -> None:
         """Return once no binding is under way, or after `bind_seconds`."""

@@ -17,6 +17,7 @@ from app.dialects.dialect import CheckedObject, ObjectRules, PodsMade
 from app.dialects.rules import duplicate, invalid, of_spec, too_many, too_small
 from app.dialects.spec import Flaw
 from app.dialects.volcano import network_topology
+from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology
 from app.dialects.volcano.pod_groups import MOST_POLICIES, MOST_TASKS
 from app.kube.core import wire
@@ -27,7 +28,6 @@ from app.kube.watch.resource import Resource
 GROUP = "batch.volcano.sh"
 KIND = f"Job.{GROUP}"  # batch has a kind of that name as well
 PATH = f"/apis/{GROUP}/v1alpha1/jobs"
-LONGEST_SCHEDULER = 253  # characters that are kept: ours has no more
 
 
 class VolcanoJobRecord(ObjectRecord, frozen=True, gc=False):
@@ -67,7 +67,7 @@ def decode_job(raw: Json) -> VolcanoJobRecord:
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        scheduler=(spec.scheduler_name or "")[:LONGEST_SCHEDULER],
+        scheduler=(spec.scheduler_name or "")[:LONGEST_NAME],
     )
 
 

@@ -44,10 +44,9 @@ MOST_POLICIES = 32
 MOST_KEYS = MOST_REQUIREMENTS = 8  # of one policy
 MOST_TASKS = 256
 MOST_BYTES = 32 * 1024  # of what is declared of sub-groups, and of tasks …
-LONGEST_QUEUE = 253  # characters of an object's name …
-LONGEST_UID = 63  # … and of its uid, 36 as the API server makes them
-DEFAULT_QUEUE = "default"
 MOST_STATUS_BYTES = 8 * 1024  # … and of a status: Volcano writes two conditions
+LONGEST_UID = 63  # characters; the API server makes 36
+DEFAULT_QUEUE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +216,8 @@ def _parts(spec: _Spec) -> _Parts:
         parts.flaws.append(too_many("subGroupPolicy", len(policies), MOST_POLICIES))
     else:
         parts.policies = [each or _Policy() for each in policies]
-    if len(spec.queue or "") > LONGEST_QUEUE:
-        parts.flaws.append(too_long("queue", LONGEST_QUEUE))
+    if len(spec.queue or "") > LONGEST_NAME:
+        parts.flaws.append(too_long("queue", LONGEST_NAME))
     else:
         parts.queue = spec.queue or DEFAULT_QUEUE
     parts.least_requests, flaw = amounts_of(spec.min_resources, "minResources")

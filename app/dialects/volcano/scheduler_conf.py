@@ -36,9 +36,8 @@ MEMORY = "hypernode.binpack.memory"
 RESOURCES = "hypernode.binpack.resources"
 NORMAL_PODS = "hypernode.binpack.normal-pod.enable"
 FADING = "hypernode.binpack.normal-pod.fading"
-EVICTING = (
-    "hypernode.gradient.evict.max-hypernodes"  # of Volcano's actions gangpreempt, gangreclaim
-)
+# Of Volcano's actions gangpreempt and gangreclaim.
+EVICTING = "hypernode.gradient.evict.max-hypernodes"
 KNOWN = (WEIGHT, CPU, MEMORY, RESOURCES, f"{RESOURCES}.NAME", NORMAL_PODS, FADING, EVICTING)
 
 
@@ -96,8 +95,8 @@ def _packing(plugin: Mapping[object, object]) -> TierPacking:
     resources |= {"cpu": arguments.number(CPU, 1), "memory": arguments.number(MEMORY, 1)}
     is_used = [
         arguments.number(WEIGHT, 1) > 0,
-        arguments.claim(NORMAL_PODS),
-        switches.claim(SWITCH),
+        arguments.boolean(NORMAL_PODS),
+        switches.boolean(SWITCH),
     ]
     return TierPacking(tuple(resources.items()), arguments.share(FADING, 0.8), all(is_used))
 
@@ -137,7 +136,7 @@ class _Arguments:
             raise self._wrong(name, f"a number from 0 to {MOST_WEIGHT}")
         return float(value)
 
-    def claim(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         """Whether something is so; by default it is."""
         value = self.values.get(name, True)
         if not isinstance(value, bool):
