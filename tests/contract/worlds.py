@@ -19,7 +19,6 @@ from tests.controlplane.plane import SCHEDULER_CONFIG
 
 START_SECONDS = 20.0
 STOP_SECONDS = 30.0
-CLOSING_SECONDS = 0.05  # a connection that was closed is gone some turns of the loop later
 
 
 @contextmanager
@@ -96,7 +95,6 @@ class _World:
                 self._address = sandbox.url, sandbox.token
                 self._started.set()
                 await self._ended.wait()
-        await asyncio.sleep(CLOSING_SECONDS)
 
 
 def _asking(extender_url: str) -> SchedulerConfig:

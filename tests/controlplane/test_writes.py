@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -69,7 +68,6 @@ class World:
             await call(Client(transport))
         finally:
             await transport.close()
-            await asyncio.sleep(0.01)  # its sockets are closed some turns of the loop later
 
     async def ungate(self, thing: Object, **narrowing: Any) -> Object:
         """Ungates the pod as Corral does; the pod afterwards."""
