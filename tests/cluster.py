@@ -217,6 +217,11 @@ class Cluster:
         """Deletes every object of the kind in one namespace (or of a cluster-scoped kind)."""
         self.request("DELETE", collection(kind, namespace))
 
+    def clear(self, kind: str, seconds: float = 20.0) -> None:
+        """Deletes them and waits until no object of the kind is left. Raises: TimeoutError."""
+        self.delete_all(kind)
+        self.wait(lambda: not self.list(kind), seconds, f"no {kind} left")
+
     def bind(self, name: str, node: str, *, uid: str = "", namespace: str = "default") -> None:
         """Binds one pod as a scheduler would; with a uid, only the pod that has it."""
         binding = {

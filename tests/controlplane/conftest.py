@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,8 +51,7 @@ def cluster(plane: ControlPlane) -> Iterator[Cluster]:
     yield admin
     plane.stop_scheduler()
     for kind in ("Job", "Pod", "Node"):
-        admin.delete_all(kind)
-        admin.wait(partial(_is_gone, admin, kind), 10, f"no {kind} left")
+        admin.clear(kind, 10)
     admin.delete_all("Event")
 
 
@@ -91,7 +89,3 @@ def volcano_corral(
         plane.start_scheduler(extender=corral.url)
         yield corral
         assert corral.bugs() == {}
-
-
-def _is_gone(cluster: Cluster, kind: str) -> bool:
-    return not cluster.list(kind)

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import GPU, Cluster, Object, grid
-from tests.controlplane.kinds import served, training_job
+from tests.controlplane.kinds import MPI, TRAINING, VERSIONS, served, training_job
 from tests.controlplane.kubeflow import training_operator
 from tests.controlplane.operators import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.volcano import POD_GROUP
-from tests.controlplane.volcano_cluster import SOON, bound
+from tests.controlplane.volcano_cluster import SOON, bound, written_phase
 from tests.corral_process import CorralProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-KINDS = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+KINDS = tuple(kind for kind, version in VERSIONS.items() if version in (TRAINING, MPI))
 
 
 @pytest.fixture
@@ -41,10 +41,6 @@ def pytorch_job(name: str, workers: int, *, scheduler: str | None = "corral") ->
     return made
 
 
-def phase_of(cluster: Cluster, name: str) -> str:
-    return str((cluster.get(POD_GROUP, name) or {}).get("status", {}).get("phase", ""))
-
-
 def conditions_of(cluster: Cluster, name: str) -> set[str]:
     status = (cluster.get("PyTorchJob", name) or {}).get("status", {})
     return {each["type"] for each in status.get("conditions", ()) if each["status"] == "True"}
@@ -60,13 +56,13 @@ def test_a_pytorch_job_gets_its_pods_starts_whole_and_completes(
     cluster.create(pytorch_job("train", 3))
 
     cluster.wait(lambda: len(bound(cluster, "train")) == 4, START_SECONDS, "train starts")
-    cluster.wait(lambda: phase_of(cluster, "train") == "Running", SOON, "its PodGroup runs")
+    cluster.wait(lambda: written_phase(cluster, "train") == "Running", SOON, "its PodGroup runs")
     assert bound(cluster, "large") == {}
-    assert phase_of(cluster, "large") == "Inqueue"
+    assert written_phase(cluster, "large") == "Inqueue"
 
     start_bound_pods(cluster)
     cluster.wait(lambda: "Running" in conditions_of(cluster, "train"), SOON, "the job runs")
     end_running_pods(cluster)
     cluster.wait(lambda: "Succeeded" in conditions_of(cluster, "train"), SOON, "the job ends")
-    assert phase_of(cluster, "other") in ("", "Pending"), "its pods name Volcano's scheduler"
+    assert written_phase(cluster, "other") in ("", "Pending"), "its pods name Volcano's scheduler"
     assert not [one for one in cluster.list("Pod", "default") if "other" in one["metadata"]["name"]]

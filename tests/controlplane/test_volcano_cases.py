@@ -20,7 +20,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_hyper_nodes import stored
-from tests.controlplane.volcano import clear
+from tests.controlplane.volcano import JOB, clear
 from tests.controlplane.volcano_cluster import SOON, bound, group_of, phase_of
 from tests.corral_process import CorralProcess
 from tests.parity.tally import recorded
@@ -146,6 +146,5 @@ def has_completed(cluster: Cluster, name: str) -> bool:
 
 
 def leave_empty(cluster: Cluster, name: str) -> None:
-    cluster.delete("Job.batch.volcano.sh", name)
-    cluster.delete_all("Pod")
-    cluster.wait(lambda: not cluster.list("Pod", "default"), SOON, "no pod is left")
+    cluster.delete(JOB, name)
+    cluster.clear("Pod")

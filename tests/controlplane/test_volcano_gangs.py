@@ -26,14 +26,15 @@ from tests.controlplane.operators import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_preemption import URGENT, classes
-from tests.controlplane.test_volcano_lives import uids
 from tests.controlplane.volcano_cluster import (
     LEAF_OF,
     SOON,
+    SPINE_OF,
     bound,
     build,
     group_of,
     phase_of,
+    uids,
     written_phase,
 )
 from tests.controlplane.webhook import GATED, installed
@@ -64,7 +65,7 @@ def test_a_vcjob_starts_in_its_hyper_nodes_runs_and_completes(cluster: Cluster) 
     )
     cluster.wait(lambda: len(bound(cluster, "train")) == 5, START_SECONDS, "train starts")
     on = bound(cluster, "train")
-    spines = {"s4" if LEAF_OF[each] in ("s0", "s1") else "s5" for each in on.values()}
+    spines = {SPINE_OF[LEAF_OF[each]] for each in on.values()}
     assert len(spines) == 1
     pods = [cluster.get("Pod", name) or {} for name in on]
     for partition in ("0", "1"):

@@ -13,23 +13,12 @@ from tests.cluster import GPU, STRATEGIC, Cluster, Object
 from tests.controlplane.operators import start_bound_pods
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.volcano import JOB
-from tests.controlplane.volcano_cluster import LEAF_OF, SOON, bound, phase_of
+from tests.controlplane.volcano_cluster import LEAF_OF, SOON, SPINE_OF, bound, phase_of, uids
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano_corral")]
 
 JSON = "application/json-patch+json"
-SPINE_OF = {"s0": "s4", "s1": "s4", "s2": "s5", "s3": "s5"}
 NODE = {GPU: 8}  # all of one
-
-
-def uids(cluster: Cluster, name: str) -> dict[str, str]:
-    """The pods of a vcjob that are bound: uid -> node."""
-    pods = (each for each in cluster.list("Pod", "default") if each["spec"].get("nodeName"))
-    return {
-        each["metadata"]["uid"]: each["spec"]["nodeName"]
-        for each in pods
-        if each["metadata"]["name"].startswith(f"{name}-")
-    }
 
 
 def runs(cluster: Cluster, made: Object, pods: int) -> dict[str, str]:

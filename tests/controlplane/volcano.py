@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from tests.app.dialects.volcano.workloads import queue
@@ -35,7 +34,6 @@ KINDS = (
     "JobFlow",
     "JobTemplate",
 )
-GONE_SECONDS = 20.0
 QUEUES = ("root", "default")  # those that Volcano's scheduler makes
 INQUEUE = {"status": {"phase": "Inqueue"}}  # a merge patch of the object itself: no /status there
 SCHEDULERS = ("volcano", "corral")  # whose pods get a PodGroup when they have none
@@ -74,15 +72,10 @@ def clear(cluster: Cluster) -> None:
     Pods go first, so that no PodGroup is made for them again.
     """
     for kind in (JOB, "Job", "Pod", POD_GROUP, "HyperNode"):
-        cluster.delete_all(kind)
-        cluster.wait(partial(_is_gone, cluster, kind), GONE_SECONDS, f"no {kind} left")
+        cluster.clear(kind)
     for one in cluster.list(QUEUE):
         if one["metadata"]["name"] not in QUEUES:
             cluster.delete(QUEUE, one["metadata"]["name"])
-
-
-def _is_gone(cluster: Cluster, kind: str) -> bool:
-    return not cluster.list(kind)
 
 
 def program() -> Path:

@@ -17,6 +17,8 @@ from tests.controlplane.volcano import JOB, POD_GROUP
 SOON = 15.0
 LEAVES = {f"s{at}": (f"n{2 * at}", f"n{2 * at + 1}") for at in range(4)}
 LEAF_OF = {name: leaf for leaf, names in LEAVES.items() for name in names}
+SPINES = {"s4": ("s0", "s1"), "s5": ("s2", "s3")}
+SPINE_OF = {leaf: spine for spine, leaves in SPINES.items() for leaf in leaves}
 
 
 def build(plane: ControlPlane, cluster: Cluster) -> None:
@@ -24,7 +26,7 @@ def build(plane: ControlPlane, cluster: Cluster) -> None:
     plane.nodes([node(name, gpus=8, labels={RACK: leaf}) for name, leaf in LEAF_OF.items()])
     for leaf, names in LEAVES.items():
         cluster.create(stored(leaf, 1, exact("Node", *names)))
-    for spine, leaves in (("s4", ("s0", "s1")), ("s5", ("s2", "s3"))):
+    for spine, leaves in SPINES.items():
         cluster.create(stored(spine, 2, exact("HyperNode", *leaves)))
 
 
@@ -46,3 +48,13 @@ def written_phase(cluster: Cluster, owner: str) -> str:
 
 def bound(cluster: Cluster, owner: str) -> dict[str, str]:
     return {name: on for name, on in cluster.bound().items() if name.startswith(f"{owner}-")}
+
+
+def uids(cluster: Cluster, owner: str) -> dict[str, str]:
+    """The pods of a vcjob that are bound: uid -> node."""
+    pods = (each for each in cluster.list("Pod", "default") if each["spec"].get("nodeName"))
+    return {
+        each["metadata"]["uid"]: each["spec"]["nodeName"]
+        for each in pods
+        if each["metadata"]["name"].startswith(f"{owner}-")
+    }
