@@ -165,7 +165,9 @@ def test_a_gang_survives_kill_9_at_any_moment_of_its_ungating(
         uids = Counter(uid for uid, _ in bindings(changes))
         assert uids == Counter(one["metadata"]["uid"] for one in created)
         assert len(racks_of(cluster)) == 1
-        assert slow_corral.metric(UNGATED) == left  # those that were free already are left alone
+        # Those that were free already are left alone. The one patch that was under way when the
+        # kill came may have reached the API server, and freed its pod after `left` was counted.
+        assert left - 1 <= slow_corral.metric(UNGATED) <= left
         cluster.delete_all("Pod")
         cluster.wait(lambda: not cluster.list("Pod", "default"), 10, "no pod left")
 
