@@ -1,9 +1,8 @@
 """`corral serve` as a user runs it: a process with a port of its own, ended by its handle.
 
-    with CorralProcess(kubeconfig, folder) as corral:
-        plane.start_scheduler(extender=corral.url)
-        corral.kill()                                   # as the kernel would: nothing is said
-        corral.start()                                  # on the same port
+    with scheduled(plane, folder) as corral:    # beside a kube-scheduler that asks it
+        corral.kill()                           # as the kernel would: nothing is said
+        corral.start()                          # on the same port
 
 It works against anything that answers like an API server, and dies with the test process.
 """
@@ -14,22 +13,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import yaml
 
 from tests.cluster import BLOCK, RACK
-from tests.controlplane.plane import free_ports
+from tests.controlplane.plane import ControlPlane, free_ports
 from tests.controlplane.process import Process
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_ROOT = ("sh", "-c", 'cd "$0" && exec "$@"', ROOT)  # `python -m app` needs no installation there
 
-READY_SECONDS = 20.0  # 0.7 s on an idle machine
+READY_SECONDS = 20.0  # 1.5 s on an idle machine
 BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
 EXIT_SECONDS = 25.0  # bind_seconds (15) and CLOSE_SECONDS (5), and a little
 
@@ -95,7 +95,7 @@ class CorralProcess:
         trace: TracebackType | None,
     ) -> None:
         if self._run is not None:
-            self._run.stop()
+            self._run.kill()  # nobody waits for what it would still say, in hundreds of tests
 
     def start(self) -> None:
         """Starts it and returns when it is ready. Raises: ProcessEnded; TimeoutError."""
@@ -186,3 +186,18 @@ class CorralProcess:
         if self._run is None:
             raise RuntimeError("it does not run: start it first")
         return self._run
+
+
+@contextmanager
+def scheduled(plane: ControlPlane, folder: Path, **settings: Any) -> Iterator[CorralProcess]:
+    """A Corral with the rights that are shipped and a kube-scheduler that asks it, both ready.
+
+    They start side by side: hundreds of tests begin with them. Raises: as `CorralProcess.start`.
+    """
+    corral = CorralProcess(plane.kubeconfig("corral"), folder, **settings)
+    with ExitStack() as stack:
+        stack.push(corral)
+        corral.start_unready()
+        plane.start_scheduler(extender=corral.url)
+        corral.wait_ready()
+        yield corral

@@ -17,7 +17,7 @@ from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.process import Process
 from tests.controlplane.volcano import QUEUES, clear, controllers
 from tests.controlplane.volcano_cluster import build
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +58,7 @@ def cluster(plane: ControlPlane) -> Iterator[Cluster]:
 @pytest.fixture
 def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """Corral with the rights that are shipped, and a kube-scheduler that asks it."""
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path) as corral:
         yield corral
         assert corral.bugs() == {}
 
@@ -85,7 +84,6 @@ def volcano_corral(
 ) -> Iterator[CorralProcess]:
     """On the cluster of `volcano_cluster`, beside kube-scheduler and Volcano's controllers."""
     build(plane, cluster)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=(RACK,)) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=(RACK,)) as corral:
         yield corral
         assert corral.bugs() == {}

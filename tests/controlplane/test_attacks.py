@@ -18,7 +18,7 @@ from tests.attacks import ATTACKS, all_of_them, driver
 from tests.cluster import GPU, RACK, Cluster, Objects, grid
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.test_tenants import tenants
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.tenants import LOUD, QUIET
 from tests.workloads import asking, behind_gate, members
 
@@ -38,9 +38,7 @@ TRIES = 3
 def attacked(plane: ControlPlane, tenants: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """A cluster of four racks, one of them full of pods that come and go."""
     plane.nodes(grid(racks=4, nodes=8, gpus=8))
-    kubeconfig = plane.kubeconfig("corral")
-    with CorralProcess(kubeconfig, tmp_path, starvation_seconds=1.0) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, starvation_seconds=1.0) as corral:
         yield corral
         assert corral.bugs() == {}
 

@@ -15,7 +15,7 @@ import pytest
 from tests.cluster import BLOCK, GPU, RACK, Cluster, grid, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, behind_gate, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -93,9 +93,7 @@ def test_a_bind_held_for_long_enough_fails_and_the_gang_starts_when_the_last_mem
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
-    kubeconfig = plane.kubeconfig("corral")
-    with CorralProcess(kubeconfig, tmp_path, gang_bind_seconds=1.0) as impatient:
-        plane.start_scheduler(extender=impatient.url)
+    with scheduled(plane, tmp_path, gang_bind_seconds=1.0) as impatient:
         hold_three_of_four(cluster, impatient)
         three = {"gang-0", "gang-1", "gang-2"}
         cluster.wait(lambda: told_in_events(cluster, LATE) == three, 5, "their answers")
@@ -111,8 +109,7 @@ def test_a_gang_that_passes_kube_scheduler_slower_than_a_bind_is_held_starts_who
 ) -> None:
     plane.nodes(grid(racks=4, nodes=16, gpus=8))
     pods = members("gang", LARGE, requests={GPU: 1}, annotations=asking(unconstrained=True))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, gang_bind_seconds=0.05) as impatient:
-        plane.start_scheduler(extender=impatient.url)
+    with scheduled(plane, tmp_path, gang_bind_seconds=0.05) as impatient:
         cluster.create_all([behind_gate(one) for one in pods] if is_gated else pods)
         cluster.wait(lambda: len(gang(cluster)) == LARGE, LARGE_SECONDS, "the gang's start")
 

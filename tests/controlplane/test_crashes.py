@@ -15,7 +15,7 @@ from tests.controlplane.history import Moment, bindings, changes_after, since
 from tests.controlplane.plane import ControlPlane, binaries, free_ports, wait_ready
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS, clear, racks_of, told_to_all
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -30,8 +30,7 @@ TEN_MOMENTS = [
 @pytest.fixture
 def slow_corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """The same with one binding at a time, so that a kill can come between two of them."""
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, bind_concurrency=1) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, bind_concurrency=1) as corral:
         yield corral
 
 

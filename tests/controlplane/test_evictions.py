@@ -11,7 +11,7 @@ from tests.cluster import GPU, RACK, Cluster, Object, grid, job
 from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
-from tests.corral_process import CorralProcess
+from tests.corral_process import scheduled
 from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -55,9 +55,8 @@ def test_fail_fast_evicts_a_job_only_if_it_starts_again(
     plane.nodes(grid(racks=2, nodes=PODS, gpus=8))
     with (
         plane.granted("corral-evict"),
-        CorralProcess(plane.kubeconfig("corral"), tmp_path, fail_fast=True) as corral,
+        scheduled(plane, tmp_path, fail_fast=True) as corral,
     ):
-        plane.start_scheduler(extender=corral.url)
         cluster.create(train(policy))
         cluster.wait(lambda: len(cluster.bound()) == PODS, START_SECONDS, "the Job's start")
         before = cluster.bound()

@@ -16,7 +16,7 @@ from tests.cluster import HOSTNAME, RACK, Cluster, Object, Objects, grid, pod
 from tests.controlplane.history import Moment, bindings, changes_after, since
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, racks_of
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, behind_gate, gates_of, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -30,8 +30,7 @@ UNGATED = 'corral_pods_ungated_total{outcome="ungated"}'
 @pytest.fixture
 def slow_corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """The same with one patch at a time, so that a kill can come between two of them."""
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, ungate_concurrency=1) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, ungate_concurrency=1) as corral:
         yield corral
 
 

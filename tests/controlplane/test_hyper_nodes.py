@@ -20,7 +20,7 @@ from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Refused, collection
 from tests.controlplane.kinds import SERVED_SECONDS, definition, is_undefined
 from tests.controlplane.plane import ROOT, ControlPlane
 from tests.controlplane.seen import START_SECONDS, clear
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -83,8 +83,7 @@ def test_gangs_start_in_hyper_nodes_of_their_tier_and_follow_them(
             stored("s2", 2, exact("HyperNode", "s0", "s1")),
         ]
     )
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=()) as corral:
         fine = {"s0": 2, "s1": 2, "s2": 4}
         for name, nodes in fine.items():
             there = (nodes, "AllMembersResolved", "True")
@@ -238,9 +237,7 @@ def test_ordinary_pods_go_to_the_hyper_node_that_is_fuller_by_volcanos_weights(
     cluster.create(pod("gpus", requests={"cpu": 1, GPU: 6}, nodeName="n2"))
     conf = tmp_path / "volcano-scheduler.conf"
     conf.write_text("tiers: [{plugins: [{name: network-topology-aware}]}]", encoding="utf-8")
-    kubeconfig = plane.kubeconfig("corral")
-    with CorralProcess(kubeconfig, tmp_path, levels=(), volcano_scheduler_conf=str(conf)) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=(), volcano_scheduler_conf=str(conf)) as corral:
         for at in range(3):
             name = f"plain-{at}"
             cluster.create(pod(name, requests={"cpu": 1, GPU: 1}))

@@ -22,7 +22,7 @@ from tests.cluster import (
 )
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, clear, racks_of, unschedulable
-from tests.corral_process import CorralProcess
+from tests.corral_process import scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -67,8 +67,7 @@ def test_levels_come_from_a_kueue_topology_object(
     plane: ControlPlane, cluster: Cluster, topology_crd: None, tmp_path: Path
 ) -> None:
     plane.nodes(grid(racks=2, nodes=2, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=()):
         cluster.create_all(members("early", 2, annotations=IN_RACK))
         cluster.wait(lambda: is_told_to_all(cluster, f"not known: {RACK}"), 10, "the verdict")
 
@@ -93,8 +92,7 @@ def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
     """Each edit finds a gang that is bound in part; afterwards the next gang is whole in a rack."""
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
     good = (BLOCK, RACK, HOSTNAME)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=()) as corral:
         cluster.create(topology("fabric", *good))
         for name, levels in WRONG.items():
             cluster.create_all(in_rack(name, 4, numbers=range(3)))

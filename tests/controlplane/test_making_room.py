@@ -29,7 +29,7 @@ from tests.controlplane.test_preemption import (
 )
 from tests.controlplane.test_preemption_scenarios import begin, protect
 from tests.controlplane.test_room import TOLD_SECONDS, labelled, told, train
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classes", "corral")]
@@ -46,9 +46,8 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
     with (
         plane.granted("corral-evict"),
-        CorralProcess(plane.kubeconfig("corral"), tmp_path, **SOON) as corral,
+        scheduled(plane, tmp_path, **SOON) as corral,
     ):
-        plane.start_scheduler(extender=corral.url)
         yield corral
         assert corral.bugs() == {}
     cluster.delete_all("Job")

@@ -27,7 +27,7 @@ from tests.controlplane.test_preemption import (
     start,
     urgent,
 )
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classes")]
@@ -119,8 +119,7 @@ def test_whether_a_gang_or_a_pod_of_higher_priority_goes_is_set(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path, setting: str, lost: str
 ) -> None:
     plane.nodes([*grid(racks=1, nodes=3, gpus=8), node("fourth", gpus=8)])
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, gangs_as_victims=setting) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, gangs_as_victims=setting) as corral:
         single = pod(
             "single", requests={GPU: 8}, priorityClassName=MIDDLE, terminationGracePeriodSeconds=0
         )

@@ -32,7 +32,7 @@ from tests.controlplane.operators import (
 )
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
-from tests.corral_process import CorralProcess
+from tests.corral_process import scheduled
 from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -65,8 +65,7 @@ def served(
 ) -> Iterator[Cluster]:
     """A cluster with Corral at work in it."""
     plane.nodes(grid(racks=2, nodes=2, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path):
         yield cluster
     for kind in ("JobSet", "LeaderWorkerSet"):
         cluster.request("DELETE", collection(kind, "default", kinds.VERSIONS[kind]))

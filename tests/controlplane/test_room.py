@@ -24,7 +24,7 @@ from tests.controlplane.test_preemption import (
     start,
 )
 from tests.controlplane.test_preemption_scenarios import begin, protect
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("classes", "corral")]
@@ -37,8 +37,7 @@ TOLD_SECONDS = 30  # a gang asks once it has waited for ten
 def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """Pods without a controller may go, too: the tests' have none."""
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, bare_victims=True) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, bare_victims=True) as corral:
         yield corral
         assert corral.bugs() == {}
     cluster.delete_all("PodDisruptionBudget")

@@ -24,7 +24,7 @@ from tests.contract.scenario import (
 from tests.contract.worlds import sandbox
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.webhook import GATED, Webhook, installed
-from tests.corral_process import CorralProcess
+from tests.corral_process import scheduled
 from tests.workloads import GATE, MANAGED, gates_of, is_gang
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -41,8 +41,7 @@ def test_scenario_is_the_same_in_both_worlds(
     path: Path, plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     scenario = load(path)
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, levels=scenario.levels) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, levels=scenario.levels):
         real = play(scenario, cluster)
     assert real == in_sandbox(scenario, tmp_path)
 

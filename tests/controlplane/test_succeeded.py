@@ -15,7 +15,7 @@ from tests.cluster import RACK, STRATEGIC, Cluster, grid
 from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -27,8 +27,7 @@ PODS = 4
 def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
     """A cluster of two racks with Corral at work in it."""
     plane.nodes(grid(racks=2, nodes=PODS, gpus=8))
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as running:
-        plane.start_scheduler(extender=running.url)
+    with scheduled(plane, tmp_path) as running:
         yield running
     node_faults.confirm_deletions(cluster)
 

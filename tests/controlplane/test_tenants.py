@@ -18,7 +18,7 @@ import pytest
 from app.controllers.report import MOST_QUEUED
 from tests.cluster import BLOCK, GPU, HOSTNAME, Cluster, Object, grid, pod
 from tests.controlplane.plane import ControlPlane
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.tenants import LOUD, QUIET, about_half_gangs, half_gang, half_gangs
 from tests.workloads import asking, members
 
@@ -86,8 +86,7 @@ def test_a_gang_that_starves_closes_no_more_nodes_than_its_pods_need(
     starves = members("big", 8, annotations=asking(required=BLOCK))
     for each in starves:
         each["metadata"]["namespace"] = LOUD
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path, starvation_seconds=1.0) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, tmp_path, starvation_seconds=1.0) as corral:
         tenants.create_all(starves)
         tenants.wait(lambda: corral.metric("corral_earmarked_nodes") == 8, 30, "nodes to be kept")
 

@@ -22,7 +22,7 @@ from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_hyper_nodes import stored
 from tests.controlplane.volcano import JOB, clear
 from tests.controlplane.volcano_cluster import SOON, bound, group_of, phase_of
-from tests.corral_process import CorralProcess
+from tests.corral_process import scheduled
 from tests.parity.tally import recorded
 from tests.parity.volcano.cases import LEFT_OUT, Case, end_to_end_difference, read
 
@@ -62,8 +62,7 @@ def stage(
             cluster.create(stored(name, int(tier), exact(kind, *members)))
             if kind == "Node":
                 plane.nodes([node(member, cpu=CPU, memory=MEMORY) for member in members])
-    with CorralProcess(plane.kubeconfig("corral"), folder, levels=()) as corral:
-        plane.start_scheduler(extender=corral.url)
+    with scheduled(plane, folder, levels=()) as corral:
         yield cluster
         assert corral.bugs() == {}
     volcano_controllers.check()

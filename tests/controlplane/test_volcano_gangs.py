@@ -38,7 +38,7 @@ from tests.controlplane.volcano_cluster import (
     written_phase,
 )
 from tests.controlplane.webhook import GATED, installed
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 
 __all__ = ["classes"]
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("volcano")]
@@ -213,15 +213,14 @@ def test_a_vcjob_goes_as_a_whole_for_one_of_higher_priority_and_waits_for_anothe
     lower = [f"low-{at}" for at in range(4)]  # one in each HyperNode
     with (
         plane.granted("corral-evict"),
-        CorralProcess(
-            plane.kubeconfig("corral"),
+        scheduled(
+            plane,
             tmp_path,
             levels=(RACK,),
             preempt="on",
             preempt_after_seconds=1,
         ) as corral,
     ):
-        plane.start_scheduler(extender=corral.url)
         for name in lower:
             cluster.create(pair(name))
         cluster.wait(lambda: len(cluster.bound()) == 8, START_SECONDS, "the cluster is full")
