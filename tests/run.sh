@@ -17,6 +17,8 @@ case ${1:-} in
 *) echo "usage: sh tests/run.sh [fast]" >&2 && exit 2 ;;
 esac
 
+# Corral is started some 400 times here: compiled each time, that takes a third longer.
+unset PYTHONDONTWRITEBYTECODE
 make_venv "$root" "$root/.venv" -e . --group dev
 bin=$root/.venv/bin
 logs=$(mktemp -d)
