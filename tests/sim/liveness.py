@@ -54,9 +54,13 @@ def check_nobody_is_forgotten(
     marks = [mark for corral in corrals for mark in corral.engine.starvation.of.items()]
     in_vain = _held_in_vain(corrals, is_hopeless)
     # A hold in vain ends when its time is up, which may be just before this is asked.
-    just_now = _just_planned(corrals) if any(map(is_hopeless, api.list("Pod"))) else set()
-    just_now |= _on_their_way(corrals)
     leaders = [life_of(corral) for corral in corrals if corral.is_leading]
+    just_now = _just_planned(corrals)
+    if not any(map(is_hopeless, api.list("Pod"))):
+        # So may the pods of another gang come, and with them what is held for them go, of which
+        # the namespace may have more only then.
+        just_now &= {of for life in leaders for of, _ in absent.held(life).values()}
+    just_now |= _on_their_way(corrals)
     # Of what had ended and went just then a Corral that started again may not know.
     is_unsure = any(corral.incarnation > 1 for corral in corrals)
     for key, members in gangs(api).items():
