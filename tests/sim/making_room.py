@@ -239,7 +239,8 @@ class RoomChecks:
         self.history.say(f"room for {key}: {plan.where or 'anywhere'}, {list(plan.pods)} go")
         self._of[id(plan)] = tracked
         self._by_uid.update(dict.fromkeys(plan.pods, tracked))
-        settings, plans = engine.settings, engine.room_plans.of
+        settings = engine.settings
+        plans = {key: each for key, each in engine.room_plans.of.items() if not each.is_slow}
         require(len(plans) <= settings.preempt_plans, f"P10: room is made for {list(plans)}")
         pods = sum(len(list(each.pods)) for each in plans.values())
         require(pods <= settings.preempt_pods_at_once, f"P10: {pods} pods go at once")

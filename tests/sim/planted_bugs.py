@@ -381,7 +381,11 @@ PLANTED = (
     ),
     Planted(
         "app.state.preempt.room_plans.RoomPlans.is_full",
-        Change("expression", "len(self.of) >= self.settings.preempt_plans", becomes="False"),
+        Change(
+            "expression",
+            "sum(not plan.is_slow for plan in self.of.values()) >= self.settings.preempt_plans",
+            becomes="False",
+        ),
         "room is made for any number of gangs at a time",
     ),
     Planted(

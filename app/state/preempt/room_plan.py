@@ -65,6 +65,7 @@ class RoomPlan:
     heard_at: float = 0.0  # when evictions were asked for, or the API server has answered, last
     freed_at: float | None = None  # when the last pod was seen to be gone
     is_told: bool = False  # what it waits for
+    is_slow: bool = False  # it has waited for so long that it counts for no limit any more
 
     @property
     def nodes(self) -> Collection[str]:

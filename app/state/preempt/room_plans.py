@@ -45,6 +45,9 @@ DRAIN_SECONDS = 30.0  # beyond the grace period of a pod
 SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its place
 NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
+# After the last eviction; then it counts for no limit. Pods say themselves how long they take to
+# end, up to a day, and nobody else is to wait for that.
+SLOW_SECONDS = 60.0
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
 DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
 AGAIN_RESULTS: tuple[Result, ...] = (
@@ -83,13 +86,19 @@ class RoomPlans:
     @property
     def is_full(self) -> bool:
         """Whether as many gangs as may be make room."""
-        return len(self.of) >= self.settings.preempt_plans
+        return sum(not plan.is_slow for plan in self.of.values()) >= self.settings.preempt_plans
+
+    @property
+    def _pods_left(self) -> int:
+        """How many more pods may go now."""
+        at_once = sum(not self.of[key].is_slow for key in self._going.values())
+        return max(0, self.settings.preempt_pods_at_once - at_once)
 
     def most_pods_for(self, gang: Gang) -> int | None:
         """How many pods may go for a gang; None: none is evicted for it."""
         if self.settings.preempt != "on" or not self._is_in(gang.key.namespace):
             return None
-        return max(0, self.settings.preempt_pods_at_once - len(self._going))
+        return self._pods_left
 
     def _is_in(self, namespace: str) -> bool:
         return any(name in self.settings.preempt_in for name in (namespace, EVERYWHERE))
@@ -124,7 +133,7 @@ class RoomPlans:
 
         `then`: the nodes as they were when it was searched.
         """
-        if self.is_full or len(self._going) + answer.pods > self.settings.preempt_pods_at_once:
+        if self.is_full or answer.pods > self._pods_left:
             return False
         if not all(self._stands(victim, gang) for victim in answer.victims):
             return False
@@ -426,6 +435,7 @@ class RoomPlans:
             rest = since + longest - now
             pods = len(ending), len(plan.awaited)
             self.reports.awaits_room(gang, messages.awaits_room(gang.key, plan.where, *pods, rest))
+        plan.is_slow = now >= since + SLOW_SECONDS
 
     def _lose(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         """All are gone, and the gang has no place: say who has taken it, if some pod has."""

@@ -849,6 +849,30 @@ def test_so_many_gangs_have_others_go_at_one_time_as_the_setting_says(at_once):
     assert len(world.evicted) == 2 * at_once
 
 
+@pytest.mark.parametrize("limit", [{"preempt_plans": 1}, {"preempt_pods_at_once": 1}])
+def test_pods_that_take_a_day_to_end_keep_no_other_gang_from_making_room(limit):
+    """P10, and whoever owns them: pods say themselves how long they take."""
+    running = [
+        replace(single(f"s{number}", f"n{number}0"), owner=job_owner(f"owner{number}"))
+        for number in (1, 2)
+    ]
+    running[0] = replace(running[0], grace_seconds=86_400)
+    first, second = ([replace(each, priority=1000) for each in members(name, 1)] for name in "TU")
+    nodes = [*rack(1, 1), *rack(2, 1)]
+    world = Evicting(nodes, running, waiting=first, **limit)
+    world.put(*second)
+    world.run(60.0)
+    assert world.evicted == ["s1"]
+    world.run(20.0)
+    assert world.evicted == ["s1", "s2"]
+    world.let_go("s2")
+    world.run(2.0)
+    assert (placed(world), list(placed(world, "U").values())) == ({}, ["n20"])
+    world.let_go("s1")
+    world.run(2.0)
+    assert list(placed(world).values()) == ["n10"]
+
+
 def test_pods_and_gangs_that_began_a_moment_ago_are_left_alone():
     old, young = "2026-01-01T00:00:00Z", "2026-01-01T00:59:30Z"
     running = [
