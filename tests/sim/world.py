@@ -49,6 +49,7 @@ from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.room_sought import check_room_is_sought
+from tests.sim.told import life_of
 from tests.sim.violation import Violation, require
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
@@ -471,13 +472,10 @@ class World:
             stream.lag = QUICK
 
     def _judge(self) -> None:
-        for _ in range(MOST_TICKS):  # an event that has just come is taken in by the next tick
-            owing = [each for each in self.corrals if each.life and each.engine.gangs.unreviewed]
-            if not owing:
-                break
-            self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
+        self._await_taken_in()
         self._await_rest()
         self._await_nominated()
+        self._await_taken_in()
         self.history.say("judged")
         check_books(self.api, self.corrals, self.clock)
         check_expected(self.api, self.corrals)
@@ -491,6 +489,18 @@ class World:
             leader = next(each for each in self.corrals if each.is_leading)
             check_room_is_sought(self.api, leader, is_hopeless, nominated)
         check_nothing_stays(self.api, self.corrals)
+
+    def _await_taken_in(self) -> None:
+        """Let every Corral hear what has just come about, and take it in by its next tick."""
+        for _ in range(MOST_TICKS):
+            owing = [each for each in self.corrals if each.life and self._owes(each)]
+            if not owing:
+                break
+            self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
+
+    def _owes(self, corral: Corral) -> bool:
+        streams = life_of(corral).streams.values()
+        return bool(corral.engine.gangs.unreviewed) or any(each.pending for each in streams)
 
     def _await_rest(self) -> None:
         """P11: let gangs get the room that is made for them; with no new pods that has an end."""
