@@ -139,7 +139,7 @@ class Pools:
     def _fitting(self, name: str) -> Iterator[GangKey]:
         _, pool = self._pools.get(name, ("", None))
         waiting = self._waiting.get(name, {})
-        for key in sorted(waiting, key=lambda key: (self._known[key].draw.since, key)):
+        for key in sorted(waiting, key=lambda key: (self._known[key].draw.since, str(key))):
             if pool is None or not self._short(pool, self._known[key].draw):
                 yield key
 

@@ -71,6 +71,13 @@ def freed(pools: Pools) -> list[str]:
     return [each.name for each in pools.taken_freed()]
 
 
+def test_those_that_came_in_the_same_second_ask_again_by_name() -> None:
+    pools = shown(pool(1), wish("a", since="1"), *(wish(name, since="2") for name in "cb"))
+    assert asks(pools, "a", "c", "b") == [True, False, False]
+    pools.put(pool(3))
+    assert freed(pools) == ["b", "c"]
+
+
 def test_what_is_granted_counts_before_it_shows() -> None:
     pools = shown(pool(2), wish("a"), wish("b"), wish("c"))
     assert asks(pools, "a", "b", "c") == [True, True, False]
