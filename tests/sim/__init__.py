@@ -3,5 +3,5 @@
 Order to read: clock, api, watch, calls · queue, extender, cache, post_filter, kube_scheduler ·
 life, observer, corral, writes · kinds, owners, workloads, kubelets · faults, chaos ·
 budgets, evictions · told, checks, isolation, bypass, absent, preemption, making_room, shadow ·
-oracle, liveness, afterwards · world, runs, planted.
+oracle, liveness, afterwards · volcano/, whose `__init__` has its own order · world, runs, planted.
 """

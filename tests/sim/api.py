@@ -27,6 +27,11 @@ from tests.sim.clock import Clock, History
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
 WITH_BUDGETS: tuple[Kind, ...] = (BUDGET, *KINDS)  # where pods are evicted for gangs
+HYPER_NODE, QUEUE = "HyperNode", "Queue.scheduling.volcano.sh"
+POD_GROUP, VCJOB = "PodGroup.scheduling.volcano.sh", "Job.batch.volcano.sh"
+VOLCANO: tuple[Kind, ...] = (HYPER_NODE, QUEUE, POD_GROUP, VCJOB)
+WITH_VOLCANO: tuple[Kind, ...] = (*KINDS, *VOLCANO)  # where there are workloads of Volcano
+_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO)
 
 
 class Refused(Exception):
@@ -51,13 +56,13 @@ class ApiServer:
 
     def __init__(self, clock: Clock, history: History) -> None:
         self.version = 1
-        self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in WITH_BUDGETS}
-        self.changes: dict[Kind, list[Change]] = {kind: [] for kind in WITH_BUDGETS}
+        self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in _ALL}
+        self.changes: dict[Kind, list[Change]] = {kind: [] for kind in _ALL}
         self.succeeded_and_gone: dict[GangKey, Counter[str]] = {}  # pods of groups, by set
         self.stopped: set[GangKey] = set()  # groups of which a pod succeeded as it was deleted
         self._history = history
         self._clock = clock
-        self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in WITH_BUDGETS}
+        self._listeners: dict[Kind, list[Callable[[], None]]] = {kind: [] for kind in _ALL}
         self._uids = 0
 
     @property
@@ -90,6 +95,10 @@ class ApiServer:
         """
         if record.name in self.objects[kind]:
             raise Refused(409, "AlreadyExists")
+        return self._write(kind, record)
+
+    def put(self, kind: Kind, record: Any) -> Any:
+        """Add an object, or replace the whole of one that exists."""
         return self._write(kind, record)
 
     def change(self, kind: Kind, name: str, **fields: object) -> Any:

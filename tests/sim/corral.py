@@ -11,6 +11,7 @@ from that of before: what an earlier one had begun must not be told to a later o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
 from app.state.effects import (
+    STATUS,
     Annotate,
     Bind,
     BindFailed,
@@ -36,6 +38,7 @@ from app.state.effects import (
     Ungate,
     UngateFailed,
     UngateOutcome,
+    WriteStatus,
 )
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer, Victims
@@ -53,7 +56,7 @@ from tests.sim.isolation import EvaluationFailed, Subject, make_fail
 from tests.sim.life import Held, Life
 from tests.sim.observer import Observer, PreemptCall
 from tests.sim.watch import Stream
-from tests.sim.writes import Writes
+from tests.sim.writes import PatchStatus, Writes
 
 BIND_SECONDS = 8.0  # one binding with its retries
 CALL_SECONDS = BIND_SECONDS / 3
@@ -61,6 +64,7 @@ ANSWER_SECONDS = 30.0  # the desk's own bound: gang_bind_seconds + BIND_SECONDS 
 WAKE_EVERY = 0.01  # seconds between two wakes: 100 a second
 
 LOST_REPORTS = 0.25  # of all events: the queue is full, or the API server away
+LOST_STATUSES = 0.1  # the same of statuses, until all is healed
 LOST_SECONDS = 0.05
 ROOM_SECONDS = 0.1  # a search for victims
 
@@ -86,6 +90,7 @@ class Corral:
         tick_seconds: float,
         fails: Callable[[GangKey], bool] | None = None,
         evictions: Evictions | None = None,
+        patch_status: PatchStatus | None = None,
     ) -> None:
         self.name = name
         self._fails = fails  # for which gangs our search raises
@@ -93,6 +98,7 @@ class Corral:
         self.tick_seconds = tick_seconds
         self.paused_until = 0.0
         self.is_leading = True
+        self.lost_statuses = LOST_STATUSES
         self.incarnation = 0
         self.life: Life | None = None
         self._open_journal: OpenJournal | None = None
@@ -108,6 +114,7 @@ class Corral:
             self._is_eviction_wanted,
         )
         self._evictions = evictions
+        self._patch_status = patch_status  # of objects that have one, where there are such
         self._clock, self._api, self._rng = clock, api, rng
         self._report_rng = Random(name)
         self._history, self._hits, self._network = history, hits, network
@@ -392,6 +399,8 @@ class Corral:
                 pods = life.streams[effect.kind]
                 pods.edition = life.engine.kept_keys.labels.edition
                 pods.expire(self._report_rng.uniform(0.1, 1.0))
+            case WriteStatus() if self.is_leading and self._patch_status is not None:
+                self._write_status(effect, self._patch_status)
             case SeekRoom() if self.is_leading:
                 self._seek_room(effect.gang)
 
@@ -444,6 +453,35 @@ class Corral:
         self._hits.hit("F18 report dropped")
         args = (effect.gang, effect.reason, effect.about.uid)
         self._step(None, "report lost", lambda: self.taking.write_lost(*args, self.now))
+
+    def _write_status(self, effect: WriteStatus, patch: PatchStatus) -> None:
+        """One after the other; a newer one takes the place of one that still waits."""
+        life = self.life
+        assert life is not None
+        if self._report_rng.random() < self.lost_statuses:
+            self._clock.after(LOST_SECONDS, self._alive(partial(self._status_lost, effect)))
+            return
+        is_idle = not life.statuses
+        life.statuses[effect.uid] = effect
+        if is_idle:
+            self._work(self._writing(life, patch))
+
+    def _writing(self, life: Life, patch: PatchStatus) -> Work:
+        yield 0.0  # never from inside the call that asked for it
+        while life.statuses:
+            uid = next(iter(life.statuses))
+            effect = life.statuses[uid]
+            outcome = yield from self._writes.status(effect, patch)
+            self._history.say(f"{self.name}: status {effect.path}: {outcome}")
+            if life.statuses[uid] is effect:
+                del life.statuses[uid]
+            if outcome == "lost":
+                self._alive(partial(self._status_lost, effect))()
+
+    def _status_lost(self, effect: WriteStatus) -> None:
+        self._hits.hit("F18 status dropped")
+        args = (effect.gang, STATUS, effect.uid)
+        self._step(None, "status lost", lambda: self.taking.write_lost(*args, self.now))
 
     def _work(self, work: Work) -> None:
         life = self.life

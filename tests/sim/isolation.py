@@ -4,6 +4,7 @@
                                 but /bind of an ordinary pod ends plans of lower priority on its
                                 node where there is no room for both; /preempt, those of members
                                 at /bind on the node that it grants
+    event of a HyperNode        no gang gets a plan; those of PodGroups may lose theirs
     event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding, or
                                 to a pod of higher priority: with a nominated node, or one that
                                 /preempt was asked about before there was an event of it
@@ -21,6 +22,7 @@ from typing import Any
 
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
+from app.dialects.volcano.hyper_nodes import HyperNodeRecord
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
 from app.state.cache.books import Booking
@@ -155,6 +157,9 @@ class Isolation:
         for key, before, now in self._changed(life, own):
             what = f"I10: the {named(event)} changes the plan of {key}: {before}, {now}"
             require(now.items() <= before.items(), what)
+            if isinstance(record, HyperNodeRecord):
+                require(key.source == "volcano", what)  # no other gang is placed in HyperNodes
+                continue
             require(isinstance(record, PodRecord) and isinstance(event, Applied), what)
             assert isinstance(record, PodRecord)
             is_granted = record.uid in life.engine.grants.of and not self._was_granted

@@ -7,6 +7,10 @@ jobset        two Jobs of one JobSet
 lws           a LeaderWorkerSet's only group, a leader and its workers
 statefulset   one after another, most of them; they run until somebody deletes them
 plain         ordinary pods
+vcjob         a job of Volcano's, whose pods are made once its PodGroup is Inqueue
+podgroup      pods and a PodGroup of Volcano's that a user makes, in any order
+
+The last two are drawn in `volcano/drawn.py`, in the seeds that have them.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.kube.core.objects import Shape, Toleration
 from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_LEVEL, SLICE_SIZE
 from tests.records import UNCONSTRAINED as ANYWHERE
+from tests.sim.volcano.pod_group import PodGroup
 
 POOL = "pool"
 MAINTENANCE = "maintenance"  # key of the taint that some pods tolerate
@@ -70,6 +75,7 @@ class Workload:
     owner_uid: str = ""
     is_owned: bool = False  # ordinary pods that a ReplicaSet makes
     app: str = ""  # label of its pods, by which budgets select them
+    pod_group: PodGroup | None = field(default=None, kw_only=True)  # of Volcano's workloads
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
 
     @property

@@ -10,7 +10,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
-from app.state.effects import Requeue
+from app.state.effects import Requeue, WriteStatus
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from tests.sim.watch import Stream
@@ -41,6 +41,9 @@ class Life:
     """By uid: the node of its last binding, as it was when that began."""
     ending: dict[str, float] = field(default_factory=dict)  # uid -> since when it is told to end
     wakes: dict[str, Requeue] = field(default_factory=dict)
+    statuses: dict[str, WriteStatus] = field(default_factory=dict)  # not written yet, by uid
+    let_in: set[str] = field(default_factory=set)
+    """PodGroups of Volcano's that were let into their queue and may not show it yet; uids."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0
     last_now: float = 0.0

@@ -31,6 +31,8 @@ from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
 from tests.sim.told import OWNERS, claim_of, is_known, life_of
 from tests.sim.violation import Violation, require
+from tests.sim.volcano.checks import SOURCE as VOLCANO
+from tests.sim.volcano.rest import AtRest
 
 
 def check_nobody_is_forgotten(
@@ -39,6 +41,7 @@ def check_nobody_is_forgotten(
     absent: AbsentPlaces,
     is_hopeless: Callable[[PodRecord], bool],
     nominated: Collection[Nominated],
+    of_volcano: AtRest | None = None,
 ) -> None:
     """L1, L2, I3: no gang and no pod waits that has a place.
 
@@ -72,6 +75,10 @@ def check_nobody_is_forgotten(
         may_hold = partial(absent.has_room, leaders, key)
         kept = kept_from(members, nominated)
         taken = Taken(closed, (*_expected(corrals, key), *kept))
+        if of_volcano is not None and key.source == VOLCANO:
+            why = of_volcano.waits_in_vain(key.name, members, taken)
+            require(not why, f"L1: PodGroup {key.name} waits and fits: {why}")
+            continue
         why = waits_in_vain(api, key, members, taken, may_hold)
         if why and is_unsure and key in api.succeeded_and_gone:
             why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)

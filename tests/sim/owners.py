@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,6 +21,20 @@ from tests.workload_pods import COMPLETION_INDEX, LWS, POD_INDEX, job_set_labels
 
 Said = tuple[dict[str, str], dict[str, str], Owner | None]
 """Annotations, labels and controller of a pod."""
+
+
+class Owners(Protocol):
+    """Who makes the objects of some workloads, and says what is on their pods."""
+
+    def create(self, api: ApiServer, made: Workload, /) -> None: ...
+
+    def may_make(self, api: ApiServer, made: Workload, template: Template, /) -> bool: ...
+
+    def remove(self, api: ApiServer, made: Workload, /) -> None: ...
+
+    def tell_status(self, api: ApiServer, made: Workload, pods: Iterable[PodRecord], /) -> None: ...
+
+    def said_on(self, made: Workload, name: str, template: Template, /) -> Said: ...
 
 
 def create(api: ApiServer, made: Workload) -> None:

@@ -39,6 +39,7 @@ class Workloads:
         self.gated_share = 0.0
         self.failing_share = 0.0
         self.apps: tuple[str, ...] = ()  # of which each workload is one, where budgets count
+        self.of_volcano: owners.Owners | None = None  # in worlds that have such workloads
         self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
         self._clock, self._api, self._rng = clock, api, rng
         self._history, self._hits = history, hits
@@ -49,6 +50,12 @@ class Workloads:
     def _seconds_of(self, uid: str) -> float | None:
         workload = self.of_uid.get(uid)
         return None if workload is None else workload.seconds
+
+    def _owners(self, workload: Workload) -> owners.Owners:
+        if workload.pod_group is None:
+            return owners
+        assert self.of_volcano is not None
+        return self.of_volcano
 
     # -- making them ---------------------------------------------------------------------------
 
@@ -84,7 +91,7 @@ class Workloads:
             f" {workload.annotations} {'gated' if workload.is_gated else ''}"
         )
         workload.made, workload.ended = {}, 0
-        owners.create(self._api, workload)
+        self._owners(workload).create(self._api, workload)
         index = 0
         for template in workload.templates:
             for _ in range(template.pods):
@@ -109,7 +116,7 @@ class Workloads:
         is_wanted = not workload.is_over and workload.epoch == epoch and name in workload.names
         if not is_wanted or name in self._api.pods:
             return
-        if not owners.may_make(self._api, workload, workload.names[name]):
+        if not self._owners(workload).may_make(self._api, workload, workload.names[name]):
             return
         if name in self._made:
             self._hits.hit("F4 same name")
@@ -117,7 +124,7 @@ class Workloads:
         template = workload.names[name]
         uid = self._api.new_uid()
         workload.made[name] = None
-        annotations, labels, owner = owners.said_on(workload, name, template)
+        annotations, labels, owner = self._owners(workload).said_on(workload, name, template)
         gates: tuple[str, ...] = (GATE,) if workload.is_gated else ()
         if workload.is_gated and self._rng.random() < self.quota_share:
             gates = (GATE, FOREIGN_GATE)
@@ -187,7 +194,7 @@ class Workloads:
         if workload.is_over or workload.epoch != epoch:
             return
         pods = [found for found in self._api.pods.values() if found.uid in workload.uids]
-        owners.tell_status(self._api, workload, pods)
+        self._owners(workload).tell_status(self._api, workload, pods)
         succeeded = sum(found.phase == "Succeeded" for found in pods)
         if max(succeeded, workload.ended) >= workload.declared:
             self._hits.hit("F12 completed")
@@ -219,7 +226,7 @@ class Workloads:
         """Delete the workload and all its pods."""
         self._history.say(f"delete {workload.name}")
         workload.is_over = True
-        owners.remove(self._api, workload)
+        self._owners(workload).remove(self._api, workload)
         for found in list(self._api.pods.values()):
             if found.uid in workload.uids and not found.is_terminating:
                 self.delete_pod(found)
@@ -294,4 +301,6 @@ def _counted(workload: Workload) -> list[str]:
         found.append("W slices")
     if workload.is_led:
         found.append("W led")
+    if workload.pod_group is not None and workload.pod_group.partitions is not None:
+        found.append("W partitions")
     return found

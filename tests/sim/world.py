@@ -23,9 +23,10 @@ from random import Random
 from typing import Any
 
 from app.kube.core.objects import Amounts, PodRecord
+from app.kube.watch.events import Kind
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
-from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh
+from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh, fresh_job
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import WITH_BUDGETS, ApiServer
 from tests.sim.calls import Network
@@ -51,6 +52,8 @@ from tests.sim.queue import MOST_BACKOFF
 from tests.sim.room_sought import check_room_is_sought
 from tests.sim.told import life_of
 from tests.sim.violation import Violation, require
+from tests.sim.volcano.life import KINDS as KINDS_OF_VOLCANO
+from tests.sim.volcano.life import Volcano, has_volcano
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
 
@@ -208,6 +211,12 @@ class World:
         # By number, not drawn: a journal is replayed by an engine that does not fail.
         self.is_failing = seed % FAILS_EVERY == 0
         self.workloads.failing_share = FAILING_SHARE if self.is_failing else 0.0
+        self.volcano: Volcano | None = None
+        if self.evictions is None and has_volcano(seed):
+            self.volcano = Volcano(self)
+            self.volcano.create()
+            self.workloads.of_volcano = self.volcano.controller
+            self.checks.volcano = self.volcano.checks
         self.chaos = Chaos(
             self, self.clock, self.api, self.rng, self.history, self.hits, self.workloads
         )
@@ -215,7 +224,7 @@ class World:
         settings = EngineSettings(
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
-            kinds=KINDS_READ if self.evictions is None else WITH_BUDGETS,
+            kinds=self._kinds(),
             absent_pods_per_namespace=absent_pods,
             absent_share_per_namespace=absent_share,
             **dict(self.profile.settings),
@@ -235,6 +244,12 @@ class World:
                 path = f"b{rack // 2}/r{rack}/n{rack}{index}"
                 self.api.create("Node", node(path, gpus=self.profile.gpus, labels=labels))
 
+    def _kinds(self) -> tuple[Kind, ...]:
+        """What every Corral here reads."""
+        if self.volcano is not None:
+            return KINDS_OF_VOLCANO
+        return KINDS_READ if self.evictions is None else WITH_BUDGETS
+
     def _corral(self, name: str, settings: EngineSettings) -> Corral:
         corral = Corral(
             self.clock,
@@ -249,6 +264,7 @@ class World:
             tick_seconds=self.profile.tick_seconds,
             fails=self.workloads.fails if self.is_failing else None,
             evictions=self.evictions,
+            patch_status=self.volcano.objects.patch_status if self.volcano is not None else None,
         )
         corral.start()
         corral.is_leading = name.endswith("-0")
@@ -387,6 +403,8 @@ class World:
             self._plan_preemptors(self.preemption)
         if self.contest is not None:
             self.contest.begin()
+        if self.volcano is not None:
+            self.volcano.begin()
         self.network.failures = profile.failures
         self.checks.dies = profile.dies
         kinds = {kind: KINDS[kind] for kind in profile.kinds}
@@ -408,6 +426,8 @@ class World:
             crowd(self)
         self._empty()
         fresh(self)
+        if self.volcano is not None:
+            fresh_job(self, self.volcano)
 
     def _plan_workloads(self) -> None:
         def create() -> None:
@@ -464,7 +484,11 @@ class World:
             self.preemption.heal()
         if self.contest is not None:
             self.contest.heal()
+        if self.volcano is not None:
+            self.volcano.heal()
         self.network.failures = 0.0
+        for corral in self.corrals:
+            corral.lost_statuses = 0.0
         self.checks.dies = 0.0
         self.scheduler.oddities = 0.0
         self.workloads.kubelets.is_frozen = True
@@ -483,8 +507,15 @@ class World:
         in_memory = self.scheduler.cache.nominated.values()
         nominated = nominated_by(self.api, in_memory, self.corrals)
         check_nobody_is_forgotten(
-            self.api, self.corrals, self.checks.absent, is_hopeless, nominated
+            self.api,
+            self.corrals,
+            self.checks.absent,
+            is_hopeless,
+            nominated,
+            None if self.volcano is None else self.volcano.at_rest,
         )
+        if self.volcano is not None:
+            self.volcano.judge()
         if self.evictions is not None:
             leader = next(each for each in self.corrals if each.is_leading)
             check_room_is_sought(self.api, leader, is_hopeless, nominated)

@@ -6,10 +6,10 @@ Each is a generator for `calls.Network`, which may lose any call, or its answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from app.dialects import corral as own
 from app.state.effects import (
@@ -27,6 +27,7 @@ from app.state.effects import (
     Ungated,
     UngateFailed,
     UngateOutcome,
+    WriteStatus,
 )
 from tests.sim.api import ApiServer, Refused
 from tests.sim.calls import Call, Unanswered, Work
@@ -36,7 +37,13 @@ from tests.sim.faults import Hits
 
 MOST_TRIES = 3  # of an eviction
 RETRY_SECONDS = (0.5, 3.0)
+MOST_STATUS_TRIES = 8
+STATUS_RETRY_SECONDS = (0.05, 1.0)
 GRACE_SECONDS = 2.0  # of a pod that is evicted or deleted
+
+PatchStatus = Callable[[str, str, Mapping[str, object], str], None]
+StatusOutcome = Literal["written", "gone", "failed", "lost"]
+"""What is lost the engine repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,26 @@ class Writes:
             evictions.held_back[effect.uid] = effect.name
         elif seconds > grace:
             self._hits.hit("F21 late")
+
+    def status(
+        self, effect: WriteStatus, patch: PatchStatus
+    ) -> Generator[Call | float, Any, StatusOutcome]:
+        """As `controllers/status.py`: what may pass is tried again, but for an old version."""
+        for _ in range(MOST_STATUS_TRIES):
+            try:
+                yield lambda: patch(effect.path, effect.uid, effect.status, effect.version)
+                return "written"
+            except Refused as refused:
+                if refused.status == 404:
+                    return "gone"
+                if refused.status == 409 and effect.version:
+                    return "lost"
+                if refused.status != 409 and not _may_pass(refused):
+                    return "failed"
+            except Unanswered:
+                pass
+            yield self._rng.uniform(*STATUS_RETRY_SECONDS)
+        return "lost"
 
     def remove(self, effect: Evict | Delete) -> Work:
         self._history.say(f"{self.name}: {type(effect).__name__} {effect.name}")

@@ -1,0 +1,114 @@
+"""Volcano's objects as the API server has them: JSON, of which watches are told the records.
+
+Whoever judges looks at the JSON: `told` gives that of a record which a watch has shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from app.dialects.spec import AT_WRITE
+from app.dialects.volcano.hyper_nodes import decode_hyper_node
+from app.dialects.volcano.jobs import decode_job
+from app.dialects.volcano.pod_groups import decode_pod_group
+from app.dialects.volcano.queues import decode_queue
+from app.kube.core.objects import ObjectRecord
+from app.kube.watch.events import Kind
+from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, ApiServer, Refused
+from tests.sim.clock import Clock
+
+Json = dict[str, Any]
+
+PLURALS: dict[str, Kind] = {"hypernodes": HYPER_NODE, "podgroups": POD_GROUP}
+_DECODERS: dict[Kind, Callable[[bytes], ObjectRecord]] = {
+    HYPER_NODE: decode_hyper_node,
+    POD_GROUP: decode_pod_group,
+    VCJOB: decode_job,
+    QUEUE: decode_queue,
+}
+
+
+class Objects:
+    """All of them, by kind and name."""
+
+    def __init__(self, clock: Clock, api: ApiServer) -> None:
+        self._clock, self._api = clock, api
+        self._bodies: dict[tuple[Kind, str], Json] = {}
+        self._told: dict[str, Json] = {}  # by version, which no two objects share
+
+    def of(self, kind: Kind) -> dict[str, Json]:
+        """All objects of a kind as they are now, by name."""
+        return {name: self._bodies[kind, name] for name in sorted(self._api.objects[kind])}
+
+    def get(self, kind: Kind, name: str) -> Json | None:
+        """One object as it is now."""
+        return self._bodies.get((kind, name))
+
+    def told(self, record: Any) -> Json:
+        """What the object said when this record of it was made."""
+        return self._told[record.version]
+
+    # -- writes --------------------------------------------------------------------------------
+
+    def create(self, kind: Kind, name: str, **fields: object) -> Json:
+        """Add an object with a new uid; `metadata` may have more than that.
+
+        Raises: Refused (409) where the name is taken.
+        """
+        if name in self._api.objects[kind]:
+            raise Refused(409, "AlreadyExists")
+        metadata: Json = {
+            "name": name,
+            "uid": self._api.new_uid(),
+            "creationTimestamp": self._clock.wall_time(),
+        }
+        if kind in (POD_GROUP, VCJOB):
+            metadata["namespace"] = "default"
+        more: Any = fields.pop("metadata", {})
+        return self._write(kind, {"metadata": {**metadata, **more}, **fields})
+
+    def change(self, kind: Kind, name: str, **fields: object) -> None:
+        """Replace some fields of an object that exists."""
+        self._write(kind, {**self._bodies[kind, name], **fields})
+
+    def remove(self, kind: Kind, name: str) -> None:
+        """Delete an object if it exists."""
+        if self._bodies.pop((kind, name), None) is not None:
+            self._api.remove(kind, name)
+            gone = self._api.changes[kind][-1].record
+            self._told[gone.version] = {}
+
+    def patch_status(self, path: str, uid: str, status: Mapping[str, object], version: str) -> None:
+        """Merge a status into the object at a path of the API.
+
+        Raises: Refused (404, or 409 where the object has another uid or version).
+        """
+        parts = path.removesuffix("/status").split("/")
+        kind, name = PLURALS[parts[-2]], parts[-1]
+        body = self._bodies.get((kind, name))
+        if body is None:
+            raise Refused(404, "NotFound")
+        is_other = version not in ("", self._api.objects[kind][name].version)
+        if body["metadata"]["uid"] != uid or is_other:
+            raise Refused(409, "Conflict")
+        there = body.get("status") or {}
+        self.change(kind, name, status={**there, **self._timed(dict(status))})
+
+    def _timed(self, said: Any) -> Any:
+        """The same with the time where it stands for it, as `controllers/status.py` has it."""
+        if said == AT_WRITE:
+            return self._clock.wall_time()
+        if isinstance(said, Mapping):
+            return {key: self._timed(value) for key, value in said.items()}
+        if isinstance(said, list | tuple):
+            return [self._timed(each) for each in said]
+        return said
+
+    def _write(self, kind: Kind, body: Json) -> Json:
+        name = body["metadata"]["name"]
+        record = self._api.put(kind, _DECODERS[kind](msgspec.json.encode(body)))
+        self._bodies[kind, name] = self._told[record.version] = body
+        return body
