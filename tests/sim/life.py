@@ -42,8 +42,8 @@ class Life:
     ending: dict[str, float] = field(default_factory=dict)  # uid -> since when it is told to end
     wakes: dict[str, Requeue] = field(default_factory=dict)
     statuses: dict[str, WriteStatus] = field(default_factory=dict)  # not written yet, by uid
-    let_in: set[str] = field(default_factory=set)
-    """PodGroups of Volcano's that were let into their queue and may not show it yet; uids."""
+    let_in: dict[str, str] = field(default_factory=dict)
+    """By uid: the version of each PodGroup of Volcano's as it was let into its queue."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0
     last_now: float = 0.0

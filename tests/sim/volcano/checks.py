@@ -122,18 +122,23 @@ class VolcanoChecks:
             self._lets_in(life, group, said["phase"])
 
     def _lets_in(self, life: Life, group: Group, phase: str) -> None:
-        granted = life.let_in
-        granted.discard(group.uid)
+        """What was let in and has not been shown since counts; of others it is looked at again."""
+        life.let_in.pop(group.uid, None)
         if phase == "Pending":
             self.hits.hit("W queue full")
         if phase != "Inqueue" or not group.is_new:
             return
-        groups = map(group_of, self._told(life, POD_GROUP).values())
-        inside = [each for each in groups if is_in(each) or (each.is_new and each.uid in granted)]
+        mirror = life.streams[POD_GROUP].mirror
+        shown = [(group_of(self.objects.told(each)), each.version) for each in mirror.values()]
+        inside = [
+            each
+            for each, version in shown
+            if is_in(each) or (each.is_new and life.let_in.get(each.uid) == version)
+        ]
         queue = self._told(life, QUEUE).get(group.queue)
         lacks = "" if queue is None else short(group, inside, queue)
         require(not lacks, f"V3: PodGroup {group.name} is let in: {lacks}")
-        granted.add(group.uid)
+        life.let_in[group.uid] = mirror[group.name].version
 
     def _job_is_ours(self, life: Life, body: Json) -> bool:
         owners = body["metadata"].get("ownerReferences", ())

@@ -28,6 +28,7 @@ MOST_WORKLOADS = 4  # at a time
 FOREIGN_SHARE = 0.15  # of those that are drawn
 FOREIGN_SECONDS = (5.0, 60.0)  # until such a job is deleted
 BOUNDED_SHARE = 0.5  # of the seeds: a queue has a capability
+GROWN_SHARE = 0.5  # of these: in the end it has none any more
 CHANGES_PER_MINUTE = 3.0  # of queues, and of PodGroups
 OPEN, BOUNDED = "default", "team"
 
@@ -82,9 +83,11 @@ class Volcano:
         self._world.clock.after(self._rng.expovariate(CHANGES_PER_MINUTE / 60.0), self._disturb)
 
     def heal(self) -> None:
-        """Nothing changes any more; HyperNodes are what they were."""
+        """Nothing changes any more; HyperNodes are what they were, and a queue may have room."""
         self._is_healed = True
         self.hyper_nodes.heal()
+        if self._is_bounded and self._rng.random() < GROWN_SHARE:
+            self.objects.change(QUEUE, BOUNDED, spec={"weight": 1})
 
     # -- workloads -----------------------------------------------------------------------------
 
