@@ -101,6 +101,7 @@ WORKLOADS: dict[str, str] = {
     "W plain": "ordinary pods",
     "W vcjob": "a job of Volcano's",
     "W podgroup": "pods and a PodGroup of Volcano's that a user makes",
+    "W vcpods": "plain pods whose PodGroup Volcano's controller makes",
     "W partitions": "a PodGroup with sub-groups",
     "W foreign vcjob": "a job of Volcano's for another scheduler",
     "W queue full": "a PodGroup that its queue has no room for",

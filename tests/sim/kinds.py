@@ -9,8 +9,9 @@ statefulset   one after another, most of them; they run until somebody deletes t
 plain         ordinary pods
 vcjob         a job of Volcano's, whose pods are made once its PodGroup is Inqueue
 podgroup      pods and a PodGroup of Volcano's that a user makes, in any order
+vcpods        plain pods, whose PodGroup Volcano's controller makes and then names on them
 
-The last two are drawn in `volcano/drawn.py`, in the seeds that have them.
+The last three are drawn in `volcano/drawn.py`, in the seeds that have them.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ def hard(tier):
     return {"mode": "hard", "highestTierAllowed": tier}
 
 
-def spec(least, *, topology=None, partitions=None, queue="default", by_job=False):
+def spec(least, *, topology=None, partitions=None, queue="default"):
     """A PodGroup of workers with a GPU each."""
     requests = {"cpu": 1000 * least, GPU: least}
-    group = PodGroup(by_job, least, {"worker": least}, topology, partitions, queue, requests)
+    group = PodGroup("user", least, {"worker": least}, topology, partitions, queue, requests)
     return group.spec()
 
 

@@ -8,6 +8,7 @@ parted     workers in partitions, each in a HyperNode of its own, and sometimes 
 from __future__ import annotations
 
 from random import Random
+from typing import Literal
 
 from app.kube.core.objects import Shape
 from tests.records import GPU
@@ -16,6 +17,8 @@ from tests.sim.volcano.pod_group import Json, Partitions, PodGroup
 
 MOST_PODS = 8
 BY_JOB_SHARE = 0.65
+PLAIN_SHARE = 0.6  # of the others, those of one task: their PodGroup is made for their owner
+KINDS = {"job": "vcjob", "pods": "vcpods", "user": "podgroup"}
 MASTER, WORKER = "master", "worker"
 SHAPES = (Shape(),) * 8 + (Shape(selector=((POOL, "a"),)),)
 
@@ -37,11 +40,14 @@ def draw(
     else:
         templates = (Template(size, gpus, 1000, shape, WORKER),)
         partitions, least_of = None, {WORKER: rng.choice((size, size, rng.randint(1, size)))}
-    is_job = rng.random() < BY_JOB_SHARE
+    made_for: Literal["job", "pods", "user"] = "job" if rng.random() < BY_JOB_SHARE else "user"
+    if made_for == "user" and form == "flat" and rng.random() < PLAIN_SHARE:
+        made_for = "pods"
+    names_tasks = made_for == "job" or (made_for == "user" and rng.random() < 0.5)
     group = PodGroup(
-        is_job,
+        made_for,
         sum(least_of.values()),
-        least_of if is_job or rng.random() < 0.5 else {},
+        least_of if names_tasks else {},
         _job_topology(rng, is_parted=partitions is not None),
         partitions,
         rng.choice(queues),
@@ -49,7 +55,7 @@ def draw(
     )
     return Workload(
         name="",
-        kind="vcjob" if is_job else "podgroup",
+        kind=KINDS[made_for],
         templates=templates,
         annotations={},
         priority=rng.choice((0, 0, 0, 5, 10)),
@@ -77,7 +83,7 @@ def whole(pods: int, tier: int) -> Workload:
         is_gated=False,
         seconds=1000.0,
         declared=pods,
-        pod_group=PodGroup(True, pods, least_of, topology, None, "default", requests),
+        pod_group=PodGroup("job", pods, least_of, topology, None, "default", requests),
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 Json = dict[str, Any]
 
 GROUP_NAME = "scheduling.k8s.io/group-name"  # annotation of pods: their PodGroup
 TASK, TASK_INDEX = "volcano.sh/task-spec", "volcano.sh/task-index"
 PARTITION = "volcano.sh/partition-id"  # label of pods, where their task has partitions
+# Annotations of plain pods, of which Volcano's controller makes their PodGroup.
+MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+MODE = "volcano.sh/network-topology-mode"
+HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +28,9 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """The spec of a PodGroup. `made_by_job`: by Volcano's controller, for a vcjob."""
+    """The spec of a PodGroup, which is made for a vcjob, for plain pods, or by a user."""
 
-    made_by_job: bool
+    made_for: Literal["job", "pods", "user"]
     least: int
     least_of: dict[str, int]
     topology: Json | None

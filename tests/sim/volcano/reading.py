@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord, PodRecord
 from tests.sim.volcano.objects import Json
-from tests.sim.volcano.pod_group import GROUP_NAME, PARTITION, TASK
+from tests.sim.volcano.pod_group import GROUP_NAME, MIN_MEMBER, PARTITION, TASK
 
 ANYWHERE = 1 << 30  # a tier that the whole cluster is
 
@@ -177,7 +177,9 @@ def capability(body: Json) -> dict[str, int]:
 
 
 def group_name_of(pod: PodRecord) -> str:
-    """The PodGroup of a pod; "": none."""
+    """The PodGroup of a pod, that it names or that is made for its owner; "": none."""
+    if MIN_MEMBER in pod.annotations and pod.owner is not None:
+        return f"podgroup-{pod.owner.uid}"
     return pod.annotations.get(GROUP_NAME, "")
 
 
