@@ -421,4 +421,55 @@ PLANTED = (
         ),
         "a gang keeps its plan when one of its nodes moves to another domain",
     ),
+    Planted(
+        "app.dialects.volcano.gangs._Parts._make_up",
+        Change("expression", "self.group.least - sum(self._needed.values())", becomes="0"),
+        "a PodGroup starts with fewer pods than its minMember",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.volcano.gangs._Parts._policy_group",
+        Change("expression", "min(wanted, len(members))", becomes="min(wanted, 1)"),
+        "a PodGroup starts with fewer sub-groups than it needs",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.volcano.gangs._Parts._policy_group",
+        Change("expression", "policy.within", becomes="None"),
+        "the pods of a sub-group are in several HyperNodes",
+    ),
+    Planted(
+        "app.state.domains.tiers.Tiers.constraint",
+        Change("expression", "its <= tier", becomes="True"),
+        "the pods of a PodGroup are in one HyperNode of a tier above its highestTierAllowed",
+    ),
+    Planted(
+        "app.state.cache.pools.Pools._take",
+        Change("statement", "self._freed[draw.pool] = None", becomes="pass"),
+        "a PodGroup waits for a queue in which something got free",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.volcano.status._will_be_ours",
+        Change("expression", 'scheduler in ("", each.scheduler)', becomes="True"),
+        "the PodGroups of other schedulers are written",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.volcano.status._phase",
+        Change("expression", "view.bound + view.succeeded", becomes="view.bound"),
+        "a PodGroup of which pods have succeeded counts as too few",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.report.statuses.Statuses.repeat",
+        Change("statement", "self._sent[key].is_lost = True", becomes="pass"),
+        "a status that was lost is never written",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.cache.pools.Pools.put",
+        Change("statement", "self._freed[pool.name] = None", becomes="pass"),
+        "a PodGroup waits for a queue whose capability grew",
+    ),
 )
