@@ -14,10 +14,10 @@ A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of
 3. the same, where a member that finds no place sends the ones before it to their next place;
    pod sets that may be anywhere in their group's domain are packed together (`packing`).
 
-What round 2 or 3 places is then filled up with what still fits: members beyond those that are
-needed and parts of which nothing is needed, which never block, each with all its pods if there is
-room for them; then more pods of what had a place before. NoFit is proven if some member has no
-place even with the cluster to itself, or if every way over the nodes was tried.
+What round 2 or 3 places is then filled up with what still fits, which never blocks: first the least
+of each member without a place, those of the widest groups first, where all of it fits if it does
+somewhere; then more pods of what has a place. NoFit is proven if some member has no place even with
+the cluster to itself, or if every way over the nodes was tried.
 
 Pods of the gang that are placed already may be given (`complete`): each part is then completed in
 the domain they are in.
@@ -27,7 +27,7 @@ pkg/scheduler/actions/allocate/allocate.go (v1.15).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Hashable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -341,35 +341,67 @@ class Walk:
 
     # What is not needed
 
-    def _fill_up(self, part: Part, around: Subtree) -> None:
-        """Adds members that have no place, then pods of those that have, where they still fit."""
-        if part.unit is not None:
-            self._grow(part, around)
-            return
-        subtree = self.state.subtrees[id(part)]
-        placed, missing = list[Part](), list[Part]()
-        for member in part.members:
-            (placed if self.state.is_placed(member) else missing).append(member)
-        for member in missing:
-            self._add(member, subtree)
-        for member in placed:
-            self._fill_up(member, subtree)
+    def _fill_up(self, root: Part, around: Subtree) -> None:
+        """Adds the least of each part that has no place, then pods of all parts, where they fit."""
+        missing, placed = deque[tuple[Part, Subtree]](), list[tuple[Part, Subtree]]()
+        self._sort_out(root, around, missing, placed)
+        while missing:
+            part, subtree = missing.popleft()
+            added = self._add(part, subtree)
+            if added is not None:
+                self._sort_out(added, subtree, missing, placed)
+        for leaf, subtree in placed:
+            self._grow(leaf, subtree)
 
-    def _add(self, part: Part, subtree: Subtree) -> None:
-        """Adds a member that is not needed: all of it, or what fits."""
-        if not self.view.options.floor_first:
-            ways = self._ways(part, subtree)
+    def _sort_out(
+        self,
+        part: Part,
+        around: Subtree,
+        missing: deque[tuple[Part, Subtree]],
+        placed: list[tuple[Part, Subtree]],
+    ) -> None:
+        """What of a part that has a place has none, the widest first, and its leaves that have one.
+
+        Each with the domain that its group is in.
+        """
+        layer = [(part, around)]
+        while layer:
+            inner = list[tuple[Part, Subtree]]()
+            for each, its in layer:
+                if not self.state.is_placed(each):
+                    missing.append((each, its))
+                elif each.unit is not None:
+                    placed.append((each, its))
+                else:
+                    inside = self.state.subtrees[id(each)]
+                    inner += [(member, inside) for member in each.members]
+            layer = inner
+
+    def _add(self, part: Part, subtree: Subtree) -> Part | None:
+        """Adds the least of a member that is not needed; the part that was placed, if one was."""
+        aim = subtree if self.view.options.floor_first else self._aim(part, subtree)
+        part = wanted(part) if part.is_optional else part
+        for domain in dict.fromkeys((aim, subtree)):
+            ways = self._ways(part, domain)
+            if next(ways, False):
+                self.kept.append(ways)
+                return part
+        return None
+
+    def _aim(self, group: Part, subtree: Subtree) -> Subtree:
+        """The domain in a subtree where all of a group fits, else the subtree.
+
+        A leaf finds it while it grows.
+        """
+        if group.unit is not None or not (
+            group.is_elastic or any(leaf.is_optional for leaf in group.leaves())
+        ):
+            return subtree
+        with closing(self._ways(group, subtree)) as ways:
             self.is_whole = True
             is_placed = next(ways, False)
             self.is_whole = False
-            if is_placed:
-                self.kept.append(ways)
-                return
-        part = wanted(part) if part.is_optional else part
-        ways = self._ways(part, subtree)
-        if next(ways, False):
-            self.kept.append(ways)
-            self._fill_up(part, subtree)
+            return self.state.subtrees[id(group)] if is_placed else subtree
 
     def _grow(self, part: Part, subtree: Subtree) -> None:
         """Gives a leaf a place with as many of its pods as fit where its group is."""

@@ -233,6 +233,26 @@ def test_members_without_a_place_come_before_more_pods_of_those_that_have_one() 
     assert search(tree, capacity, root) == {"a": {"n1": 2}, "b": {"n1": 2}}
 
 
+def test_every_member_has_the_least_of_it_before_any_has_more() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=8")
+    names = [f"{group}{at}" for group in "ab" for at in range(2)]
+    each = {name: Group(name, (pods(capacity, name, 3, needed=2),)) for name in names}
+    around = tuple(Group(at, (each[f"{at}0"], each[f"{at}1"]), needed=1) for at in "ab")
+    for root in (Group("root", around, needed=1), Group("root", around, needed=0)):
+        placed = search(tree, capacity, root)
+        assert placed == {name: {"n1": 2} for name in names}
+
+
+def test_a_group_whose_least_fits_nowhere_leaves_its_room_to_those_after_it() -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4")
+    asked, too_large, last = (
+        Group(name, (pods(capacity, name, number, needed=needed),))
+        for name, number, needed in (("asked", 2, 1), ("large", 4, 4), ("last", 3, 2))
+    )
+    placed = search(tree, capacity, Group("root", (asked, too_large, last), needed=1))
+    assert placed == {"asked": {"n1": 2}, "large": {}, "last": {"n1": 2}}
+
+
 def test_with_the_floor_first_pods_that_are_not_needed_go_where_the_least_of_them_fits() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=1\nb1/r2/n2 gpu=4\nb1/r3/n3 gpu=2")
     spare = pods(capacity, "spare", 3, constraint=IN_RACK, needed=0)

@@ -241,12 +241,7 @@ def test_sub_job_order_is_by_match_index_then_by_name(earlier, later):
     [
         (0, 2, ["x0", "y0"]),
         (2, 2, ["x0", "y0"]),
-        pytest.param(
-            *(0, 3, ["x0", "x1", "y0"]),
-            marks=pytest.mark.xfail(
-                strict=True, reason="what is not needed comes policy by policy after the first"
-            ),
-        ),
+        (0, 3, ["x0", "x1", "y0"]),
     ],
 )
 def test_sub_job_order_is_by_match_index_whatever_the_policy(least, room, first):
@@ -268,9 +263,6 @@ def test_sub_job_order_has_those_that_are_not_ready_before_those_that_are(is_run
     assert [name[0] for name in found] == ["a", "a", "b", "b"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a further sub-group starts with all its pods if there is room for them"
-)
 def test_sub_job_order_has_those_that_are_not_ready_before_more_than_the_minimum_of_any():
     pods = [each for at in "012" for each in workers(f"{at}a {at}b {at}c", at)]
     found = first_of(6, pods, sub_group("worker", 2))
