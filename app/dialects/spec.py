@@ -142,6 +142,8 @@ class LeafSpec:
     """None: places are not reserved before the pods exist."""
     needed: int | None = None
     """How many of the pods it takes to start; None: all of them. The rest may come later."""
+    turn: int = 0
+    """Of the pods that it does not take to start smaller turns come first, in the whole gang."""
 
     @property
     def least(self) -> int:

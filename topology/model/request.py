@@ -150,6 +150,8 @@ class PodSet:
     """Pods that do not divide into slices leave the last slice smaller; else they are refused."""
     lacking: str = ""
     """The resource no node has, if `request` has a row past the axis' last: for NoFit.excluded."""
+    turn: int = 0
+    """Of what is not needed smaller turns come first, whichever groups the pods are in."""
 
     def __post_init__(self) -> None:
         _check_name("pod set", "name", self.name)
@@ -159,6 +161,7 @@ class PodSet:
         _check_shape(owner, self.shape)
         if self.needed is not None:
             _check_number(owner, "needed", self.needed, most=self.pods, least=0)
+        _check_number(owner, "turn", self.turn, least=0)
         self._check_slices(owner)
 
     def _check_slices(self, owner: str) -> None:

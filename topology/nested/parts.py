@@ -58,6 +58,8 @@ class Part:
     """At least so many pods of each kind are placed with it."""
     is_optional: bool
     """Nothing of it is needed: it counts as placed, wherever it is."""
+    turn: int
+    """The first of its pod sets'."""
 
     @property
     def is_elastic(self) -> bool:
@@ -65,6 +67,11 @@ class Part:
         if self.unit is not None:
             return self.unit is not self.floor
         return self.needed < len(self.members) or any(part.is_elastic for part in self.members)
+
+    @property
+    def is_loose(self) -> bool:
+        """Each of its members may be placed without the others, wherever the group may be."""
+        return self.unit is None and not self.levels and self.needed <= 1
 
     @property
     def is_small(self) -> bool:
@@ -173,6 +180,7 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
         unit=None,
         floor=None,
         demand=least(members, needed),
+        turn=min(part.turn for part in members),
     )
 
 
@@ -231,20 +239,26 @@ def _leaf(tree: Tree, member: Group | PodSet, around: Constraint, unconstrained:
         floor=floor,
         demand=tuple(demand.items()),
         is_optional=_needs_none(member),
+        turn=min(pod_set.turn for pod_set in _pod_sets(member)),
     )
 
 
 def _inheriting(tree: Tree, member: Group | PodSet, around: Constraint) -> Group | PodSet:
     """With the constraint of the group around it, unless its slices are wider than that."""
     narrowest = around.preferred or around.required
-    pod_sets = member.members if isinstance(member, Group) else (member,)
-    for pod_set in pod_sets:
-        assert isinstance(pod_set, PodSet), "a unit has no groups inside"
+    for pod_set in _pod_sets(member):
         if pod_set.slices and narrowest is not None:
             level = index_of(tree.levels, pod_set.slices[0].level, f"pod set {pod_set.name}")
             if level < tree.levels.index(narrowest):
                 return member
     return replace(member, constraint=replace(around, balanced=False))
+
+
+def _pod_sets(member: Group | PodSet) -> Iterator[PodSet]:
+    """Those of a unit."""
+    for pod_set in member.members if isinstance(member, Group) else (member,):
+        assert isinstance(pod_set, PodSet), "a unit has no groups inside"
+        yield pod_set
 
 
 def _with_pods(member: Group | PodSet, *, is_floor: bool) -> Group | PodSet:

@@ -15,9 +15,10 @@ A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of
    pod sets that may be anywhere in their group's domain are packed together (`packing`).
 
 What round 2 or 3 places is then filled up with what still fits, which never blocks: first the least
-of each member without a place, those of the widest groups first, where all of it fits if it does
-somewhere; then more pods of what has a place. NoFit is proven if some member has no place even with
-the cluster to itself, or if every way over the nodes was tried.
+of each member without a place, where all of it fits if it does somewhere; then more pods of what
+has a place. Both in turn (`PodSet.turn`), and of equal turns the widest groups first. NoFit is
+proven if some member has no place even with the cluster to itself, or if every way over the nodes
+was tried.
 
 Pods of the gang that are placed already may be given (`complete`): each part is then completed in
 the domain they are in.
@@ -27,10 +28,11 @@ pkg/scheduler/actions/allocate/allocate.go (v1.15).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Hashable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from topology.fit.unit import Unit, part_of
 from topology.fit.view import Options, View
@@ -86,6 +88,26 @@ def find(
     if first is None:
         return why
     return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
+
+
+@dataclass(slots=True, eq=False)
+class _Rest:
+    """What of a gang has no place beside what is needed: parts, each with its group's domain."""
+
+    placed: list[tuple[Part, Subtree]] = field(default_factory=list)
+    """Leaves, which may have more pods."""
+    _missing: list[tuple[int, int, Part, Subtree]] = field(default_factory=list)
+    """A heap: by turn, then in the order in which they were pushed."""
+    _pushed: int = 0
+
+    def push(self, part: Part, around: Subtree) -> None:
+        """Note a part that has no place, and whose group has one."""
+        self._pushed += 1
+        heappush(self._missing, (part.turn, self._pushed, part, around))
+
+    def next(self) -> tuple[Part, Subtree] | None:
+        """The part whose turn it is; None if all had theirs."""
+        return heappop(self._missing)[2:] if self._missing else None
 
 
 @dataclass(slots=True, eq=False)
@@ -343,38 +365,31 @@ class Walk:
 
     def _fill_up(self, root: Part, around: Subtree) -> None:
         """Adds the least of each part that has no place, then pods of all parts, where they fit."""
-        missing, placed = deque[tuple[Part, Subtree]](), list[tuple[Part, Subtree]]()
-        self._sort_out(root, around, missing, placed)
-        while missing:
-            part, subtree = missing.popleft()
+        rest = _Rest()
+        self._sort_out(root, around, rest)
+        while (found := rest.next()) is not None:
+            part, subtree = found
             added = self._add(part, subtree)
             if added is not None:
-                self._sort_out(added, subtree, missing, placed)
-        for leaf, subtree in placed:
+                self._sort_out(added, subtree, rest)
+        for leaf, subtree in sorted(rest.placed, key=lambda placed: placed[0].turn):
             self._grow(leaf, subtree)
 
-    def _sort_out(
-        self,
-        part: Part,
-        around: Subtree,
-        missing: deque[tuple[Part, Subtree]],
-        placed: list[tuple[Part, Subtree]],
-    ) -> None:
-        """What of a part that has a place has none, the widest first, and its leaves that have one.
-
-        Each with the domain that its group is in.
-        """
+    def _sort_out(self, part: Part, around: Subtree, rest: _Rest) -> None:
+        """What at and below a part has a place, and what has none."""
         layer = [(part, around)]
         while layer:
             inner = list[tuple[Part, Subtree]]()
             for each, its in layer:
-                if not self.state.is_placed(each):
-                    missing.append((each, its))
-                elif each.unit is not None:
-                    placed.append((each, its))
-                else:
+                if self.state.is_placed(each) and each.unit is not None:
+                    rest.placed.append((each, its))
+                elif self.state.is_placed(each):
                     inside = self.state.subtrees[id(each)]
                     inner += [(member, inside) for member in each.members]
+                elif each.is_loose:
+                    inner += [(member, its) for member in each.members]
+                else:
+                    rest.push(each, its)
             layer = inner
 
     def _add(self, part: Part, subtree: Subtree) -> Part | None:

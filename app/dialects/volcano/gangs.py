@@ -9,7 +9,7 @@ A PodGroup says how many pods it takes to start and not how many there are: its 
 exist, and those beyond what it takes are placed if there is room. minMember counts pods of any
 kind. What the parts of the gang need makes up for most of it; the rest is needed of pods in this
 order: those of no part, of the tasks by name, further sub-groups by their numbers, more pods of
-these.
+these. Pods that it does not take to start come in the same order, whatever policies they are of.
 Source: volcano pkg/scheduler/api/job_info.go, pkg/scheduler/plugins/gang/gang.go (v1.14).
 """
 
@@ -60,6 +60,7 @@ class _Parts:
     _needed: dict[str, int] = field(default_factory=dict)  # of tasks, and of the others: ""
     _wanted: dict[int, int] = field(default_factory=dict)  # sub-groups of each policy
     _needed_more: dict[str, int] = field(default_factory=dict)  # of sub-groups, beyond their size
+    _turns: Mapping[str, int] = field(default_factory=dict)  # of all leaves that have pods
 
     def members(self) -> tuple[GroupSpec | LeafSpec, ...]:
         """The root's members; none of them is without pods."""
@@ -74,6 +75,7 @@ class _Parts:
             least = -(-tasks.pop(selected[at], 0) // policy.size) if selected[at] else 0
             self._wanted[at] = max(policy.least, least)
         self._needed = {"": 0, **tasks}
+        self._turns = {name: turn for turn, name in enumerate(sorted(self.pods, key=_order))}
         self._make_up(values)
         made = (
             *(self._leaf(name) for name in sorted(self._needed)),
@@ -122,7 +124,10 @@ class _Parts:
 
     def _leaf(self, name: str) -> LeafSpec | None:
         needed, there = self._needed[name], self.pods.get(name, 0)
-        return LeafSpec(name, max(there, needed), needed=needed) if there or needed else None
+        if not (there or needed):
+            return None
+        turn = self._turns.get(name, 0)
+        return LeafSpec(name, max(there, needed), needed=needed, turn=turn)
 
     def _policy_group(
         self, policy: SubGroupPolicy, names: list[str], wanted: int
@@ -142,7 +147,8 @@ class _Parts:
 
     def _sub_group(self, policy: SubGroupPolicy, name: str) -> LeafSpec:
         needed = policy.size + self._needed_more.get(name, 0)
-        return LeafSpec(name, max(self.pods[name], needed), needed=needed)
+        pods, turn = max(self.pods[name], needed), self._turns[name]
+        return LeafSpec(name, pods, needed=needed, turn=turn)
 
 
 def _task_of(policy: SubGroupPolicy) -> str:
@@ -153,7 +159,8 @@ def _task_of(policy: SubGroupPolicy) -> str:
     return ""
 
 
-def _order(name: str) -> tuple[int, str]:
-    """Sub-groups start by the number that their first value is, then by name."""
-    first = name.rpartition(SEPARATOR)[2].partition(",")[0]
-    return whole_number(first) or 0, name
+def _order(name: str) -> tuple[int, bool, str]:
+    """Leaves start by the number that their first value is, tasks before sub-groups, by name."""
+    _, separator, values = name.rpartition(SEPARATOR)
+    number = whole_number(values.partition(",")[0]) if separator else 0
+    return number or 0, bool(separator), name

@@ -7,7 +7,8 @@
 Members that have a node already are not in it: the masks keep the rest beside them. Of a gang that
 may start without some of its pods (`gang/minimum.py`), each group and pod set says what it needs
 beside those; once such a gang runs, nothing is needed of a group that runs, and its further pods
-are placed as they fit. What has less than it needs comes before more of what has enough.
+are placed as they fit. What has less than it needs comes before more of what has enough, and of
+either the leaves in their turns.
 """
 
 from __future__ import annotations
@@ -149,8 +150,10 @@ class _ElasticTree:
     """By leaf."""
     enough: Mapping[int, bool]
     """Of each part of the spec, by `id`: whether all that it needs has a node already."""
-    running: Mapping[int, bool]
-    """Whether the gang has started, and this part with it."""
+    begun: Mapping[int, bool]
+    """Whether pods of this part have a node already."""
+    turns: int
+    """More than any leaf's turn."""
 
     @classmethod
     def of(cls, tree: GroupTree, spec: GangSpec) -> _ElasticTree:
@@ -161,8 +164,9 @@ class _ElasticTree:
             leaf = minimum.leaf_of(names, pod_set.unplanned[0].leaf)
             pod_sets.setdefault(leaf, []).append(index)
         settled = gang.settled_by_leaf()
-        running = minimum.any_of(spec.root, settled) if gang.has_started else {}
-        return cls(tree, spec, pod_sets, minimum.enough(spec.root, settled), running)
+        begun = minimum.any_of(spec.root, settled)
+        turns = max((leaf.turn for leaf in spec.leaves()), default=0) + 1
+        return cls(tree, spec, pod_sets, minimum.enough(spec.root, settled), begun, turns)
 
     def root(self) -> Group:
         """The groups of the spec, and beside them pods of leaves that the spec does not have."""
@@ -175,19 +179,20 @@ class _ElasticTree:
 
     def _group(self, spec: GroupSpec, depth: int) -> Group | None:
         """A group, if pods of it are to be placed."""
-        members: list[Group | PodSet] = []
+        built: list[tuple[bool, int, Group | PodSet]] = []
         needed = spec.least
-        for each in sorted(spec.members, key=lambda each: self.enough[id(each)]):
+        for each in spec.members:
             member = (
                 self._leaf(each) if isinstance(each, LeafSpec) else self._group(each, depth + 1)
             )
             if member is not None:
-                members.append(member)
+                built.append((self._is_ready(each), _first_turn(member), member))
             elif self.enough[id(each)]:
                 needed -= 1
-        if not members:
+        if not built:
             return None
-        if self.running.get(id(spec)):
+        members = [member for *_, member in sorted(built, key=lambda each: each[:2])]
+        if self.tree.gang.has_started and self.begun[id(spec)]:
             needed = 0
         return Group(
             f"group {depth} {spec.name}",
@@ -201,8 +206,13 @@ class _ElasticTree:
         indices = self.pod_sets.get(spec.name, ())
         if not indices:
             return None
-        members = self.tree.of_unit(Unit(tuple(indices)))
+        turn = spec.turn + self.turns * self._is_ready(spec)
+        members = [_at(turn, each) for each in self.tree.of_unit(Unit(tuple(indices)))]
         return members[0] if len(members) == 1 else Group(f"leaf {spec.name}", tuple(members))
+
+    def _is_ready(self, spec: GroupSpec | LeafSpec) -> bool:
+        """Whether the part has begun, and needs nothing more."""
+        return self.enough[id(spec)] and self.begun[id(spec)]
 
     def _is_pinned(self, members: Sequence[Group | PodSet], constraint: Constraint) -> bool:
         indices = [index for member in members for index in _indices(member)]
@@ -214,6 +224,20 @@ def _indices(member: Group | PodSet) -> list[int]:
     if isinstance(member, PodSet):
         return [int(member.name)]
     return [index for each in member.members for index in _indices(each)]
+
+
+def _at(turn: int, member: Group | PodSet) -> Group | PodSet:
+    """A member whose pod sets have this turn."""
+    if isinstance(member, PodSet):
+        return replace(member, turn=turn)
+    return replace(member, members=tuple(_at(turn, each) for each in member.members))
+
+
+def _first_turn(member: Group | PodSet) -> int:
+    """The turn of the pod set at or below a member that comes first."""
+    if isinstance(member, PodSet):
+        return member.turn
+    return min(map(_first_turn, member.members))
 
 
 def _something_of(member: Group) -> Group:

@@ -243,6 +243,21 @@ def test_every_member_has_the_least_of_it_before_any_has_more() -> None:
         assert placed == {name: {"n1": 2} for name in names}
 
 
+def test_what_is_not_needed_comes_in_turn_whichever_group_it_is_in() -> None:
+    def turns(*numbers: int) -> tuple[Group, ...]:
+        each = (replace(pods(capacity, f"t{at}", 2, needed=1), turn=at) for at in numbers)
+        return tuple(Group(one.name, (one,)) for one in each)
+
+    for room, placed in ((3, [1, 1, 1, 0, 0, 0]), (7, [2, 1, 1, 1, 1, 1]), (8, [2, 2, 1, 1, 1, 1])):
+        tree, capacity = cluster(f"b1/r1/n1 gpu={room}")
+        # `a` is asked for and has a later member; of `b` and `c` nothing is needed.
+        a, b = Group("a", turns(0, 3), needed=1), Group("b", turns(4, 1), needed=0)
+        c = Group("c", turns(2, 5), constraint=IN_RACK, needed=0)
+        found = search(tree, capacity, Group("root", (a, b, c), needed=1))
+        assert isinstance(found, dict)
+        assert [sum(found[f"t{at}"].values()) for at in range(6)] == placed
+
+
 def test_a_group_whose_least_fits_nowhere_leaves_its_room_to_those_after_it() -> None:
     tree, capacity = cluster("b1/r1/n1 gpu=4")
     asked, too_large, last = (

@@ -256,7 +256,10 @@ def test_a_vcjobs_pod_group_needs_of_each_task_and_of_each_partition_what_it_say
     assert (workers.name, workers.needed, len(workers.members)) == ("worker", 2, 3)
     first = workers.members[0]
     assert isinstance(first, GroupSpec)
-    assert (first.within, first.members) == (Within(1), (LeafSpec("worker/0", 2, needed=2),))
+    assert (first.within, first.members) == (
+        Within(1),
+        (LeafSpec("worker/0", 2, needed=2, turn=1),),
+    )
 
 
 def test_pods_beyond_the_minimum_may_come_later() -> None:

@@ -254,6 +254,27 @@ def test_sub_job_order_is_by_match_index_whatever_the_policy(least, room, first)
     assert first_of(room, pods, sub_group("x", 1), sub_group("y", 1), least=least) == first
 
 
+@pytest.mark.parametrize("room", range(1, 6))
+def test_sub_job_order_is_by_match_index_though_the_next_is_of_the_policy_before(room):
+    """Of y there are two in a row, and x1 is the last of all."""
+    order = [("x", "0"), ("y", "1"), ("y", "2"), ("x", "3"), ("y", "10")]
+    pods = [each for task, at in reversed(order) for each in workers(task + at, at, task=task)]
+    found = first_of(room, pods, sub_group("x", 1), sub_group("y", 1))
+    assert found == sorted(task + at for task, at in order[:room])
+
+
+def test_sub_job_order_has_pods_of_no_sub_group_before_those_of_any():
+    pods = [*workers("b", "0"), *workers("a", task="ps")]
+    assert first_of(1, pods, ONE_EACH) == ["a"]
+
+
+def test_sub_job_order_has_a_sub_job_that_is_not_ready_before_more_of_an_earlier_one():
+    """x0 runs and has one more pod; y1 is new, in another policy."""
+    pods = [*workers("x0", "0", task="x", on="n7"), *workers("x0more", "0", task="x")]
+    pods += workers("y1", "1", task="y")
+    assert first_of(1, pods, sub_group("x", 1), sub_group("y", 1)) == ["x0", "y1"]
+
+
 @pytest.mark.parametrize("is_running", [False, True])
 def test_sub_job_order_has_those_that_are_not_ready_before_those_that_are(is_running):
     on = ("n6", "n7") if is_running else ("", "")
