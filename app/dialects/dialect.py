@@ -18,6 +18,7 @@ from app.dialects.spec import (
     GangKey,
     GangSpec,
     GangView,
+    LeafPods,
     Pool,
     Prerequisite,
     Said,
@@ -187,13 +188,13 @@ class Dialect:
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         """What a gang is; None if that is not known yet.
 
         `objects` are those that it depends on; `said` is what its live pods say, the ones that run
-        first, and `ended` what its failed pods said. `pods`: how many of each leaf live or have
-        succeeded.
+        first, and `ended` what its failed pods said. `pods`: those of each leaf that live or
+        have succeeded.
         """
         return None
 

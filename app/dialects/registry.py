@@ -25,6 +25,7 @@ from app.dialects.spec import (
     Flaw,
     GangKey,
     GangSpec,
+    LeafPods,
     Pool,
     Prerequisite,
     Said,
@@ -142,7 +143,7 @@ class Dialects:
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         """What a gang is, as its own vocabulary reads it; see `Dialect.spec`."""
         return self.of(key).spec(key, objects, said, ended, pods)

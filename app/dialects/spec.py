@@ -25,7 +25,6 @@ from topology.model.resources import ResourceAxis
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
-NO_PODS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +115,19 @@ def ends_together(said: Iterable[Said]) -> bool | None:
     """Whether a gang ends as a whole, as its pods say: one that says so is enough."""
     found = [each.ends_together for each in said if each.ends_together is not None]
     return any(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPods:
+    """The pods of a leaf that live or have succeeded."""
+
+    pods: int
+    priority: int = 0
+    """The highest among them."""
+
+
+NO_PODS: Mapping[str, LeafPods] = {}
+"""By leaf."""
 
 
 @dataclass(frozen=True, slots=True)

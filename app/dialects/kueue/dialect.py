@@ -25,6 +25,7 @@ from app.dialects.spec import (
     GangKey,
     GangSpec,
     GroupSpec,
+    LeafPods,
     LeafSpec,
     Lifecycle,
     Said,
@@ -86,7 +87,7 @@ class KueueDialect(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         spec = _declared(key, objects) or _as_said(key, said, ended, self._most_roles)
         if spec is None:

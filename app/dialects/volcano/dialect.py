@@ -14,6 +14,7 @@ from app.dialects.spec import (
     GangKey,
     GangSpec,
     GangView,
+    LeafPods,
     Pool,
     Prerequisite,
     Said,
@@ -106,7 +107,7 @@ class VolcanoDialect(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         group = claims.group_in(key, objects)
         if group is None:

@@ -8,8 +8,10 @@
 A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
 exist, and those beyond what it takes are placed if there is room. minMember counts pods of any
 kind. What the parts of the gang need makes up for most of it; the rest is needed of pods in this
-order: those of no part, of the tasks by name, further sub-groups by their numbers, more pods of
-these. Pods that it does not take to start come in the same order, whatever policies they are of.
+order: those of no part, of the tasks by name, further sub-groups in their order, more pods of
+these. Pods that it does not take to start come in that order too, whatever policies they are of.
+Leaves are in the order of the highest priority among their pods, then sub-groups in that of the
+number that their first value is.
 Source: volcano pkg/scheduler/api/job_info.go, pkg/scheduler/plugins/gang/gang.go (v1.14).
 """
 
@@ -19,7 +21,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Lifecycle, SearchPolicy
+from app.dialects.spec import (
+    GangKey,
+    GangSpec,
+    GroupSpec,
+    LeafPods,
+    LeafSpec,
+    Lifecycle,
+    SearchPolicy,
+)
 from app.dialects.volcano.claims import SEPARATOR
 from app.dialects.volcano.hyper_nodes import TOPOLOGY
 from app.dialects.volcano.keys import TASK
@@ -32,12 +42,12 @@ ABSENT = "?"  # stands for sub-groups that do not exist; no label value is that
 
 
 def spec_of(
-    key: GangKey, group: PodGroupRecord, pods: Mapping[str, int], *, ends_together: bool | None
+    key: GangKey, group: PodGroupRecord, pods: Mapping[str, LeafPods], *, ends_together: bool | None
 ) -> GangSpec:
-    """The spec of a PodGroup of which there are so many pods, by leaf."""
+    """The spec of a PodGroup of which there are these pods, by leaf."""
     members: tuple[GroupSpec | LeafSpec, ...]
     if len(pods) > MOST_PARTS:
-        members = (LeafSpec("", sum(pods.values()), needed=group.least),)
+        members = (LeafSpec("", sum(each.pods for each in pods.values()), needed=group.least),)
     else:
         members = _Parts(group, pods).members()
     is_placed = group.within or any(policy.within for policy in group.policies)
@@ -56,7 +66,7 @@ class _Parts:
     """The leaves of one gang, and how many pods each needs."""
 
     group: PodGroupRecord
-    pods: Mapping[str, int]
+    pods: Mapping[str, LeafPods]
     _needed: dict[str, int] = field(default_factory=dict)  # of tasks, and of the others: ""
     _wanted: dict[int, int] = field(default_factory=dict)  # sub-groups of each policy
     _needed_more: dict[str, int] = field(default_factory=dict)  # of sub-groups, beyond their size
@@ -75,7 +85,7 @@ class _Parts:
             least = -(-tasks.pop(selected[at], 0) // policy.size) if selected[at] else 0
             self._wanted[at] = max(policy.least, least)
         self._needed = {"": 0, **tasks}
-        self._turns = {name: turn for turn, name in enumerate(sorted(self.pods, key=_order))}
+        self._turns = {name: turn for turn, name in enumerate(sorted(self.pods, key=self._order))}
         self._make_up(values)
         made = (
             *(self._leaf(name) for name in sorted(self._needed)),
@@ -93,7 +103,7 @@ class _Parts:
             policy, separator, _ = name.rpartition(SEPARATOR)
             if separator and policy in found:
                 found[policy].append(name)
-        return [sorted(names, key=_order) for names in found.values()]
+        return [sorted(names, key=self._order) for names in found.values()]
 
     def _make_up(self, values: list[list[str]]) -> None:
         """Need as many pods in all as the PodGroup does."""
@@ -101,12 +111,12 @@ class _Parts:
         missing = self.group.least - sum(self._needed.values())
         missing -= sum(self._wanted[at] * size for at, size in enumerate(sizes))
         for name in sorted(self._needed):
-            more = min(missing, self.pods.get(name, 0) - self._needed[name])
+            more = min(missing, self._there(name) - self._needed[name])
             if more > 0:
                 self._needed[name] += more
                 missing -= more
         further = [
-            (_order(name), at)
+            (self._order(name), at)
             for at, names in enumerate(values)
             for name in names[self._wanted[at] :]
         ]
@@ -116,14 +126,24 @@ class _Parts:
                 missing -= sizes[at]
         for at, size in enumerate(sizes):
             for name in values[at]:
-                more = min(missing, self.pods[name] - size)
+                more = min(missing, self._there(name) - size)
                 if more > 0:
                     self._needed_more[name] = more
                     missing -= more
         self._needed[""] += max(missing, 0)  # pods that do not exist yet, whichever they will be
 
+    def _there(self, name: str) -> int:
+        """How many pods a leaf has."""
+        return self.pods[name].pods if name in self.pods else 0
+
+    def _order(self, name: str) -> tuple[int, int, bool, str]:
+        """The highest priority first; of one, sub-groups by number and after tasks of number 0."""
+        _, separator, values = name.rpartition(SEPARATOR)
+        number = whole_number(values.partition(",")[0]) if separator else 0
+        return -self.pods[name].priority, number or 0, bool(separator), name
+
     def _leaf(self, name: str) -> LeafSpec | None:
-        needed, there = self._needed[name], self.pods.get(name, 0)
+        needed, there = self._needed[name], self._there(name)
         if not (there or needed):
             return None
         turn = self._turns.get(name, 0)
@@ -147,7 +167,7 @@ class _Parts:
 
     def _sub_group(self, policy: SubGroupPolicy, name: str) -> LeafSpec:
         needed = policy.size + self._needed_more.get(name, 0)
-        pods, turn = max(self.pods[name], needed), self._turns[name]
+        pods, turn = max(self._there(name), needed), self._turns[name]
         return LeafSpec(name, pods, needed=needed, turn=turn)
 
 
@@ -157,10 +177,3 @@ def _task_of(policy: SubGroupPolicy) -> str:
     if len(named) == 1 and named[0].operator == "In" and len(named[0].values) == 1:
         return next(iter(named[0].values))
     return ""
-
-
-def _order(name: str) -> tuple[int, bool, str]:
-    """Leaves start by the number that their first value is, tasks before sub-groups, by name."""
-    _, separator, values = name.rpartition(SEPARATOR)
-    number = whole_number(values.partition(",")[0]) if separator else 0
-    return number or 0, bool(separator), name

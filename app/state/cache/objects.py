@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import NO_PODS, GangKey, GangSpec, Said
+from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said
 from app.kube.core.objects import ObjectRecord
 from app.state.cache.kept_keys import KeptKeys, Lacking
 
@@ -36,7 +36,7 @@ class Objects:
         key: GangKey,
         said: Sequence[Said] = (),
         ended: Sequence[Said] = (),
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         """What a gang is, from its objects, its live pods and its failed ones.
 

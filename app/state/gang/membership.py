@@ -22,6 +22,7 @@ from app.dialects.spec import (
     Claim,
     GangSpec,
     Index,
+    LeafPods,
     LeafSpec,
     Said,
 )
@@ -35,9 +36,9 @@ ANY_SHAPE = Shape()
 MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
 NONE_GONE: Mapping[str, int] = {}
 
-SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, int]], GangSpec | None]
-"""What a gang is: of what its live pods say, what its failed pods said, and how many pods of each
-leaf live or have succeeded."""
+SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, LeafPods]], GangSpec | None]
+"""What a gang is: of what its live pods say, what its failed pods said, and the pods of each leaf
+that live or have succeeded."""
 Seniority = tuple[bool, int, int, str, str]
 
 
@@ -195,8 +196,7 @@ def membership_status(
     bound = tuple(member for member in live if member.pod.node)
     failed = [member for member in everyone if member.pod.phase == "Failed"]
     # Of a driver and its workers only the driver declares anything, and it may be the one lost.
-    there = Counter(each.leaf for each in everyone if each.is_live or each.is_done)
-    spec = spec_of(_said((*bound, *live)), _said(failed), there)
+    spec = spec_of(_said((*bound, *live)), _said(failed), _by_leaf(everyone))
     if spec is not None and not spec.is_said:
         _constrain(everyone, spec)
     problem = _problem(live) if not bound else ""
@@ -250,6 +250,15 @@ def membership_status(
         highest_priority=highest_priority,
         problem=problem,
     )
+
+
+def _by_leaf(members: Iterable[Member]) -> Mapping[str, LeafPods]:
+    """Those of each leaf that live or have succeeded."""
+    priorities: dict[str, list[int]] = {}
+    for each in members:
+        if each.is_live or each.is_done:
+            priorities.setdefault(each.leaf, []).append(each.pod.priority)
+    return {leaf: LeafPods(len(its), max(its)) for leaf, its in priorities.items()}
 
 
 def _without(members: Iterable[Member], others: Iterable[Member]) -> list[Member]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.dialects.spec import GangSpec, Said
+from app.dialects.spec import GangSpec, LeafPods, Said
 from app.state.cache.objects import Objects
 from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
@@ -94,7 +94,7 @@ class RollCalls:
         gang.roll_calls += 1
 
         def spec_of(
-            said: Sequence[Said], ended: Sequence[Said], pods: Mapping[str, int]
+            said: Sequence[Said], ended: Sequence[Said], pods: Mapping[str, LeafPods]
         ) -> GangSpec | None:
             spec = self.objects.spec(gang.key, said, ended, pods)
             return None if spec is None else self.topologies.resolved(spec)

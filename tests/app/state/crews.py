@@ -14,6 +14,7 @@ from app.dialects.spec import (
     GangSpec,
     GroupSpec,
     Index,
+    LeafPods,
     Lifecycle,
     Said,
 )
@@ -46,7 +47,7 @@ class Crews(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         root = self.roots.get(key.name)
         return root and GangSpec(key, root, f"the crew {key.name}", lifecycle=Lifecycle())

@@ -27,6 +27,7 @@ from app.dialects.spec import (
     GangSpec,
     GangView,
     GroupSpec,
+    LeafPods,
     LeafSpec,
     Said,
     StatusPatch,
@@ -135,7 +136,7 @@ class ToyDialect(Dialect):
         objects: Collection[ObjectRecord],
         said: Sequence[Said],
         ended: Sequence[Said],
-        pods: Mapping[str, int] = NO_PODS,
+        pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         for band in objects:
             if isinstance(band, Band):

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Within
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafPods, LeafSpec, Within
 from app.dialects.volcano import DIALECT
 from app.dialects.volcano.pod_groups import PodGroupRecord, decode_pod_group
 from app.errors import DecodeError
@@ -56,7 +56,8 @@ def spec(group: PodGroupRecord, **pods: int) -> GangSpec:
 
 
 def spec_of(group: PodGroupRecord, pods: dict[str, int]) -> GangSpec:
-    found = DIALECTS.spec(KEY, [group], (), (), pods)
+    there = {leaf: LeafPods(number) for leaf, number in pods.items()}
+    found = DIALECTS.spec(KEY, [group], (), (), there)
     assert found is not None
     return found
 

@@ -290,9 +290,28 @@ def test_sub_job_order_has_those_that_are_not_ready_before_more_than_the_minimum
     assert [name[0] for name in found] == ["0", "0", "1", "1", "2", "2"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a gang has one priority: that of its pods is not told apart by sub-group"
-)
-def test_sub_job_order_is_by_the_highest_priority_among_the_tasks():
-    pods = [*workers("a", "0", priority=5), *workers("b", "1", priority=9)]
-    assert first_of(1, pods, ONE_EACH) == ["b"]
+@pytest.mark.parametrize("least", [0, 1], ids=["nothing_is_needed", "one_is_needed"])
+@pytest.mark.parametrize("tasks", ["xx", "xy"], ids=["one_policy", "two_policies"])
+def test_sub_job_order_is_by_the_highest_priority_among_the_tasks(tasks, least):
+    first, second = tasks
+    pods = [
+        *workers("a", "0", task=first, priority=5),
+        *workers("b0", "1", task=second, priority=9),
+        *workers("b1", "1", task=second, priority=0),
+    ]
+    assert first_of(1, pods, sub_group("x", 1), sub_group("y", 1), least=least) == ["b0"]
+
+
+def test_sub_job_order_by_priority_has_min_sub_groups_of_each_policy_first():
+    pods = [*workers("a", "0", task="x"), *workers("b c", "1", task="y", priority=9)]
+    policies = (sub_group("x", 1, min_sub_groups=1), sub_group("y", 1))
+    assert first_of(1, pods, *policies) == ["a"]
+    assert first_of(2, pods, *policies) == ["a", "b"]
+
+
+def test_sub_job_order_changes_nothing_for_those_that_have_started():
+    """A pod of the highest priority there is comes to the one that waits."""
+    world = cluster()
+    cordon(world, *(f"n{at}" for at in range(1, 8)))
+    assert set(started(world, group(0, ONE_EACH), *workers("a", "0"), *workers("b", "1"))) == {"a"}
+    assert set(started(world, *workers("urgent", "1", priority=2_000_001_000))) == {"a"}
