@@ -209,6 +209,11 @@ class Lifecycle:
     ends_together: bool | None = None
     """Whether all its pods are evicted when one is preempted; None: as set."""
     restarts_together: bool = False  # its owner makes all pods anew when one is lost
+    repairs_together: bool = False
+    """Of a gang that runs, pods that a leaf lacks of what it needs get nodes all at once, or none.
+
+    Else each gets one as there is room. Those that come later do not wait for one another.
+    """
     failures_left: int | None = None
     """How many more pods may be evicted before the owner gives up for good; None: any number."""
     failures_counted: int = 0  # pods that have failed or been deleted, and are not among those
@@ -294,6 +299,11 @@ class GangSpec:
             elif member.least < member.pods:
                 return True
         return False
+
+    @property
+    def counts_by_leaf(self) -> bool:
+        """Whether it matters which leaves the pods with nodes are of, and not only how many."""
+        return self.lifecycle.repairs_together or self.is_elastic
 
     @property
     def has_tiers(self) -> bool:

@@ -57,7 +57,11 @@ def spec_of(
         f"PodGroup {key}",
         topology=TOPOLOGY if is_placed else None,
         policy=POLICY,
-        lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together),
+        lifecycle=Lifecycle(
+            counts_succeeded=True,
+            ends_together=ends_together,
+            repairs_together=True,  # as SubJobReadyFn has it: a task alone does not make one ready
+        ),
     )
 
 

@@ -222,9 +222,15 @@ class Gang:
 
     @property
     def elastic_spec(self) -> GangSpec | None:
-        """What the gang is if it may start without some of its pods; None: it needs them all."""
+        """What the gang is if it may start without some of its pods, or be repaired part by part.
+
+        None: it needs them all, and those that are lost get nodes one by one.
+        """
         spec = self.membership.spec
-        return spec if spec is not None and spec.is_elastic else None
+        if spec is None:
+            return None
+        is_repaired = self.has_started and spec.lifecycle.repairs_together
+        return spec if is_repaired or spec.is_elastic else None
 
     @property
     def is_short(self) -> bool:
@@ -236,6 +242,22 @@ class Gang:
         if spec is None or not has_begun:
             return True
         return not minimum.has_enough(spec, self.settled_by_leaf())
+
+    def planned_in_part(self) -> list[str]:
+        """The planned members, by uid, that a gang which runs may not start without more of them.
+
+        Their part of it has not begun, and fewer of it have a node than it needs.
+        """
+        spec = self.elastic_spec
+        planned = [each for each in self.membership.unbound if each.pod.uid in self.plan.nodes]
+        if spec is None or not self.has_started or not planned:
+            return []
+        posted = (each.leaf for each in planned if each.pod.uid in self.binding.posted)
+        begun = minimum.by_leaf(spec, posted) + Counter(self.membership.settled)
+        waiting = [each for each in planned if each.pod.uid not in self.binding.posted]
+        has = begun + minimum.by_leaf(spec, (each.leaf for each in waiting))
+        left_out, names = minimum.left_out(spec, has, begun), minimum.names_of(spec)
+        return [each.pod.uid for each in waiting if minimum.leaf_of(names, each.leaf) in left_out]
 
     @property
     def _lifecycle(self) -> Lifecycle:

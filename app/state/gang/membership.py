@@ -224,7 +224,8 @@ def membership_status(
     ready = tuple(member for member in joining if member.is_ready)
     settled = minimum.by_leaf(spec, _settled(everyone, bound, spec, gone))
     has = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
-    apart = _apart(spec, ready, has, settled)
+    may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
+    apart = _apart(spec, ready, has, settled) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
     problem = problem or ("" if bound else _too_large(spec) or _too_many_roles(spec, joining))
     problem = problem or _too_varied(joining)
@@ -365,7 +366,7 @@ def _apart(
     spec: GangSpec, ready: Sequence[Member], there: minimum.Pods, settled: minimum.Pods
 ) -> tuple[Member, ...]:
     """The members whose part of the gang is not needed, and not whole yet."""
-    left_out = minimum.left_out(spec, there, settled) if spec.is_elastic else ()
+    left_out = minimum.left_out(spec, there, settled)
     if not left_out:
         return ()
     names = minimum.names_of(spec)

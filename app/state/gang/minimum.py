@@ -5,6 +5,8 @@
 
 A member of a group that may be absent is still placed as a whole: as long as it has fewer pods than
 it needs itself, they wait. Once one of its pods has a node, each further one is placed as it comes.
+So is a member of a gang that runs and of which no pod runs any more, where the gang is repaired
+together; such a gang is counted like one that may run without some of its pods.
 
 `pods` and `settled` below count pods by the name of their leaf; of a gang that needs all of its
 pods nothing is counted, since these numbers decide nothing there.
@@ -33,7 +35,7 @@ def leaf_of(names: Collection[str], claimed: str) -> str:
 
 def by_leaf(spec: GangSpec, claimed: Iterable[str]) -> Counter[str]:
     """How many pods each leaf has, from the name that each pod's claim gives."""
-    if not spec.is_elastic:
+    if not spec.counts_by_leaf:
         return Counter()
     names = names_of(spec)
     return Counter(leaf_of(names, name) for name in claimed)

@@ -148,16 +148,17 @@ def _needed(gang: Gang, unplanned: Iterable[Member]) -> set[str] | None:
     """The uids of those that the gang needs beside its settled members; None: all of them.
 
     Of each leaf the first ones by seniority, pods that exist before placeholders. Nothing more is
-    needed of a leaf that runs.
+    needed of a leaf that runs, unless the gang is repaired together.
     """
     spec = gang.elastic_spec
     if spec is None:
         return None
     settled, names = gang.settled_by_leaf(), minimum.names_of(spec)
+    is_repaired_singly = gang.has_started and not spec.lifecycle.repairs_together
     left = {
         leaf.name: leaf.least - settled.get(leaf.name, 0)
         for leaf in spec.leaves()
-        if not (gang.has_started and settled.get(leaf.name, 0))
+        if not (is_repaired_singly and settled.get(leaf.name, 0))
     }
     needed: set[str] = set()
     for member in in_turn(gang, unplanned):

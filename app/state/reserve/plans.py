@@ -78,6 +78,8 @@ class Plans:
         if isinstance(found, NoPlan):
             self.reports.no_place(gang, self._with_holder(gang, found), now)
             return False
+        if gang.is_plannable and gang.elastic_spec is not None:
+            self.queue.want_turn(gang)  # the rest may have places farther from those that run
         self.hold_spares(gang, now)
         return True
 
@@ -254,6 +256,7 @@ class Plans:
                 self.reservations.end(gang, uid, sentence)
         if on is None:
             binding.outdate(gang)
+        self._end_parts(gang)
         self.reports.plan_lost(gang, sentence)
         self.queue.back_off(gang, now, losses)
         self.move(gang, now)
@@ -270,7 +273,14 @@ class Plans:
             and (not gang.membership.is_complete or gang.is_short)
         ):
             self.lose(gang, "a member has gone", now)
+        self._end_parts(gang)
         self.move(gang, now)
+
+    def _end_parts(self, gang: Gang) -> None:
+        """Give up places of members whose part of a gang that runs cannot start as a whole."""
+        for uid in gang.planned_in_part():
+            why = "not all pods that it starts together with have a place"
+            self.reservations.end(gang, uid, messages.plan_lost(gang.key, why))
 
 
 def _present(gang: Gang) -> tuple[Member, ...]:

@@ -13,18 +13,14 @@ from tests.parity.volcano.cases import (
 )
 
 UNKNOWN_NAME = "a tier name that no HyperNode has"
-ONE_BY_ONE = "a pod of a gang that runs is placed without the others that wait"
 NO_OBJECTS = "domains by tier, and no HyperNode"
 REASONS = {
     NO_OBJECTS: "no cluster is like that: the domains come from the HyperNodes",
-    ONE_BY_ONE: "Volcano places all that a sub-group lacks or none; a gang that runs is repaired"
-    " pod by pod here, in the domain of the others",
     UNKNOWN_NAME: "Volcano leaves the constraint out; here the pods wait, and the verdict says why",
 }
 _BY_CASE = {
     "TestAllocateWithPartitionPolicyNetworkTopology/08": NO_OBJECTS,
     "TestAllocateWithNetWorkTopologies/24": UNKNOWN_NAME,
-    "TestAllocateWithPartitionPolicyNetworkTopology/34": ONE_BY_ONE,
 }
 
 

@@ -22,6 +22,7 @@ from tests.app.state.volcano import (
     started,
     workers,
 )
+from tests.records import node
 
 # -- Motivation: Use Case 1 ------------------------------------------------------------------------
 
@@ -55,8 +56,8 @@ def groups_of_two(partitions):
 def zones(on):
     """The zone of each group of pods: of those whose names begin with its number."""
     nodes = defaultdict(list)
-    for name, node in sorted(on.items()):
-        nodes[name[0]].append(node)
+    for name, its in sorted(on.items()):
+        nodes[name[0]].append(its)
     return [around(its) for its in nodes.values()]
 
 
@@ -181,17 +182,91 @@ def test_job_management_a_partition_that_is_restarted_alone_comes_back_beside_th
     assert (len(after), zones(after)) == (8, ["HyperNode0", "HyperNode1"])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a gang that runs is repaired pod by pod, also where all pods of a sub-group are new",
-)
-def test_job_management_a_partition_that_is_restarted_starts_as_a_whole():
+@pytest.mark.parametrize("least", [4, 8], ids=["one_is_needed", "both_are_needed"])
+def test_job_management_a_partition_that_is_restarted_starts_as_a_whole(least):
     world = cluster(gpus=2)
-    started(world, group(4, PARTITIONS, tier=2), *partition(0), *partition(1))
+    started(world, group(least, PARTITIONS, tier=2), *partition(0), *partition(1))
     world.delete(*partition(1))
     fill(world, n2=1)
-    after = started(world, *partition(1, again="2"))
-    assert [name for name in after if name[0] == "1"] == []
+    assert letters(started(world, *partition(1, again="2")), 1) == ""
+    world.delete(world.pods["uid-other-n2"])
+    assert letters(started(world), 1) == "abcd"
+
+
+@pytest.mark.parametrize("least", [4, 8], ids=["one_is_needed", "both_are_needed"])
+def test_job_management_a_partition_whose_pods_come_one_by_one_starts_with_the_last(least):
+    world = cluster(gpus=2)
+    started(world, group(least, PARTITIONS, tier=2), *partition(0), *partition(1))
+    world.delete(*partition(1))
+    for each in partition(1, again="2"):
+        assert letters(started(world, each), 1) == ("abcd" if each.name == "1d2" else "")
+
+
+@pytest.mark.parametrize("least", [4, 8], ids=["one_is_needed", "both_are_needed"])
+@pytest.mark.parametrize("taken", [0, 1])
+def test_job_management_a_partition_is_not_started_in_part_by_a_corral_that_is_restarted(
+    least, taken
+):
+    world = cluster(gpus=2)
+    job = group(least, PARTITIONS, tier=2)
+    started(world, job, *partition(0), *partition(1))
+    world.delete(*partition(1))
+    fill(world, **{"n2": taken} if taken else {})
+    *first, last = partition(1, again="2")
+    world.put(*first)
+    again = cluster(*world.pods.values(), gpus=2)
+    assert letters(started(again, job), 1) == ""
+    assert letters(started(again, last), 1) == ("" if taken else "abcd")
+    assert again.held == {}
+
+
+def test_job_management_nothing_is_held_for_a_partition_that_does_not_come_back():
+    world = cluster(gpus=2)
+    started(world, group(8, PARTITIONS, tier=2), *partition(0), *partition(1))
+    world.delete(*partition(1))
+    started(world, *partition(1, again="2")[:3])
+    world.tick(world.settings.owed_seconds + 1)
+    assert world.held == {}
+
+
+@pytest.mark.parametrize("least", [4, 8], ids=["one_is_needed", "both_are_needed"])
+def test_job_management_of_a_partition_that_runs_all_pods_that_are_missing_start_or_none(least):
+    """The nodes of two pods fail, and there is room for one more pod beside the others."""
+    world = cluster()
+    part = sub_group("t0", 4, topology=TIER_2)
+    started(world, group(least, part), *partition(0), *partition(1))
+    lost = [world.pods[f"uid-1{letter}"] for letter in "ab"]
+    world.delete(*(world.engine.books.nodes[each.node] for each in lost), *lost)
+    again = partition(1, again="2")[:2]
+    assert letters(started(world, *again, node(lost[0].node, gpus=1)), 1) == "cd"
+    assert letters(started(world, node(lost[1].node, gpus=1)), 1) == "abcd"
+
+
+def test_job_management_a_pod_more_than_a_partition_needs_starts_alone():
+    world = cluster(gpus=2)
+    part = sub_group("t0", 2, topology=TIER_1)
+    its = partition(0)
+    on = started(world, group(2, part), *its)
+    assert letters(on, 0) == "abcd"
+    world.delete(*its[2:])
+    fill(world, **{on["0d"]: 1})
+    assert letters(started(world, *partition(0, again="2")[2:]), 0) in ("abc", "abd")
+
+
+def test_job_management_a_partition_that_shrinks_keeps_what_runs_and_starts_with_less():
+    """One pod of each partition fewer: 0 runs, and 1 has not come back yet."""
+    world = cluster(gpus=2)
+    started(world, group(4, PARTITIONS, tier=2), *partition(0), *partition(1))
+    world.delete(*partition(1), world.pods["uid-0d"])
+    assert letters(started(world, *partition(1, again="2")[:3]), 1) == ""
+    smaller = group(3, sub_group("t0", 3, topology=TIER_1), tier=2, version="2")
+    on = started(world, smaller)
+    assert (letters(on, 0), letters(on, 1)) == ("abc", "abc")
+
+
+def letters(on, number):
+    """Which pods of a partition have a node, once each."""
+    return "".join(sorted({name[1] for name in on if name[0] == str(number)}))
 
 
 # -- Volcano Job Controller ------------------------------------------------------------------------
