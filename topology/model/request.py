@@ -74,7 +74,10 @@ class DomainOrder(Enum):
     TOPMOST = "topmost"
     """The tightest of the widest level first, then inside it (KAI: subset ordering)."""
     MOST_USED = "most used"
-    """The one whose resources will be used most, against what it has (Volcano: HyperNodeOrder)."""
+    """The one whose resources will be used most, against what it has (Volcano: HyperNodeOrder).
+
+    Of a group whose members choose narrower domains: the one where those will be used most.
+    """
 
 
 @dataclass(frozen=True, slots=True)

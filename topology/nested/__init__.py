@@ -5,6 +5,7 @@ are placed inside that one. Where a member finds no place, the walk takes back w
 tries the next domain, within a counted budget. What a domain certainly cannot take is never tried.
 
 Read in this order: `parts` (the gang as levels of one tree), `subtree` (one domain as a cluster of
-its own), `headroom` (what each domain still takes), `state` (what is placed where), `walk` (the
-search), `unplaced` and `complete` (the same for a gang of which some pods stay).
+its own), `headroom` (what each domain still takes), `scores` (which is best for a group whose
+members choose domains inside it), `state` (what is placed where), `walk` (the search), `unplaced`
+and `complete` (the same for a gang of which some pods stay).
 """

@@ -23,6 +23,7 @@ from topology.model.resources import Mask, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Demand, Kind, Part
+from topology.nested.scores import Scores, choices
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
@@ -103,8 +104,13 @@ class WalkState:
             self.view.assume(requests[placed.pod_set], slots, times)
             self.headroom.renew(slots.indices)
 
-    def candidates(self, part: Part, subtree: Subtree, level: int) -> list[int]:
-        """Domains of a level inside the subtree that may take a part, best first."""
+    def candidates(
+        self, part: Part, subtree: Subtree, level: int, *, is_whole: bool = True
+    ) -> list[int]:
+        """Domains of a level inside the subtree that may take a part, best first.
+
+        `is_whole`: the order is that for all of the part, else for what is needed of it.
+        """
         tree = self.view.tree
         start, end = domains_in(tree, subtree, level)
         may_fit = np.ones(end - start, dtype=np.bool_)
@@ -128,7 +134,7 @@ class WalkState:
                 candidates,
                 level,
                 subtree.level,
-                lambda at, of: self._urgency(part, at, of),
+                lambda at, of: self._urgency(part, at, of, is_whole=is_whole),
             )
         return [int(domain) for domain in candidates]
 
@@ -249,9 +255,14 @@ class WalkState:
         free = self.view.free(list(asked), np.array([slot], dtype=np.intp))
         return all(amount <= left[0] for amount, left in zip(asked.values(), free, strict=True))
 
-    def _urgency(self, part: Part, level: int, domains: Rows) -> npt.NDArray[np.float64]:
+    def _urgency(
+        self, part: Part, level: int, domains: Rows, *, is_whole: bool
+    ) -> npt.NDArray[np.float64]:
         """How far a part would fill each domain, 1 to the brim. Shapes: domains (D,) -> (D,)."""
         if self.view.options.order is DomainOrder.MOST_USED:
+            chosen = choices(part, level, is_whole=is_whole)
+            if any(choice.levels[0] > level for choice in chosen):
+                return Scores(self.view, self.headroom, level).of(chosen)[domains]
             return self._share(part, level)[domains]
         filled = np.zeros(domains.size)
         for kind, pods in part.demand:

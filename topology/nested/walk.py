@@ -317,7 +317,7 @@ class Walk:
         for level in part.levels:
             if level <= subtree.level:
                 break  # all of the subtree is in one domain of it
-            candidates = self.state.candidates(part, subtree, level)
+            candidates = self.state.candidates(part, subtree, level, is_whole=self.is_whole)
             yield from (subtree_of(self.view.tree, level, domain) for domain in candidates)
         is_all_allowed = part.may_spread or part.levels[-1] <= subtree.level
         if is_all_allowed and self.state.has_room(part, subtree):

@@ -76,10 +76,6 @@ def test_selection_preference_of_a_job_is_the_hyper_node_that_is_fullest_with_it
     assert sub_jobs(started(world, JOB_0, *TASKS)) == ["HyperNode2", "HyperNode3"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a HyperNode above those of the sub-jobs is judged by all that is used in it",
-)
 def test_selection_preference_of_a_job_is_the_sum_of_the_best_scores_of_its_sub_jobs():
     """In wide0 the sub-jobs fill tight0 and tight1, and roomy0 stays free.
 
