@@ -12,7 +12,8 @@ several events may have come, so any phase may follow any other.
 Members are known from the watch and keyed by pod UID. A gang is complete when as many live,
 ungated members exist as its dialect declares that it needs (`minimum.py`). Until the first member
 is bound, the gang starts with all of these or not at all. Once one is bound, the others follow one
-by one, inside the domain of those that run.
+by one, inside the domain of those that run; of a gang that may run without some of its pods, or is
+repaired together, a part of which none runs follows as a whole.
 """
 
 from __future__ import annotations

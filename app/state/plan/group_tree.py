@@ -6,9 +6,10 @@
 
 Members that have a node already are not in it: the masks keep the rest beside them. Of a gang that
 may start without some of its pods (`gang/minimum.py`), each group and pod set says what it needs
-beside those; once such a gang runs, nothing is needed of a group that runs, and its further pods
-are placed as they fit. What has less than it needs comes before more of what has enough, and of
-either the leaves in their turns.
+beside those. Once such a gang runs, nothing is needed of a group that runs, and its further pods
+are placed as they fit; but of a gang that is repaired together all that a leaf lacks is, or none is
+placed. What has less than it needs comes before more of what has enough, and of either the leaves
+in their turns.
 """
 
 from __future__ import annotations

@@ -246,7 +246,8 @@ class Plans:
 
         `losses`: how many losses the back-off counts this one for. `on`: the only node whose
         reservations a gang that has started gives up; its other members need no new nodes. Its
-        spares are given up as well: they are placed after the members that need a node now.
+        spares are given up as well, as they are placed after the members that need a node now, and
+        so are members whose part of the gang cannot start as a whole without those.
         None: all are given up; that of a member that is being bound ends if its binding fails.
         """
         sentence = messages.plan_lost(gang.key, why)

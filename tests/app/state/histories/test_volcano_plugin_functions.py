@@ -315,3 +315,27 @@ def test_sub_job_order_changes_nothing_for_those_that_have_started():
     cordon(world, *(f"n{at}" for at in range(1, 8)))
     assert set(started(world, group(0, ONE_EACH), *workers("a", "0"), *workers("b", "1"))) == {"a"}
     assert set(started(world, *workers("urgent", "1", priority=2_000_001_000))) == {"a"}
+
+
+@pytest.mark.parametrize("topology", [None, TIER_1], ids=["anywhere", "tier_1"])
+def test_sub_job_order_costs_no_more_however_many_and_urgent_the_sub_jobs_are(topology):
+    """Of 60 sub-jobs eight have room; the last by number are the most urgent, and come first."""
+
+    def visits(priority_of):
+        world = cluster()
+        policy = sub_group("worker", 1, topology=topology)
+        pods = [
+            pod
+            for at in range(60)
+            for pod in workers(f"{at:02}", f"{at}", priority=priority_of(at))
+        ]
+        before = world.engine.node_table.visits.total
+        on = started(world, group(0, policy, tier=2 if topology else None), *pods)
+        return sorted(on), world.engine.node_table.visits.total - before
+
+    some, usual = visits(lambda at: 0)
+    urgent, cost = visits(lambda at: 1_999_999_900 + at)
+    assert len(some) == len(urgent) == (4 if topology else 8)
+    assert some == [f"{at:02}" for at in range(len(some))]
+    assert urgent == [f"{at:02}" for at in range(60 - len(urgent), 60)]
+    assert cost <= usual * 1.1
