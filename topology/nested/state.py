@@ -263,15 +263,18 @@ class WalkState:
             chosen = choices(part, level, is_whole=is_whole)
             if any(choice.levels[0] > level for choice in chosen):
                 return Scores(self.view, self.headroom, level).of(chosen)[domains]
-            return self._share(part, level)[domains]
+            return self._share(part, level, domains)
         filled = np.zeros(domains.size)
         for kind, pods in part.demand:
             takes = self.headroom.pods(kind, level)[domains]
             np.maximum(filled, pods / np.maximum(takes, 1), out=filled)
         return filled
 
-    def _share(self, part: Part, level: int) -> npt.NDArray[np.float64]:
-        """Of what each domain has, the share in use with all pods of a part: a weighted mean."""
+    def _share(self, part: Part, level: int, domains: Rows) -> npt.NDArray[np.float64]:
+        """Of what each domain has, the share in use with all pods of a part: a weighted mean.
+
+        Shapes: domains (D,) -> (D,).
+        """
         view, wanted = self.view, dict[int, int]()
         for leaf in part.leaves():
             assert leaf.unit is not None, "a leaf has a unit"
@@ -280,17 +283,19 @@ class WalkState:
                     if amount:
                         wanted[row] = wanted.get(row, 0) + amount * one.pods
         weights = weights_of(wanted, view.options.weights)
-        rows, starts = list(weights), view.tree.starts[level]
+        first, last = int(domains.min()), int(domains.max())
+        start, stop = view.tree.slots(level, first).start, view.tree.slots(level, last).stop
+        rows, starts = list(weights), view.tree.starts[level][first : last + 1] - start
         total = max(sum(weights.values()), 1)
-        is_open, has = view.capacity.is_open, view.capacity.allocatable
+        is_open, has = view.capacity.is_open[start:stop], view.capacity.allocatable[:, start:stop]
         share = np.zeros(starts.size)
-        for row, free in zip(rows, view.free(rows), strict=True):
+        for row, free in zip(rows, view.free(rows, np.arange(start, stop)), strict=True):
             here = np.where(is_open, has[row], 0) if row < has.shape[0] else np.zeros(is_open.size)
             offered = np.add.reduceat(here.astype(np.float64), starts)
             left = np.add.reduceat(np.where(is_open, free, 0).astype(np.float64), starts)
             used = (offered - left + wanted[row]) / np.maximum(offered, 1)
             share += used * weights[row] / total
-        return share
+        return share[domains - first]
 
     def packing(self, part: Part, subtree: Subtree) -> Packing | NoPacking:
         """Nodes for all members at once, or that there are none."""
