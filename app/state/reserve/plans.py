@@ -257,9 +257,11 @@ class Plans:
                 self.reservations.end(gang, uid, sentence)
         if on is None:
             binding.outdate(gang)
-        self._end_parts(gang)
+        is_part_lost = self._end_parts(gang)
         self.reports.plan_lost(gang, sentence)
         self.queue.back_off(gang, now, losses)
+        if is_part_lost:  # its other places were good: no other gang gets them first
+            self.queue.resume(gang, now)
         self.move(gang, now)
         self.reservations.capacity_grew()
 
@@ -277,11 +279,16 @@ class Plans:
         self._end_parts(gang)
         self.move(gang, now)
 
-    def _end_parts(self, gang: Gang) -> None:
-        """Give up places of members whose part of a gang that runs cannot start as a whole."""
-        for uid in gang.planned_in_part():
+    def _end_parts(self, gang: Gang) -> bool:
+        """Give up places of members whose part of a gang that runs cannot start as a whole.
+
+        True if there were any.
+        """
+        uids = gang.planned_in_part()
+        for uid in uids:
             why = "not all pods that it starts together with have a place"
             self.reservations.end(gang, uid, messages.plan_lost(gang.key, why))
+        return bool(uids)
 
 
 def _present(gang: Gang) -> tuple[Member, ...]:

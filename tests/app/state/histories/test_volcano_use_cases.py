@@ -264,6 +264,24 @@ def test_job_management_a_partition_that_shrinks_keeps_what_runs_and_starts_with
     assert (letters(on, 0), letters(on, 1)) == ("abc", "abc")
 
 
+def test_job_management_a_partition_that_loses_a_node_before_it_starts_moves_as_a_whole():
+    """n3 closes; of the others only those of HyperNode5 have room, which a new gang wants too."""
+    world = cluster(gpus=2)
+    part = sub_group("t0", 4, topology=TIER_2)
+    started(world, group(8, part), *partition(0), *partition(1))
+    world.delete(*partition(1))
+    again = partition(1, again="2")
+    world.put(*again)
+    assert {world.held[each.uid] for each in again} == {"n2", "n3"}
+    cordon(world, "n3")
+    assert world.held == {}
+    rivals = workers("a b c d e f g h", group="rival")
+    world.put(group(8, tier=2, name="rival"), *rivals)
+    world.tick()
+    assert around(world.held[each.uid] for each in again) == "HyperNode2"
+    assert (letters(started(world), 0), letters(started(world), 1)) == ("abcd", "abcd")
+
+
 def letters(on, number):
     """Which pods of a partition have a node, once each."""
     return "".join(sorted({name[1] for name in on if name[0] == str(number)}))
