@@ -227,6 +227,8 @@ class SearchPolicy:
     """Which domain of a level a group tries first."""
     unconstrained: Strategy = Strategy.LEAST_FREE
     """Which domains pods without a level fill first."""
+    floor_first: bool = False
+    """Pods that are not needed get a place after all that are, and nothing moves for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +460,10 @@ class TopologySpec:
     """Widest first."""
     domain: DomainSpec | None = None
     """The domains of all objects with this name make the topology, a level for each tier."""
+    aliases: tuple[tuple[str, str], ...] = ()
+    """(other name, level): gangs that name this topology may call the level so."""
+    replaces_settings: bool = True
+    """The levels that the operator has set are not used beside it."""
 
 
 @dataclass(frozen=True, slots=True)

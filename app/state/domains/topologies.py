@@ -7,11 +7,11 @@ objects ────▶ domains, one each ──▶ explicit.py ─▶ a topolog
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import DomainSpec, DomainView, GangSpec, TopologySpec
+from app.dialects.spec import DomainSpec, DomainView, GangSpec, GroupSpec, TopologySpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
@@ -19,6 +19,7 @@ from app.state.domains.tiers import Tiers
 from app.state.settings import EngineSettings
 from topology.errors import InvalidTopology
 from topology.model.levels import NODE_LEVEL, levels_of
+from topology.model.request import Constraint
 
 DEFAULT = "default"  # the name of the topology that the settings' levels make
 
@@ -34,7 +35,7 @@ class Change(NamedTuple):
     levels: frozenset[str] = frozenset()
     """… of one of these levels."""
     is_retiered: bool = False
-    """Tiers, or their names, are others: what gangs ask for may be another level."""
+    """Tiers, or names of tiers or levels, are others: what gangs request may be another level."""
 
     def __bool__(self) -> bool:
         return self.is_any
@@ -58,6 +59,8 @@ class Topologies:
     _object_of: dict[tuple[str, str], str] = field(default_factory=dict)
     # ^ (topology, domain) -> the uid of the object that declares it
     _tiers_gone: bool = False  # a topology has lost its last domain
+    _aliases: dict[str, dict[str, str]] = field(default_factory=dict)
+    # ^ by topology: the level of each other name
 
     def __post_init__(self) -> None:
         self._use()
@@ -162,10 +165,11 @@ class Topologies:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
+        aliases = self._aliases
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
-        is_retiered = self._tiers_gone
+        is_retiered = self._tiers_gone or self._aliases != aliases
         for each in self._explicit.values():
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
@@ -175,8 +179,12 @@ class Topologies:
     # -- gangs ---------------------------------------------------------------------------------
 
     def resolved(self, spec: GangSpec) -> GangSpec:
-        """What a gang is, with the levels that the tiers it names are now."""
-        if spec.topology is None or not spec.has_tiers:
+        """What a gang is, with the levels that the tiers and aliases it names are now."""
+        if spec.topology is None:
+            return spec
+        if aliases := self._aliases.get(spec.topology):
+            return replace(spec, root=_without_aliases(spec.root, aliases))
+        if not spec.has_tiers:
             return spec
         explicit = self._explicit.get(spec.topology)
         return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
@@ -189,17 +197,32 @@ class Topologies:
     def _use(self) -> None:
         used: dict[str, tuple[str, ...]] = {}
         problems: list[str] = []
-        explicit = self._levels()
-        for of_kind in self._by_labels.values():
-            for spec in (spec for specs in of_kind.values() for spec in specs):
+        explicit, declared = self._levels(), self._declared()
+        for spec in declared:
+            if spec.replaces_settings:
                 self._try(spec.name, spec.levels, explicit, used, problems)
         if not used and self.settings.levels:
             self._try(DEFAULT, self.settings.levels, explicit, used, problems)
+        for spec in declared:
+            if not spec.replaces_settings:
+                self._try(spec.name, spec.levels, explicit, used, problems)
+        self._aliases = {
+            spec.name: dict(spec.aliases) for spec in declared if spec.aliases and spec.name in used
+        }
         for name, topology in self._explicit.items():
             self._try(name, topology.levels, frozenset(), used, problems)
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
         self.books.set_topologies(used, values)
+
+    def _declared(self) -> list[TopologySpec]:
+        """What objects declare by the keys of labels; of one name the last counts."""
+        return [
+            spec
+            for of_kind in self._by_labels.values()
+            for specs in of_kind.values()
+            for spec in specs
+        ]
 
     def _try(
         self,
@@ -249,6 +272,28 @@ class Topologies:
                 if self._object_of.get((name, domain.name)) == uid:
                     return self._explicit[name].view(domain.name)
         return None
+
+
+def _without_aliases(group: GroupSpec, aliases: Mapping[str, str]) -> GroupSpec:
+    """The group with the levels that its constraints name by other names."""
+
+    def level(name: str | None) -> str | None:
+        return name if name is None else aliases.get(name, name)
+
+    def named(constraint: Constraint) -> Constraint:
+        found = level(constraint.required), level(constraint.preferred)
+        return replace(constraint, required=found[0], preferred=found[1])
+
+    return replace(
+        group,
+        constraint=named(group.constraint),
+        members=tuple(
+            _without_aliases(each, aliases)
+            if isinstance(each, GroupSpec)
+            else replace(each, constraint=each.constraint and named(each.constraint))
+            for each in group.members
+        ),
+    )
 
 
 def _domains(specs: Specs) -> Iterator[tuple[str, DomainSpec]]:

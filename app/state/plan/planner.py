@@ -292,8 +292,11 @@ class Planner:
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
         levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
-        named = gang.membership.topology or ""
-        return UnknownTopology(tuple(levels), self.books.known_levels(), named)
+        named = gang.membership.topology
+        if named is None:
+            return UnknownTopology(tuple(levels), self.books.known_levels())
+        there = self.books.topologies.get(named)
+        return UnknownTopology(tuple(levels), () if there is None else there.levels, named)
 
     def requests(self, gang: Gang) -> Iterator[SearchRequest]:
         """The searches for a gang that waits: one on each topology that may serve it."""

@@ -179,6 +179,7 @@ class Builder:
                 self.options,
                 order=policy.order,
                 unconstrained=policy.unconstrained,
+                floor_first=policy.floor_first,
                 scores=self._scores(pod_sets, topology),
                 arriving=self._arriving(question, topology),
             ),

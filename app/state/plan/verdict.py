@@ -40,14 +40,16 @@ class UnknownTopology:
 
     levels: tuple[str, ...]
     known: tuple[str, ...]
+    """Of that Topology; () if it does not exist."""
     topology: str = ""
 
     def __str__(self) -> str:
         known = ", ".join(self.known)
-        if self.topology:
-            levels = ", ".join(self.levels)
-            return f"Topology {self.topology} does not exist, or lacks one of: {levels}"
         unknown = ", ".join(sorted(set(self.levels) - set(self.known))) or "together"
+        if self.topology and not self.known:
+            return f"Topology {self.topology} does not exist, or its levels are not valid"
+        if self.topology:
+            return f"Topology {self.topology} has no level {unknown}; its levels: {known}"
         return f"topology level not known: {unknown}; known levels: {known}"
 
 

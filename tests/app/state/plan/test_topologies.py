@@ -12,6 +12,7 @@ from app.state.engine import Engine
 from tests.app.state.stories import go
 from tests.app.state.world import World, members
 from tests.records import node, topology
+from topology.model.request import Constraint
 
 ZONE, RA, RB = "example.com/zone", "example.com/ra", "example.com/rb"
 
@@ -38,9 +39,29 @@ class NamingB(KueueDialect):
         return spec and replace(spec, topology="b")
 
 
+class InARack(NamingB):
+    """Their gangs are in one rack of it, which the topology may call so."""
+
+    def __init__(self, *aliases):
+        super().__init__()
+        self.aliases = aliases
+
+    def spec(self, *asked):
+        spec = super().spec(*asked)
+        return spec and replace(spec, root=replace(spec.root, constraint=Constraint("rack")))
+
+    def topologies(self, record):
+        for spec in super().topologies(record):
+            yield replace(spec, aliases=self.aliases, replaces_settings=spec.name == "a")
+
+
 class WorldOfB(World):
+    def __init__(self, *things, dialect=None, **more):
+        self.dialect = dialect or NamingB()
+        super().__init__(*things, **more)
+
     def built(self):
-        return Engine(self.settings, dialects=Dialects((NamingB(),)))
+        return Engine(self.settings, dialects=Dialects((self.dialect,)))
 
 
 def test_a_gang_that_fits_only_the_second_topology_with_its_level_is_placed_there():
@@ -94,4 +115,27 @@ def test_a_gang_whose_topology_lacks_its_level_is_told_so():
     go(world)
     assert all(not each.node for each in world.pods.values())
     (report,) = world.reports
-    assert f"Topology b does not exist, or lacks one of: {RA}" in report
+    assert f"Topology b has no level {RA}; its levels: " in report
+
+
+def test_a_level_may_have_another_name_which_may_be_given_later():
+    nodes = [labelled(f"n{at}", zone="z1", rb="xy"[at % 2]) for at in range(4)]
+    said = InARack()
+    world = WorldOfB(
+        nodes, members("g", 2, None), topologies=[topology("b", ZONE, RB)], dialect=said
+    )
+    go(world)
+    assert "Topology b has no level rack; its levels: " in world.reports[0]
+    said.aliases = (("rack", RB),)
+    world.put(topology("b", ZONE, RB))
+    go(world)
+    on = {each.node for each in world.pods.values()}
+    assert on in ({"n0", "n2"}, {"n1", "n3"})
+
+
+def test_the_levels_that_are_set_stay_in_use_beside_a_topology_that_does_not_replace_them():
+    world = WorldOfB(levels=(ZONE, RA), dialect=InARack())
+    world.put(topology("b", ZONE, RB))
+    assert {"default", "b"} < world.engine.books.topologies.keys()
+    world.put(topology("a", ZONE, RA))
+    assert "default" not in world.engine.books.topologies

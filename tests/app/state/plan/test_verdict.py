@@ -43,9 +43,15 @@ def test_so_does_the_end_of_a_plan_that_kube_scheduler_did_not_use():
         ),
         pytest.param(
             UnknownTopology(("rack", "row"), (), "fabric"),
-            ("Topology fabric does not exist", "rack, row"),
-            "known levels",
+            ("Topology fabric does not exist",),
+            "rack",
             id="a_topology_that_is_named",
+        ),
+        pytest.param(
+            UnknownTopology(("rack", "row"), ("block", "row"), "fabric"),
+            ("Topology fabric has no level rack; its levels: block, row",),
+            "does not exist",
+            id="a_level_that_the_topology_lacks",
         ),
     ],
 )
