@@ -124,6 +124,10 @@ class EngineOptions(BaseModel):
     # corral-hypernodes.
     hyper_nodes_from: Names = ()
 
+    # schedulerNames whose pods KAI's pod-grouper takes: each waits until a PodGroup is named on it.
+    # none: the pod-grouper does not run.
+    kai_grouped_schedulers: Names = ("kai-scheduler",)
+
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this
     # Longest hold of one request at /bind; with bind_seconds it is below the httpTimeout of the

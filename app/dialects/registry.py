@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.dialects import budgets, kueue, quota, volcano
+from app.dialects import budgets, kai, kueue, quota, volcano
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -212,4 +212,4 @@ class Dialects:
             yield from dialect.change(before, after)
 
 
-DIALECTS = Dialects((kueue.DIALECT, volcano.DIALECT, quota.DIALECT, budgets.DIALECT))
+DIALECTS = Dialects((kueue.DIALECT, volcano.DIALECT, kai.DIALECT, quota.DIALECT, budgets.DIALECT))

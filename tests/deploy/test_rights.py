@@ -22,6 +22,7 @@ WRITTEN = {
     ("topology.volcano.sh", "hypernodes/status"): {"patch"},
     ("scheduling.volcano.sh", "podgroups"): {"patch"},
     ("scheduling.volcano.sh", "queues"): {"get", "create"},
+    ("scheduling.run.ai", "podgroups/status"): {"patch"},
     # The words on pods that deploy/policy.yaml asks this right of.
     ("corral.dev", "annotations"): {"write"},
     ("corral.dev", "gates"): {"write"},

@@ -12,7 +12,8 @@ import yaml
 from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
-from app.dialects import corral, volcano
+from app.dialects import corral, kai, volcano
+from app.dialects.kai import keys as kai_keys
 from app.dialects.kueue import annotations, in_charge, pod_groups
 from app.dialects.registry import DIALECTS
 from app.dialects.volcano import keys
@@ -167,7 +168,7 @@ def test_each_place_for_the_authoritys_certificate_is_filled_in_by_the_lines_tha
 def test_pods_of_other_schedulers_are_never_sent() -> None:
     name = _settings().scheduler_name
     for webhook in _webhooks():
-        if webhook["name"] != "templates.corral.dev":
+        if webhook["name"] not in ("templates.corral.dev", "kai.corral.dev"):
             conditions = " ".join(one["expression"] for one in webhook["matchConditions"])
             assert f"object.spec.?schedulerName.orValue('') == '{name}'" in conditions
             assert set(re.findall(r"schedulerName.orValue\(''\) == '([^']*)'", conditions)) == {
@@ -193,11 +194,14 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         for webhook in _webhooks()[:2]
     )
     prefixes = set(re.findall(r"startsWith\('([^']+)'\)", mutating))
-    assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {annotations.PREFIX}
+    assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {
+        annotations.PREFIX,
+        kai_keys.PREFIX,
+    }
     assert prefixes > {annotations.PREFIX}
     (listed,) = re.findall(r"key in \[([^]]*)\]", mutating)
     looked_for = {each.strip(" '") for each in listed.split(",")}
-    for key in keys.KEPT:
+    for key in (*keys.KEPT, *kai_keys.FOR_GROUPER, kai_keys.GROUP_NAME):
         is_sent = key in looked_for or key.startswith(tuple(prefixes))
         claim = DIALECTS.claim(pod("p", annotations={key: "1"}))
         assert is_sent == (claim is not None), key
@@ -223,8 +227,11 @@ def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
 
 
 def test_every_kind_with_rules_of_its_own_is_sent_and_no_other() -> None:
-    with_rules = {(each.group, each.kind) for each in volcano.DIALECT.object_rules()}
-    assert _sent("volcano.corral.dev") == set(map(_resource, with_rules))
+    with_rules = set[tuple[str, str]]()
+    for name, dialect in (("volcano", volcano.DIALECT), ("kai", kai.DIALECT)):
+        its = {(each.group, each.kind) for each in dialect.object_rules()}
+        assert _sent(f"{name}.corral.dev") == set(map(_resource, its))
+        with_rules |= its
     every = {(rules.group, rules.kind) for each in DIALECTS.each for rules in each.object_rules()}
     assert every == with_rules
     assert all(DIALECTS.object_rules(group, kind) for group, kind in with_rules)
@@ -242,7 +249,8 @@ def _sent(name: str) -> set[tuple[str, str]]:
 
 
 def _resource(kind: tuple[str, str]) -> tuple[str, str]:
-    return kind[0], f"{kind[1].lower()}s"
+    name = kind[1].lower()
+    return kind[0], f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 
 
 def test_it_is_called_after_kueue() -> None:

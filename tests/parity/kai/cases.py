@@ -85,6 +85,17 @@ class Cluster:
     on_node: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     """Requests of the tasks on each node."""
 
+    @classmethod
+    def of(cls, scenario: Json) -> Cluster:
+        """As it is before anything pending is placed."""
+        cluster = cls(scenario)
+        for job in scenario["Jobs"]:
+            for task in job["Tasks"]:
+                if task["State"] != "Pending":
+                    its = cluster.on_node.setdefault(task["NodeName"], [])
+                    its.append(cluster.request(job, task))
+        return cluster
+
     def view(self, levels: list[str]) -> tuple[Tree, Capacity]:
         """The nodes that have all these labels."""
         paths = {}
@@ -126,11 +137,7 @@ class Cluster:
 
 def difference(case: Case) -> str:
     """How our answers to the jobs of a case differ from those expected; empty if they do not."""
-    cluster = Cluster(case.scenario)
-    for job in case.scenario["Jobs"]:
-        for task in job["Tasks"]:
-            if task["State"] != "Pending":
-                cluster.on_node.setdefault(task["NodeName"], []).append(cluster.request(job, task))
+    cluster = Cluster.of(case.scenario)
     bound = 0
     for job in case.scenario["Jobs"]:
         pending = [task for task in job["Tasks"] if task["State"] == "Pending"]
@@ -139,17 +146,19 @@ def difference(case: Case) -> str:
         before = {name: Counter(requests) for name, requests in cluster.on_node.items()}
         found = JobSearch(cluster, job).places()
         bound += 0 if found is None else sum(sum(nodes.values()) for nodes in found.values())
-        wrong = _compared(case.scenario, job, found, before)
+        wrong = compared(case.scenario, job, found, before)
         if wrong:
             return wrong
-    binds = case.scenario.get("Mocks", {}).get("CacheRequirements", {}).get("NumberOfCacheBinds")
-    if _expects_nothing_else(case.scenario) and binds is not None and bound != binds:
-        return f"{bound} tasks placed, not {binds}"
-    return ""
+    binds = expected_binds(case.scenario)
+    return f"{bound} tasks placed, not {binds}" if binds not in (None, bound) else ""
 
 
-def _expects_nothing_else(scenario: Json) -> bool:
-    return not scenario.get("TaskExpectedResults") and not scenario.get("JobExpectedResults")
+def expected_binds(scenario: Json) -> int | None:
+    """How many tasks are to be placed, where nothing else is expected; None: not said."""
+    if scenario.get("TaskExpectedResults") or scenario.get("JobExpectedResults"):
+        return None
+    binds = scenario.get("Mocks", {}).get("CacheRequirements", {}).get("NumberOfCacheBinds")
+    return None if binds is None else int(binds)
 
 
 @dataclass(slots=True)
@@ -307,7 +316,7 @@ def _constraint(subgroup: Json) -> Constraint:
 # Comparing
 
 
-def _compared(
+def compared(
     scenario: Json, job: Json, found: Replacements | None, before: Mapping[str, Counter[Any]]
 ) -> str:
     """How the places of one job differ from what is expected."""

@@ -1,0 +1,93 @@
+"""KAI's vocabulary as a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from app.dialects.dialect import Dialect, ObjectRules
+from app.dialects.kai import claims, gangs, keys, pod_groups, status, topology
+from app.dialects.kai.pod_groups import PodGroupRecord
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    Flaw,
+    GangKey,
+    GangSpec,
+    GangView,
+    LeafPods,
+    Said,
+    StatusPatch,
+    TopologySpec,
+)
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+from app.settings import EngineOptions
+
+
+class KaiDialect(Dialect):
+    """PodGroups as gangs, whose sub-groups have sub-groups, on KAI's Topologies."""
+
+    sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
+    writes_status: ClassVar[bool] = True
+
+    def __init__(self, grouped: Collection[str] = ()) -> None:
+        self._grouped = grouped
+
+    def configured(self, options: EngineOptions) -> KaiDialect:
+        return KaiDialect(options.kai_grouped_schedulers)
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        return (topology.RESOURCE, pod_groups.RESOURCE)
+
+    def object_rules(self) -> tuple[ObjectRules, ...]:
+        return (topology.RULES, pod_groups.RULES)
+
+    def keeps(self, key: str) -> bool:
+        return key in keys.KEPT
+
+    def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
+        return topology.specs_of(record)
+
+    # -- gangs ---------------------------------------------------------------------------------
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        return claims.gang_of(pod)
+
+    def sorts(self, record: ObjectRecord) -> object:
+        if isinstance(record, PodGroupRecord):
+            names = frozenset((each.name, each.is_leaf) for each in record.sub_groups)
+            return (names, record.topology, record.flaw)
+        return None
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        return claims.claim(pod, objects, self._grouped)
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, PodGroupRecord):
+            yield GangKey(record.namespace, record.name, claims.SOURCE)
+
+    def awaited(self, key: GangKey) -> str:
+        if key.epoch:
+            return f"KAI's pod-grouper names its PodGroup in annotation {keys.GROUP_NAME}"
+        return f"PodGroup {key.name} is there"
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+        pods: Mapping[str, LeafPods] = NO_PODS,
+    ) -> GangSpec | None:
+        group = claims.group_in(key, objects)
+        return None if group is None else gangs.spec_of(key, group, said, pods)
+
+    def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
+        return claims.flaws_of(pod, self._grouped)
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        return status.status_of(spec.key, objects, view)
