@@ -28,7 +28,7 @@ def status_of(
     if group is None or not view.phase:
         return None
     said = _condition_of(group)
-    status, reason, message = _now(view, said)
+    status, reason, message = _now(group, view, said)
     if not status or (said.get("status"), said.get("reason"), said.get("message")) == (
         status,
         reason,
@@ -52,12 +52,17 @@ def status_of(
     return StatusPatch(path, group.uid, {"schedulingConditions": [*others, condition]}, version)
 
 
-def _now(view: GangView, said: dict[str, Any]) -> tuple[str, str, str]:
-    """Status, reason and message of what is true now; "" where nothing is to be said."""
+def _now(group: PodGroupRecord, view: GangView, said: dict[str, Any]) -> tuple[str, str, str]:
+    """Status, reason and message of what is true now; "" where nothing is to be said.
+
+    Nothing is as long as pods are missing, unless none that come would help.
+    """
     if view.bound or view.phase == "done":
         is_told = said.get("status") == "True"
         return ("False", SCHEDULED, "") if is_told else ("", "", "")
-    return ("True", UNSCHEDULABLE, view.message) if view.message else ("", "", "")
+    if not view.message or (view.phase == "gathering" and not group.flaw):
+        return "", "", ""
+    return "True", UNSCHEDULABLE, view.message
 
 
 def _condition_of(group: PodGroupRecord) -> dict[str, Any]:
