@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
@@ -65,6 +65,13 @@ def names_from_text(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def scheduler_names(text: str) -> str:
+    """The text, in which every name between commas is one."""
+    if text and not all(part.strip() for part in text.split(",")):
+        raise ValueError("expected names between commas, such as corral,kai-scheduler")
+    return text
+
+
 def selector_parsed(value: object) -> object:
     """The text of a label selector as a LabelSelector; one that is parsed already passes."""
     if isinstance(value, LabelSelector):
@@ -89,6 +96,13 @@ def pods_by_namespace(value: object) -> object:
     return tuple(found)
 
 
+def is_named(scheduler: str, names: str) -> bool:
+    """Whether a schedulerName is one of those between commas; "": any is."""
+    if not names or scheduler == names:
+        return True
+    return "," in names and scheduler in (part.strip() for part in names.split(","))
+
+
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
 PodsByNamespace = Annotated[
@@ -109,7 +123,9 @@ class EngineOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # The cluster
-    scheduler_name: str = "corral"  # spec.schedulerName of the pods planned for; "": any
+    # spec.schedulerName of the pods planned for, as of the profiles that Corral extends; several
+    # with commas; "": any.
+    scheduler_name: Annotated[str, AfterValidator(scheduler_names)] = "corral"
     levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
     kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
 

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from app.admission.namespaces import Namespaces
 from app.dialects import corral
 from app.labels import EVERYTHING, LabelSelector
-from app.settings import Settings
+from app.settings import Settings, is_named
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Pods of one scheduler that both selectors select."""
+    """Pods of some schedulers that both selectors select."""
 
     scheduler_name: str
-    """spec.schedulerName of our pods; "": any."""
+    """spec.schedulerName of our pods; several with commas; "": any."""
     namespaces: Namespaces = field(default_factory=lambda: Namespaces(EVERYTHING))
     pods: LabelSelector = EVERYTHING
 
     def covers(self, namespace: str, scheduler: str, labels: Mapping[str, str]) -> bool:
         """Whether such pods in that namespace are ours, unless another controller has them."""
         return (
-            (not self.scheduler_name or scheduler == self.scheduler_name)
+            is_named(scheduler, self.scheduler_name)
             and self.pods.matches(labels)
             and self.namespaces.selects(namespace)
         )

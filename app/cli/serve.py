@@ -31,7 +31,7 @@ def serve(
     ] = None,
     scheduler_name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Plan for pods of this spec.schedulerName [corral]"),
+        typer.Option(metavar="NAME,…", help="Plan for pods of these spec.schedulerName [corral]"),
     ] = None,
     volcano_scheduler_conf: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import TierPacking
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Kind
-from app.settings import EngineOptions
+from app.settings import EngineOptions, is_named
 
 
 class EngineSettings(EngineOptions):
@@ -17,4 +17,4 @@ class EngineSettings(EngineOptions):
 
     def is_ours(self, pod: PodRecord) -> bool:
         """Whether our scheduler is to bind a pod."""
-        return self.scheduler_name in ("", pod.scheduler)
+        return is_named(pod.scheduler, self.scheduler_name)

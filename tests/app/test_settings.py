@@ -179,6 +179,12 @@ def test_what_is_no_address(text):
         address_from_text(text)
 
 
+@pytest.mark.parametrize("text", [",", "corral,", "corral,,kai-scheduler", " "])
+def test_an_empty_name_of_a_scheduler_is_none(text):
+    with pytest.raises(SettingsError, match="expected names between commas"):
+        load({"scheduler_name": text})
+
+
 @pytest.mark.parametrize("text", ["team in (a,b),!legacy", ""])
 def test_selectors_are_written_as_for_kubectl(monkeypatch, settings_file, text):
     selector = selector_from_text(text)

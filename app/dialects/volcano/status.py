@@ -23,6 +23,7 @@ from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
 from app.dialects.volcano.queues import pool_name
 from app.dialects.workloads import WorkloadRecord
 from app.kube.core.objects import ObjectRecord
+from app.settings import is_named
 
 SCHEDULED, UNSCHEDULABLE = "Scheduled", "Unschedulable"
 READY = ("tasks in gang are ready to be scheduled", "")  # reason and message, as Volcano has them
@@ -42,7 +43,7 @@ def status_of(
 ) -> StatusPatch | None:
     """The status that a PodGroup should have; None: it has it, or the PodGroup is not ours.
 
-    `scheduler`: the schedulerName of our pods, "": any.
+    `scheduler`: the schedulerName of our pods, several with commas, "": any.
     """
     group = group_in(key, objects)
     if group is None or not (view.phase or _will_be_ours(group, objects, scheduler)):
@@ -68,7 +69,7 @@ def status_of(
 def _will_be_ours(group: PodGroupRecord, objects: Collection[ObjectRecord], scheduler: str) -> bool:
     """Whether the pods are to be scheduled by us, of a PodGroup that has none yet."""
     return any(
-        (isinstance(each, VolcanoJobRecord) and scheduler in ("", each.scheduler))
+        (isinstance(each, VolcanoJobRecord) and is_named(each.scheduler, scheduler))
         or (isinstance(each, WorkloadRecord) and _is_for(group, each) and each.names(scheduler))
         for each in objects
     )

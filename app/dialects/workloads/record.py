@@ -16,6 +16,7 @@ from app.kube.core import wire
 from app.kube.core.decode import Keep, controller, decode_pod, kept
 from app.kube.core.large import values_in
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
+from app.settings import is_named
 
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more
 MOST_TEMPLATES = 256  # of one object; Kueue takes 18
@@ -66,8 +67,8 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
         return sum(template.pods for template in self.templates)
 
     def names(self, scheduler: str) -> bool:
-        """Whether a template has this schedulerName; "": any."""
-        return not scheduler or any(each.scheduler == scheduler for each in self.templates)
+        """Whether a template has this schedulerName; several with commas; "": any."""
+        return not scheduler or any(is_named(each.scheduler, scheduler) for each in self.templates)
 
 
 def record_of(

@@ -19,7 +19,7 @@ MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 5
 
 def not_waiting(namespace: str, name: str, scheduler: str) -> str:
     """A pod at /bind is unknown, another scheduler's, or gated."""
-    of = f" with schedulerName {scheduler}" if scheduler else ""
+    of = f" with schedulerName {scheduler.replace(',', ' or ')}" if scheduler else ""
     return f"the watch shows no pod {namespace}/{name}{of} that waits for a node without gates"
 
 

@@ -108,6 +108,13 @@ def test_976_a_pod_is_taken_in_where_both_selectors_select_it(labels, namespace,
     assert bool(operations(thing, scope)) is is_taken
 
 
+def test_several_schedulers_may_be_ours():
+    scope = replace(SCOPE, scheduler_name="corral, kai-scheduler")
+    for name, is_taken in (("corral", True), ("kai-scheduler", True), ("stock", False)):
+        thing = pod("p", annotations=IN_RACK, scheduler=name)
+        assert bool(operations(thing, scope)) is is_taken
+
+
 def test_any_scheduler_is_ours_where_none_is_named():
     thing = pod("p", annotations=IN_RACK, scheduler="default-scheduler")
     assert after(thing, replace(SCOPE, scheduler_name=""))["spec"]["schedulingGates"] == [GATE]
