@@ -83,8 +83,8 @@ def test_with_no_scheduler_name_the_pods_of_all_are_bound() -> None:
 def test_with_several_scheduler_names_the_pods_of_each_are_bound() -> None:
     pods = [pod(name, scheduler=name) for name in ("corral", "training", "stock")]
     world = World(four_racks(), pods, scheduler_name="corral,training")
-    for each, node in zip(pods[:2], ("n00", "n01"), strict=True):
-        assert kinds(world.bind(each, node)) == [Bind]
+    for each, on in zip(pods[:2], ("n00", "n01"), strict=True):
+        assert kinds(world.bind(each, on)) == [Bind]
     world.bind(pods[2], "n02")
     world.tick(EARLY_SECONDS + 0.1)
     (refused,) = world.told(RejectBind)
