@@ -258,6 +258,7 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
         {"pytorchReplicaSpecs": {f"T{at}": {} for at in range(100_000)}},
     )
     yield from of_volcano()
+    yield from of_kai()
 
 
 def of_volcano() -> Iterator[tuple[str, str, bytes]]:
@@ -284,6 +285,30 @@ def of_volcano() -> Iterator[tuple[str, str, bytes]]:
     yield group, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
     tasks = as_many(lambda at: {"name": f"t{at}", "replicas": 1, "template": a_template()})
     yield made(job, "tasks", {"schedulerName": "corral", "tasks": tasks})
+
+
+def of_kai() -> Iterator[tuple[str, str, bytes]]:
+    """The same of KAI's kinds."""
+    named = {"name": "a", "namespace": "b"}
+    group, level = "PodGroup.scheduling.run.ai", {"topology": "t", "requiredTopologyLevel": "l"}
+
+    def made(name: str, sub_groups: list[Json]) -> tuple[str, str, bytes]:
+        spec = {"topologyConstraint": level, "subGroups": sub_groups}
+        return group, name, written({"metadata": named, "spec": spec})
+
+    def leaf(at: int, **more: object) -> Json:
+        return {"name": f"s{at}", "minMember": 1, "topologyConstraint": level, **more}
+
+    for sub_groups in (256, 10_000):
+        yield made(f"{sub_groups} sub-groups", [leaf(at) for at in range(sub_groups)])
+    chain = [{"name": f"s{at}", "parent": f"s{(at + 1) % 256}"} for at in range(256)]
+    yield made("256 sub-groups in a circle", chain)
+    yield made("a name of 1 MB", [{"name": "s" * 1_000_000, "minMember": 1}])
+    conditions = {"schedulingConditions": as_many(lambda at: {"type": "a"})}
+    yield group, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+    levels = as_many(lambda at: {"nodeLabel": f"l{at}", "alias": f"a{at}"})
+    body = {"metadata": {"name": "a"}, "spec": {"levels": levels}}
+    yield "Topology.kai.scheduler", "levels", written(body)
 
 
 def annotated(annotations: Json, labels: Json | None = None) -> bytes:

@@ -26,6 +26,7 @@ KIND = f"Topology.{GROUP}"  # Kueue has a kind of that name
 PATH = f"/apis/{GROUP}/v1alpha1/topologies"
 MOST_LEVELS = 16
 LONGEST_KEY = 316  # of a label: 253 before the slash, 62 after it
+MOST_BYTES = 32 * 1024  # of all levels
 
 
 class TopologyRecord(ObjectRecord, frozen=True, gc=False):
@@ -43,7 +44,7 @@ class _Level(wire.Wire):
 
 
 class _Spec(wire.Wire):
-    levels: list[_Level | None] | None = None
+    levels: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Topology(wire.Wire):
@@ -52,6 +53,9 @@ class _Topology(wire.Wire):
 
 
 _TOPOLOGY = msgspec.json.Decoder(_Topology)
+_LEVELS: msgspec.json.Decoder[list[_Level | None] | None] = msgspec.json.Decoder(
+    list[_Level | None] | None
+)
 
 
 def topology_name(name: str) -> str:
@@ -60,7 +64,7 @@ def topology_name(name: str) -> str:
 
 
 def decode_topology(raw: Json) -> TopologyRecord:
-    """Return the record of a kai.scheduler Topology.
+    """Return the record of a kai.scheduler Topology; without levels, if they are too long.
 
     Raises: DecodeError naming the Topology and the field.
     """
@@ -99,13 +103,21 @@ def check_topology(raw: Json, before: Json | None = None) -> CheckedObject:
 
     Raises: DecodeError naming the Topology and the field.
     """
-    levels = _levels(decoded(_TOPOLOGY, raw, "Topology"))
+    topology = decoded(_TOPOLOGY, raw, "Topology")
+    if _is_too_long(topology):
+        return CheckedObject(of_spec([too_long("levels", MOST_BYTES)]))
     was = None if before is None else _levels(decoded(_TOPOLOGY, before, "Topology"))
-    return CheckedObject(of_spec(_flaws(levels, was)))
+    return CheckedObject(of_spec(_flaws(_levels(topology), was)))
+
+
+def _is_too_long(topology: _Topology) -> bool:
+    return topology.spec is not None and len(bytes(topology.spec.levels)) > MOST_BYTES
 
 
 def _levels(topology: _Topology) -> list[_Level]:
-    levels = topology.spec.levels if topology.spec is not None else None
+    if topology.spec is None or _is_too_long(topology):
+        return []
+    levels = decoded(_LEVELS, topology.spec.levels, "Topology")
     return [level or _Level() for level in levels or ()]
 
 
