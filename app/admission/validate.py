@@ -118,7 +118,9 @@ class Validator:
             for flaw in self._flaws(template):
                 yield _located(template.path, flaw)
         pod_sets = tuple(
-            PodSetClaim(_metadata(each.path), each.annotations, each.pods, each.is_grouped)
+            PodSetClaim(
+                _metadata(each.path), each.annotations, each.pods, each.is_grouped, each.scheduler
+            )
             for each in ours
         )
         whole = template_of("", thing.content if isinstance(thing.content, dict) else {})

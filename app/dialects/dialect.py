@@ -46,6 +46,8 @@ class PodSetClaim:
     """None: not known."""
     is_grouped: bool = True
     """Whether the object has all pod sets of the workload."""
+    scheduler: str = ""
+    """The schedulerName of its pods."""
 
 
 @dataclass(frozen=True, slots=True)

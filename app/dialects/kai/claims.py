@@ -9,7 +9,7 @@ then the pod waits, as a gang of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from app.dialects import corral
 from app.dialects.kai import keys, segments
@@ -59,12 +59,23 @@ def claim(
 def flaws_of(pod: PodRecord, grouped: Collection[str]) -> Iterator[Flaw]:
     """Every rule that a pod breaks, or the template of some."""
     yield from segments.flaws_of(pod)
-    key = keys.for_grouper(pod)
+    key = keys.for_grouper(pod.annotations)
     if key and not keys.group_of(pod) and not _is_grouped(pod, grouped):
         text = (
             f"only KAI's pod-grouper reads it, and the pod names no PodGroup in {keys.GROUP_NAME}"
         )
         yield forbidden(annotation(key), text)
+
+
+def owner_flaw(
+    annotations: Mapping[str, str], scheduler: str, grouped: Collection[str]
+) -> Flaw | None:
+    """The annotation of what makes pods of this scheduler that nothing reads, if it has one."""
+    key = keys.for_grouper(annotations)
+    if not key or scheduler in grouped or keys.is_skipped(annotations):
+        return None
+    text = f"only KAI's pod-grouper reads it, and it takes no pods of scheduler {scheduler}"
+    return forbidden(annotation(key), text)
 
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:
@@ -81,7 +92,7 @@ def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord
 
 
 def _is_grouped(pod: PodRecord, grouped: Collection[str]) -> bool:
-    return pod.scheduler in grouped and not keys.skips_grouper(pod)
+    return pod.scheduler in grouped and not keys.is_skipped(pod.annotations)
 
 
 def _without_group(pod: PodRecord, grouped: Collection[str]) -> Claim | None:

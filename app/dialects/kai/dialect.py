@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect, ObjectRules
+from app.dialects.dialect import Dialect, ObjectRules, PodSetClaim, TemplateOwner
 from app.dialects.kai import claims, gangs, keys, pod_groups, status, topology
 from app.dialects.kai.pod_groups import PodGroupRecord
 from app.dialects.spec import (
@@ -86,6 +87,15 @@ class KaiDialect(Dialect):
 
     def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
         return claims.flaws_of(pod, self._grouped)
+
+    def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+        if owner.kind == "Pod":
+            return  # its own annotations, of which `rules` says the same
+        for each in owner.pod_sets:
+            flaw = claims.owner_flaw(owner.annotations, each.scheduler, self._grouped)
+            if flaw is not None:
+                yield replace(each, path="metadata"), flaw
+                return
 
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView

@@ -6,6 +6,8 @@ constants/constants.go (v0.13) and docs/developer/designs/segmented-subgroups.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.dialects.rules import boolean
 from app.kube.core.objects import PodRecord
 
@@ -47,11 +49,11 @@ def group_of(pod: PodRecord) -> str:
     return pod.annotations.get(GROUP_NAME, "")[:LONGEST_NAME]
 
 
-def skips_grouper(pod: PodRecord) -> bool:
-    """Whether the pod-grouper leaves the pod alone."""
-    return boolean(pod.annotations.get(SKIP_GROUPER, "")) is True
+def is_skipped(annotations: Mapping[str, str]) -> bool:
+    """Whether the pod-grouper leaves a pod with these annotations alone."""
+    return boolean(annotations.get(SKIP_GROUPER, "")) is True
 
 
-def for_grouper(pod: PodRecord) -> str:
-    """The first annotation of the pod's that only the pod-grouper reads; "": it has none."""
-    return next((key for key in FOR_GROUPER if key in pod.annotations), "")
+def for_grouper(annotations: Mapping[str, str]) -> str:
+    """The first of these annotations that only the pod-grouper reads; "": there is none."""
+    return next((key for key in FOR_GROUPER if key in annotations), "")

@@ -15,7 +15,7 @@ from app.dialects.dialect import CheckedObject, ObjectRules
 from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
 from app.dialects.spec import Flaw, TopologySpec
 from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
+from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from app.labels import is_label_key
@@ -117,7 +117,7 @@ def _is_too_long(topology: _Topology) -> bool:
 def _levels(topology: _Topology) -> list[_Level]:
     if topology.spec is None or _is_too_long(topology):
         return []
-    levels = decoded(_LEVELS, topology.spec.levels, "Topology")
+    levels = part(_LEVELS, topology.spec.levels, "spec.levels", "Topology", topology.metadata)
     return [level or _Level() for level in levels or ()]
 
 
