@@ -23,7 +23,10 @@ from app.dialects.rules import duplicate, forbidden, invalid, required, too_smal
 from app.dialects.spec import ANYWHERE, Flaw
 from app.kube.core import wire
 from topology.model.request import Constraint
+from topology.nested.parts import DEPTH_MAX
 
+# Inside one another. With the gang, the PodGroup and the leaf they are as deep as is searched.
+MOST_DEPTH = DEPTH_MAX - 2
 LONGEST_SUB_GROUP = 63  # characters: pods name it in a label
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 
@@ -88,6 +91,7 @@ def flaws_of(said: Sequence[WireSubGroup]) -> Iterator[Flaw]:
         yield from _least_flaws(each, members[name], where)
         yield from constraints.flaws_of(each.topology_constraint, f"{where}.topologyConstraint")
     yield from _cycles(said)
+    yield from _depth_flaws(said)
 
 
 def minimum_flaws(
@@ -139,6 +143,19 @@ def _cycles(said: Sequence[WireSubGroup]) -> Iterator[Flaw]:
             text = "it is inside itself: " + " in ".join([*circle[:4], *["…"] * (len(circle) > 4)])
             yield invalid(f"subGroups[{at}].parent", said[at].parent or "", text)
         ends.update(path)
+
+
+def _depth_flaws(said: Sequence[WireSubGroup]) -> Iterator[Flaw]:
+    """One flaw where sub-groups are inside more of them than are searched; circles are no depth."""
+    parent_of = {each.name or "": _parent(each) for each in said}
+    for at, each in enumerate(said):
+        depth, name = 0, each.name or ""
+        while name in parent_of and depth <= MOST_DEPTH:
+            depth, name = depth + 1, parent_of[name]
+        if depth > MOST_DEPTH and not name:
+            text = f"sub-groups are inside one another {depth} deep, and {MOST_DEPTH} are read"
+            yield invalid(f"subGroups[{at}].parent", each.parent or "", text)
+            return
 
 
 def _parent(each: WireSubGroup) -> str:

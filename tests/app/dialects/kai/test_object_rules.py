@@ -171,6 +171,18 @@ def test_a_circle_of_many_is_told_once_in_few_words() -> None:
     assert error.endswith("it is inside itself: s0 in s1 in s2 in s3 in …")
 
 
+@pytest.mark.parametrize("depth", [15, 256])
+def test_sub_groups_deeper_than_is_searched_are_told_at_the_first_that_is(depth: int) -> None:
+    chain = [sub_group(f"s{at}", parent=f"s{at - 1}" if at else "") for at in range(depth - 1)]
+    chain.append(sub_group("leaf", 1, parent=f"s{depth - 2}"))
+    made = pod_group("pg", None, *chain)
+    assert errors(made) == [
+        'spec.subGroups[14].parent: Invalid value: "s13": sub-groups are inside one another 15'
+        " deep, and 14 are read"
+    ]
+    assert decode_pod_group(msgspec.json.encode(made)).flaw
+
+
 def test_every_error_of_a_pod_group_is_told() -> None:
     made = pod_group(
         "pg", 1, sub_group("a", 1, parent="b"), sub_group("a", -1), on=within(RACK, topology="")

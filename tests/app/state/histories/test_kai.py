@@ -167,6 +167,18 @@ def test_it_starts_before_the_pods_of_a_sub_group_exist_that_is_not_needed():
     assert len(started(world, *rest)) == 10
 
 
+@pytest.mark.parametrize("least", [None, 1])
+def test_sub_groups_may_be_fourteen_deep(least):
+    chain = [
+        sub_group(f"s{at}", parent=f"s{at - 1}" if at else "", minSubGroup=least)
+        for at in range(13)
+    ]
+    in_a_rack = {"topologyConstraint": within(RACK)}
+    leaves = [sub_group("a", 2, "s12", **in_a_rack), sub_group("b", 2, "s12", **in_a_rack)]
+    world = world_of(group("pg", None, *chain, *leaves, on=within(BLOCK)))
+    assert len(started(world, *members(2, "a"), *members(2, "b"))) == 4
+
+
 def test_the_pods_of_a_leaf_may_differ_and_are_in_one_domain_all_the_same():
     pg = group("pg", None, sub_group("w", 4, topologyConstraint=within(RACK)))
     world = world_of(pg)
