@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -124,6 +124,7 @@ class Reflector:
     ) -> None:
         self._source = source
         self._resource = resource
+        self._served = resource  # the version of the kind that was listed last
         self._sink = sink
         self._pace = pace or Pace()
         self._on_problem = on_problem
@@ -183,7 +184,9 @@ class Reflector:
             if not self._is_relist_due:
                 await self._watch_until_relist()
         except NotFound as error:
-            self._version = ""
+            was_listed, self._version = bool(self._version), ""
+            if was_listed and self._resource.older:
+                return 0.0  # the list says whether another version is served
             if self._resource.is_optional:
                 self._note_absence()
                 return self._pace.absent_seconds
@@ -206,6 +209,15 @@ class Reflector:
         return 0.0
 
     async def _list(self) -> None:
+        """List the kind in the newest version that is served. Raises: NotFound if none is."""
+        *newer, oldest = self._resource, *self._resource.older
+        for version in newer:
+            with suppress(NotFound):
+                return await self._list_as(version)
+        return await self._list_as(oldest)
+
+    async def _list_as(self, version: Resource) -> None:
+        self._served = version
         records: list[Record] = []
         edition = self._resource.edition()  # the first pages may lack what comes later
         token = ""
@@ -217,9 +229,9 @@ class Reflector:
             if not token:
                 break
         else:
-            raise DecodeError(f"list of {self._resource.path}: over {MOST_PAGES} pages")
+            raise DecodeError(f"list of {self._served.path}: over {MOST_PAGES} pages")
         if not metadata.resource_version:
-            raise DecodeError(f"list of {self._resource.path}: no metadata.resourceVersion")
+            raise DecodeError(f"list of {self._served.path}: no metadata.resourceVersion")
         self._version = metadata.resource_version
         self._is_absent = False
         self._sink(Listed(self.kind, tuple(records), edition))
@@ -234,7 +246,7 @@ class Reflector:
         try:
             return _PAGE.decode(body)
         except (ValueError, RecursionError) as error:
-            raise DecodeError(f"list of {self._resource.path}: {error}") from error
+            raise DecodeError(f"list of {self._served.path}: {error}") from error
 
     async def _page_body(self, token: str) -> bytes:
         """The bytes of the next page, with as many objects as are not too many bytes."""
@@ -246,7 +258,7 @@ class Reflector:
             try:
                 return await self._source.request(
                     "GET",
-                    self._resource.path,
+                    self._served.path,
                     params=params,
                     timeout=self._pace.page_seconds,
                     most_bytes=MOST_PAGE_BYTES if objects > 1 else LONGEST_OBJECT,
@@ -259,7 +271,7 @@ class Reflector:
     async def _decode_all(self, items: list[msgspec.Raw], records: list[Record]) -> None:
         for raw in items:
             try:
-                records.append(self._resource.decode(raw))
+                records.append(self._served.decode(raw))
             except DecodeError as error:
                 self._on_problem(self.kind, error)
             if self._turn.is_over(len(raw)):
@@ -285,7 +297,7 @@ class Reflector:
             "timeoutSeconds": str(seconds),
         }
         silence = seconds + self._pace.silence_seconds
-        async with aclosing(self._source.stream(self._resource.path, params, silence)) as lines:
+        async with aclosing(self._source.stream(self._served.path, params, silence)) as lines:
             async for line in lines:
                 self._heard_at = self._pace.clock()
                 self._take(line)
@@ -299,7 +311,7 @@ class Reflector:
         try:
             event = _LINE.decode(line)
         except (ValueError, RecursionError) as error:
-            raise DecodeError(f"watch of {self._resource.path}: {error}") from error
+            raise DecodeError(f"watch of {self._served.path}: {error}") from error
         match event.type:
             case "ADDED" | "MODIFIED":
                 self._deliver(event.object, Applied)
@@ -311,7 +323,7 @@ class Reflector:
                 self._version = ""  # whatever the code: this watch cannot be trusted to go on
                 raise _error_in(event.object)
             case unknown:
-                raise DecodeError(f"watch of {self._resource.path}: event type {unknown[:64]!r}")
+                raise DecodeError(f"watch of {self._served.path}: event type {unknown[:64]!r}")
 
     def _is_taken_at_once(self, line: bytes) -> bool:
         """Take a line that is written as the API server does, without reading it twice."""
@@ -320,7 +332,7 @@ class Reflector:
         if kind is None or not line.endswith(b"}"):
             return False
         try:
-            record = self._resource.decode(memoryview(line)[start:-1])
+            record = self._served.decode(memoryview(line)[start:-1])
         except DecodeError:
             return False
         self._tell(record, Deleted if kind == "DELETED" else Applied)
@@ -328,7 +340,7 @@ class Reflector:
 
     def _deliver(self, raw: msgspec.Raw, event: type[Applied] | type[Deleted]) -> None:
         try:
-            record = self._resource.decode(raw)
+            record = self._served.decode(raw)
         except DecodeError as error:
             self._on_problem(self.kind, error)
             return

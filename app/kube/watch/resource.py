@@ -18,6 +18,8 @@ class Resource:
     """One kind of object. `is_optional`: the API may not serve it, which means there are none.
 
     `edition` counts how often `decode` has begun to keep more of an object.
+    `older`: the same kind in older versions of its API, newest first, each read where the API
+    server serves no newer one.
     """
 
     kind: Kind
@@ -26,6 +28,7 @@ class Resource:
     decode: Callable[[Json], Record]
     is_optional: bool = False
     edition: Callable[[], int] = lambda: 0
+    older: tuple[Resource, ...] = ()
 
 
 def pods(keep: Keep, labels: LabelKeys | None = None, offered: Offered = NONE_OFFERED) -> Resource:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -407,6 +408,25 @@ async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport
     async with reflecting(transport, heard, TOPOLOGIES):
         await heard.wait_until(lambda: len(heard.pauses) == 2)
     assert heard.said == ["listed t", "listed"]
+
+
+async def test_a_kind_is_read_in_the_newest_version_that_is_served(server, transport):
+    heard = Heard()
+    newest = replace(TOPOLOGIES, path="/new", older=(replace(TOPOLOGIES, path="/old"),))
+    absent = refusal(404, "NotFound")
+    old = {"metadata": {"name": "old", "resourceVersion": "3"}}
+    new = {"metadata": {"name": "new", "resourceVersion": "4"}}
+    server.script = [
+        *(absent, absent),  # none is served
+        *(absent, page([old], "9"), server.watch([]), absent),  # the older one, until it goes
+        page([new], "10"),
+    ]
+    async with reflecting(transport, heard, newest):
+        await heard.wait_until(lambda: len(heard.events) == 3)
+    assert heard.said == ["listed", "listed old", "listed new"]
+    paths = [asked.path for asked in server.asked[:7]]
+    assert paths == ["/new", "/old", "/new", "/old", "/old", "/old", "/new"]
+    assert heard.problems == []
 
 
 async def test_a_missing_resource_that_is_not_optional_is_a_problem(server, transport):
