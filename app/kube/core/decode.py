@@ -92,6 +92,7 @@ def pod_record(
     problem = unread or unreadable
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
     preempted_at = _preempted_at(status.conditions)
+    group = spec.scheduling_group
     return PodRecord(
         namespace=namespace,
         name=name,
@@ -117,6 +118,7 @@ def pod_record(
         grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
         preempts=spec.preemption_policy != "Never",
         offered_then=offered_then,
+        pod_group=intern(group.pod_group_name or "") if group is not None else "",
     )
 
 

@@ -63,6 +63,7 @@ class _PodSpec(wire.Wire):
     resources: msgspec.Raw = _NULL
     resource_claims: msgspec.Raw = _NULL
     preemption_policy: wire.Text = None
+    scheduling_group: wire.SchedulingGroup | None = None
 
 
 class _Pod(wire.Wire):
@@ -198,6 +199,7 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         parts.values(spec.resources, "spec.resources", _RESOURCES),
         None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
         spec.preemption_policy,
+        spec.scheduling_group,
     )
     metadata = parts.metadata(found.metadata or _Metadata())
     return wire.Pod(metadata, read, found.status), "; ".join(parts.unread)

@@ -124,6 +124,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     offered_then: int | None = None
     """Of a pod with more resources than are counted: how many nodes were known to offer, all of
     which are counted. None: so is everything that the pod requests."""
+    pod_group: str = ""  # its PodGroup, in the pod's namespace, by spec.schedulingGroup; "": none
 
     @property
     def is_finished(self) -> bool:

@@ -103,6 +103,10 @@ class SchedulingGate(Wire):
     name: Text = None
 
 
+class SchedulingGroup(Wire):
+    pod_group_name: Text = None
+
+
 class PodSpec(Wire):
     node_name: Text = None
     scheduler_name: Text = None
@@ -117,6 +121,7 @@ class PodSpec(Wire):
     resources: Resources | None = None
     resource_claims: list[msgspec.Raw] | None = None
     preemption_policy: Text = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodStatus(Wire):

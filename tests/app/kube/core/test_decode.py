@@ -14,6 +14,7 @@ from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.core.decode import decode_node, decode_pod, decode_version
 from app.kube.core.label_keys import LabelKeys
+from app.kube.core.large import LARGE
 from app.kube.core.objects import (
     NodeRecord,
     Owner,
@@ -344,6 +345,22 @@ def test_a_decode_error_names_the_object_as_far_as_it_says_its_name(metadata, na
 )
 def test_the_version_of_any_object(metadata, version):
     assert decode_version(json.dumps({"metadata": metadata}).encode()) == version
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        pytest.param({"podGroupName": "train"}, "train", id="named"),
+        pytest.param({"podGroupName": None}, "", id="null_name"),
+        pytest.param({}, "", id="empty"),
+        pytest.param(None, "", id="null"),
+    ],
+)
+def test_a_pod_names_its_pod_group(said, name):
+    small = pod_from({"spec": {"schedulingGroup": said}})
+    filling = {"name": "c", "env": [{"name": "A", "value": "x" * LARGE}]}
+    large = pod_from({"spec": {"schedulingGroup": said, "containers": [filling]}})
+    assert (small.pod_group, large.pod_group) == (name, name)
 
 
 @pytest.mark.parametrize(
