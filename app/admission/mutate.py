@@ -49,7 +49,7 @@ def mutate(
     is_ours = scope.covers(namespace, pod.scheduler, pod.labels)
     if pod.node or not is_ours or has_opted_out(pod.labels):
         return []
-    if dialects.is_managed(pod.labels, pod.annotations, pod.gates):
+    if dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group):
         return _withdrawal(pod)
     if dialects.claim(pod) is None:
         return []

@@ -167,7 +167,9 @@ class Validator:
     def _is_ours(self, thing: Thing, template: Template) -> bool:
         return self.scope.covers(
             thing.namespace, template.scheduler, template.labels
-        ) and not self.dialects.is_managed(template.labels, template.annotations, _gates(template))
+        ) and not self.dialects.is_managed(
+            template.labels, template.annotations, _gates(template), _pod_group(template)
+        )
 
     def _changes(self, thing: Thing, before: object) -> Iterator[FieldError]:
         """What a pod may not change any more."""
@@ -214,6 +216,12 @@ def _gates(template: Template) -> list[str]:
         for gate in (gates if isinstance(gates, list) else ())
         if isinstance(gate, dict)
     ]
+
+
+def _pod_group(template: Template) -> str:
+    spec = template.content.get("spec")
+    group = spec.get("schedulingGroup") if isinstance(spec, dict) else None
+    return str(group.get("podGroupName") or "") if isinstance(group, dict) else ""
 
 
 def _located(path: str, flaw: Flaw) -> FieldError:

@@ -165,10 +165,12 @@ class Dialect:
         """What an object says of the leaves of its gangs' pods: when this changes, they move."""
         return None
 
-    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+    def is_managed(
+        self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
+    ) -> bool:
         """Whether a controller that plans for itself has the pod, or the pods of such a template.
 
-        Corral keeps its hands off these.
+        Corral keeps its hands off these. `pod_group`: that the pod's spec.schedulingGroup names.
         """
         return False
 

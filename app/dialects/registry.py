@@ -88,9 +88,11 @@ class Dialects:
                 return claim
         return None
 
-    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+    def is_managed(
+        self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
+    ) -> bool:
         """Whether a controller that plans for itself has the pod, or pods of such a template."""
-        return any(dialect.is_managed(labels, annotations, gates) for dialect in self.each)
+        return any(each.is_managed(labels, annotations, gates, pod_group) for each in self.each)
 
     @property
     def names_keys(self) -> bool:

@@ -73,7 +73,9 @@ class KueueDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod)
 
-    def is_managed(self, labels: Strings, annotations: Strings, gates: Sequence[str] = ()) -> bool:
+    def is_managed(
+        self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
+    ) -> bool:
         return in_charge.is_kueues(labels, annotations, gates, by_queue=self._is_kueue_here)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:

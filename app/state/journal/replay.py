@@ -80,8 +80,9 @@ def replay(
         return Engine(settings, lambda what, error: say(f"{what}: {error!r}"), dialects)
 
     numbered = enumerate(lines, start=1)
-    inputs = (build or fresh)(settings_of(next(numbered, (1, b""))[1]))
-    player = _Player(inputs, decoders_of(dialects))
+    settings = settings_of(next(numbered, (1, b""))[1])
+    inputs = (build or fresh)(settings)
+    player = _Player(inputs, decoders_of(dialects.configured(settings)))
     asked: tuple[int, In, Out, str] | None = None
     for number, line in _lines(numbered, say):
         if isinstance(line, In):

@@ -22,6 +22,6 @@ class ClaimReader:
     def claim(self, pod: PodRecord) -> Claim | None:
         """The gang that a pod claims; None if it is ordinary, or not ours to schedule and plan."""
         is_kept = self.settings.is_ours(pod) and not self.dialects.is_managed(
-            pod.labels, pod.annotations, pod.gates
+            pod.labels, pod.annotations, pod.gates, pod.pod_group
         )
         return self.dialects.claim(pod, self.named_pods.of(pod)) if is_kept else None

@@ -53,8 +53,8 @@ class Speaker(Dialect):
     def claim(self, pod, objects=()):
         return Claim(GangKey("default", self.name, "spoken"))
 
-    def is_managed(self, labels, annotations, gates=()):
-        return self.name in (*labels, *annotations, *gates)
+    def is_managed(self, labels, annotations, gates=(), pod_group=""):
+        return self.name in (*labels, *annotations, *gates, pod_group)
 
     def may_be_named(self, pod):
         return pod.name == self.name
@@ -129,7 +129,7 @@ def test_what_one_vocabulary_says_is_so(dialects, first, each):
     for name in each:
         assert dialects.keeps(name)
         assert dialects.may_be_named(pod(name))
-        for where in (({name: ""}, {}), ({}, {name: ""}), ({}, {}, (name,))):
+        for where in (({name: ""}, {}), ({}, {name: ""}), ({}, {}, (name,)), ({}, {}, (), name)):
             assert dialects.is_managed(*where)
     assert not dialects.keeps("other")
     assert not dialects.may_be_named(pod("other"))
@@ -139,7 +139,7 @@ def test_what_one_vocabulary_says_is_so(dialects, first, each):
 def test_a_vocabulary_that_leaves_everything_out_says_nothing():
     assert (SILENT.names_keys, SILENT.names_pods) == (False, False)
     assert SILENT.claim(POD) is None
-    assert not SILENT.is_managed({"a": ""}, {"a": ""}, ("a",))
+    assert not SILENT.is_managed({"a": ""}, {"a": ""}, ("a",), "a")
     assert not SILENT.keeps("a")
     assert not SILENT.may_be_named(POD)
     assert (SILENT.sorted_by(POD), SILENT.sorts(RECORD)) == (None, None)
