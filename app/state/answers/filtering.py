@@ -127,6 +127,8 @@ class Filtering:
         is_spared = gang.plan.nodes and not gang.is_short
         if is_spared and any(each.pod.uid == uid for each in gang.unplanned()):
             return messages.not_needed(gang.key)
+        if membership.spec is None and membership.bound and not membership.is_unread:
+            return self.reports.gathering(gang.key, None)  # its sentence is from before it started
         return gang.reporting.sentence or self.reports.gathering(gang.key, member.said.pods)
 
     # -- pods the watch has not shown yet ------------------------------------------------------

@@ -105,6 +105,16 @@ def test_pods_wait_for_their_pod_group_and_say_so():
     assert len({LEAF[each] for each in world.schedule(*its).values()}) == 1
 
 
+def test_a_pod_that_joins_a_gang_whose_pod_group_is_gone_is_told_what_it_waits_for():
+    there = group(2, tier=1)
+    world = world_of(there)
+    assert len(placed(world, *pods(2))) == 2
+    world.delete(there)
+    (late,) = pods(1, first=2)
+    assert placed(world, late) == {}
+    assert world.filter(late) == Rejected("gang default/pg waits until PodGroup pg is there")
+
+
 def test_what_is_needed_starts_and_the_rest_follows_as_it_fits():
     world = world_of(group(2, tier=1))
     its = pods(3)
