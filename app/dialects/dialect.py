@@ -210,6 +210,13 @@ class Dialect:
         """The topologies that an object declares."""
         return ()
 
+    def levels_named(self, record: ObjectRecord) -> Iterable[str]:
+        """The keys of node labels that an object names as levels for its gangs.
+
+        One that no topology has is a level of its own, as far as there is room for such levels.
+        """
+        return ()
+
     def allowance(self, record: ObjectRecord) -> Allowance | None:
         """What the pods of a namespace may request in all, if an object says so."""
         return None

@@ -168,6 +168,11 @@ class Dialects:
         """The topologies that an object declares."""
         return [spec for dialect in self.each for spec in dialect.topologies(record)]
 
+    def levels_named(self, record: ObjectRecord) -> Iterator[str]:
+        """The keys of node labels that an object names as levels for its gangs."""
+        for dialect in self.each:
+            yield from dialect.levels_named(record)
+
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
         """What is to be written on the object of a domain; None: nothing, or it is there."""
         found = (dialect.domain_status(record, view) for dialect in self.each)

@@ -56,7 +56,11 @@ class Scoring:
 
     def _topology(self) -> TopologyBooks:
         """The first whose domains have tiers, else the first that has levels, else all nodes."""
-        named = [each for name, each in self.books.topologies.items() if name != ALL_NODES]
+        named = [
+            each
+            for name, each in self.books.topologies.items()
+            if name != ALL_NODES and self.topologies.is_declared(name)
+        ]
         tiered = [each for each in named if self.topologies.tiers(each.name)]
         return (*tiered, *named, self.books.topologies[ALL_NODES])[0]
 

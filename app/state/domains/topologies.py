@@ -2,11 +2,12 @@
 
 an object ──▶ keys of node labels ───────────────▶ a topology of these levels
 objects ────▶ domains, one each ──▶ explicit.py ─▶ a topology with a level for each tier
+objects ────▶ keys that they name ▶ named_levels.py ▶ a topology of one level, where no other has it
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from app.dialects.spec import DomainSpec, DomainView, GangSpec, GroupSpec, Topol
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
+from app.state.domains.named_levels import NamedLevels
 from app.state.domains.tiers import Tiers
 from app.state.settings import EngineSettings
 from topology.errors import InvalidTopology
@@ -22,6 +24,7 @@ from topology.model.levels import NODE_LEVEL, levels_of
 from topology.model.request import Constraint
 
 DEFAULT = "default"  # the name of the topology that the settings' levels make
+NAMED = "~"  # begins the name of one that is made of a key: behind all others in their order
 
 Specs = tuple[TopologySpec, ...]
 
@@ -61,13 +64,15 @@ class Topologies:
     _tiers_gone: bool = False  # a topology has lost its last domain
     _aliases: dict[str, dict[str, str]] = field(default_factory=dict)
     # ^ by topology: the level of each other name
+    _named_levels: NamedLevels = field(default_factory=NamedLevels)
+    _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
 
     def __post_init__(self) -> None:
         self._use()
 
     # -- objects -------------------------------------------------------------------------------
 
-    def replace(self, kind: str, records: Iterable[Record]) -> Change:
+    def replace(self, kind: str, records: Collection[Record]) -> Change:
         """Use what all objects of a kind declare, at once."""
         declared = {
             record.uid: specs
@@ -75,8 +80,9 @@ class Topologies:
             if isinstance(record, ObjectRecord) and (specs := self._specs(record))
         }
         before = {**self._by_labels.get(kind, {}), **self._domains.get(kind, {})}
+        is_unnamed = self._named_levels.keep(kind, {record.uid for record in records})
         if not declared and not before:
-            return NO_CHANGE
+            return self._renamed() if is_unnamed else NO_CHANGE
         levels, moved = self._levels(), dict[str, None]()
         self._by_labels[kind] = {uid: each for uid, each in declared.items() if _has_levels(each)}
         self._domains[kind] = {uid: each for uid, each in declared.items() if _has_domains(each)}
@@ -95,10 +101,12 @@ class Topologies:
     def put(self, record: ObjectRecord) -> Change:
         """Use what an object declares now."""
         specs, uid = self._specs(record), record.uid
+        keys = self.dialects.levels_named(record)
+        is_named = self._named_levels.put(uid, record.kind, record.namespace, keys)
         declared = self._domains if _has_domains(specs) else self._by_labels
         of_kind = declared.setdefault(record.kind, {})
         if of_kind.get(uid, ()) == specs:
-            return NO_CHANGE
+            return self._renamed() if is_named else NO_CHANGE
         of_kind[uid] = specs
         levels, moved = self._levels(), dict[str, None]()
         for name, domain in _domains(specs):
@@ -110,8 +118,9 @@ class Topologies:
         """Forget an object."""
         declared = (*self._by_labels.values(), *self._domains.values())
         dropped = [of_kind.pop(uid) for of_kind in declared if uid in of_kind]
+        is_unnamed = self._named_levels.drop(uid)
         if not any(dropped):
-            return NO_CHANGE
+            return self._renamed() if is_unnamed else NO_CHANGE
         levels, moved = self._levels(), dict[str, None]()
         for specs in dropped:
             moved.update(self._drop_domains(uid, specs))
@@ -176,6 +185,13 @@ class Topologies:
         self._tiers_gone = False
         return Change(True, moved, before | self._levels(), is_retiered)
 
+    def _renamed(self) -> Change:
+        """Use the keys that objects name now."""
+        if not self._named_levels.choose(self._known):
+            return NO_CHANGE
+        self._use()
+        return Change(True)
+
     # -- gangs ---------------------------------------------------------------------------------
 
     def resolved(self, spec: GangSpec) -> GangSpec:
@@ -188,6 +204,10 @@ class Topologies:
             return spec
         explicit = self._explicit.get(spec.topology)
         return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
+
+    def is_declared(self, name: str) -> bool:
+        """Whether a topology is one that the operator has made, not a key that some gang names."""
+        return not name.startswith(NAMED)
 
     def tiers(self, name: str) -> Mapping[int, str]:
         """The level of each tier, the narrowest first, of a topology made of domains; else none."""
@@ -211,6 +231,10 @@ class Topologies:
         }
         for name, topology in self._explicit.items():
             self._try(name, topology.levels, frozenset(), used, problems)
+        self._known = frozenset((NODE_LEVEL, *(key for each in used.values() for key in each)))
+        self._named_levels.choose(self._known)
+        for key in self._named_levels.used:
+            self._try(NAMED + key, (key,), explicit, used, problems)
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
         self.books.set_topologies(used, values)

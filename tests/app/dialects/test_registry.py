@@ -68,6 +68,9 @@ class Speaker(Dialect):
     def spec(self, key, objects, said, ended, pods):
         return GangSpec(key, GroupSpec(self.name, (LeafSpec("", 1),)), "here")
 
+    def levels_named(self, record):
+        yield self.name
+
     def topologies(self, record):
         return (TopologySpec(self.name, ()),)
 
@@ -117,6 +120,7 @@ def test_of_many_answers_each_vocabulary_gives_its_own(dialects, first, each):
     assert [named.name for named in dialects.pods_named(RECORD)] == each
     assert [key.name for key in dialects.keys_of(RECORD)] == each
     assert [found.name for found in dialects.topologies(RECORD)] == each
+    assert list(dialects.levels_named(RECORD)) == each
     assert [flaw.field for flaw in dialects.rules(POD, None)] == each
     assert [flaw.field for _, flaw in dialects.rules_together(OWNER)] == each
     assert [flaw.field for flaw in dialects.change(POD, POD)] == each
