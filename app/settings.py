@@ -144,6 +144,11 @@ class EngineOptions(BaseModel):
     # none: the pod-grouper does not run.
     kai_grouped_schedulers: Names = ("kai-scheduler",)
 
+    # Who starts the pods of PodGroups of scheduling.k8s.io together. off: kube-scheduler, if its
+    # feature gates are on; to Corral they are ordinary pods. on: Corral, where kube-scheduler's
+    # gates are off; needs the ClusterRole corral-native-pod-groups.
+    native_pod_groups: Literal["off", "on"] = "off"
+
     # Gangs
     hold_seconds: Seconds = 60.0  # a plan that kube-scheduler does not use ends after this
     # Longest hold of one request at /bind; with bind_seconds it is below the httpTimeout of the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.dialects import budgets, kai, kueue, quota, volcano
+from app.dialects import budgets, kai, kueue, native, quota, volcano
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -219,4 +219,13 @@ class Dialects:
             yield from dialect.change(before, after)
 
 
-DIALECTS = Dialects((kueue.DIALECT, volcano.DIALECT, kai.DIALECT, quota.DIALECT, budgets.DIALECT))
+DIALECTS = Dialects(
+    (
+        native.DIALECT,
+        kueue.DIALECT,
+        volcano.DIALECT,
+        kai.DIALECT,
+        quota.DIALECT,
+        budgets.DIALECT,
+    )
+)

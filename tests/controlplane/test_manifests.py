@@ -34,6 +34,7 @@ APART = {
     "corral-delete-excess": ("delete", "", "pods", "", "default", ""),
     "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
     "corral-hypernodes": ("delete", "topology.volcano.sh", "hypernodes", "", "", ""),
+    "corral-native-pod-groups": ("watch", "scheduling.k8s.io", "podgroups", "", "", ""),
 }
 REFUSED = [
     *APART.values(),

@@ -10,6 +10,7 @@ import yaml
 from app.admission.namespaces import Namespaces
 from app.dialects.registry import DIALECTS
 from app.labels import selector_from_text
+from app.settings import EngineOptions
 from tests.deploy.test_readme import README
 
 RBAC = Path(__file__).resolve().parent.parent.parent / "deploy" / "rbac.yaml"
@@ -32,6 +33,10 @@ APART = {
     "corral-delete-excess": {("", "pods"): {"delete"}},
     "corral-namespaces": {("", "namespaces"): READ},
     "corral-hypernodes": {("topology.volcano.sh", "hypernodes"): {"create", "patch", "delete"}},
+    "corral-native-pod-groups": {
+        ("scheduling.k8s.io", "podgroups"): READ,
+        ("scheduling.k8s.io", "podgroups/status"): {"patch"},
+    },
     "corral-gates": {("corral.dev", "gates"): {"write"}},
 }
 
@@ -66,6 +71,14 @@ def test_corral_reads_what_its_vocabularies_name_and_writes_what_its_client_does
     for what, verbs in WRITTEN.items():
         rights.setdefault(what, set()).update(verbs)
     assert granted("corral") == rights
+
+
+def test_what_a_vocabulary_reads_only_with_a_setting_its_cluster_role_has() -> None:
+    usual = {each.kind for each in DIALECTS.resources()}
+    native = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
+    (more,) = [each for each in native.resources() if each.kind not in usual]
+    for each in (more, *more.older):
+        assert granted("corral-native-pod-groups")[watched(each.path)] == READ
 
 
 def test_what_only_a_setting_needs_is_bound_to_nobody_and_readme_names_it() -> None:

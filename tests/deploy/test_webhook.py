@@ -193,6 +193,7 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         " ".join(one["expression"] for one in webhook["matchConditions"])
         for webhook in _webhooks()[:2]
     )
+    assert "object.spec.?schedulingGroup.?podGroupName.orValue('') != ''" in mutating
     prefixes = set(re.findall(r"startsWith\('([^']+)'\)", mutating))
     assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {
         annotations.PREFIX,

@@ -176,6 +176,12 @@ def said_in(annotations: Strings) -> Said | None:
     return _read_annotations(annotations).said if topology.asks_for_topology(annotations) else None
 
 
+def read_annotations(annotations: Strings) -> tuple[Said, Flaw | None]:
+    """What the annotations of a template request of its pods, or the first rule that they break."""
+    read = _read_annotations(annotations)
+    return read.said, read.flaw
+
+
 def _read_annotations(annotations: Strings) -> _Read:
     items = tuple(annotations.items())
     is_short = sum(len(value) for _, value in items) <= MOST_CACHED_TEXT

@@ -17,6 +17,7 @@ from app.admission.scope import Scope
 from app.dialects.registry import DIALECTS, Dialects
 from app.errors import DecodeError
 from app.labels import selector_from_text
+from app.settings import EngineOptions
 from tests.app.admission.port import BESIDE_KUEUE, SCOPE, patched
 from tests.cluster import RACK, Object, pod
 from tests.workloads import GROUP, TOTAL, asking, member
@@ -220,6 +221,14 @@ def test_a_queue_name_is_kueues_only_where_kueue_runs():
     for thing in (pod("p", annotations=IN_RACK, labels=QUEUE), pod("p", labels=QUEUE)):
         assert adds_gate(operations(thing))
         assert operations(thing, dialects=BESIDE_KUEUE) == []
+
+
+def test_a_pod_of_a_native_pod_group_is_gated_only_where_corral_starts_them():
+    on = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
+    thing = pod("p", schedulingGroup={"podGroupName": "train"})
+    assert adds_gate(operations(thing, dialects=on))
+    assert operations(thing) == []
+    assert operations(pod("p", annotations=IN_RACK, schedulingGroup={"podGroupName": "g"})) == []
 
 
 @pytest.mark.parametrize("label", [{MANAGED: "true"}, {}], ids=["with_our_label", "without_it"])

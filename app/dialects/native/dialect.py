@@ -1,0 +1,84 @@
+"""Native PodGroups as a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from app.dialects.dialect import Dialect, Strings
+from app.dialects.native import gangs, pod_groups, status
+from app.dialects.native.pod_groups import PodGroupRecord
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    GangKey,
+    GangSpec,
+    GangView,
+    LeafPods,
+    Said,
+    StatusPatch,
+)
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+from app.settings import EngineOptions
+
+
+class NativeDialect(Dialect):
+    """PodGroups as gangs while it is on; else kube-scheduler has their pods."""
+
+    sources: ClassVar[frozenset[str]] = frozenset((gangs.SOURCE,))
+    writes_status: ClassVar[bool] = True
+
+    def __init__(self, *, is_on: bool = False) -> None:
+        self._is_on = is_on
+
+    def configured(self, options: EngineOptions) -> NativeDialect:
+        return NativeDialect(is_on=options.native_pod_groups == "on")
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        return (pod_groups.resource(keep),) if self._is_on else ()
+
+    def is_managed(
+        self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
+    ) -> bool:
+        return bool(pod_group) and not self._is_on
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        return gangs.gang_of(pod) if self._is_on else None
+
+    def sorts(self, record: ObjectRecord) -> object:
+        return record.flaw if isinstance(record, PodGroupRecord) else None
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        return gangs.claim(pod, objects) if self._is_on else None
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, PodGroupRecord):
+            yield GangKey(record.namespace, record.name, gangs.SOURCE)
+
+    def awaited(self, key: GangKey) -> str:
+        return f"PodGroup {key.name} is there"
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+        pods: Mapping[str, LeafPods] = NO_PODS,
+    ) -> GangSpec | None:
+        group = gangs.group_in(key, objects)
+        return None if group is None else gangs.spec_of(key, group, said, pods)
+
+    def levels_named(self, record: ObjectRecord) -> Iterable[str]:
+        if isinstance(record, PodGroupRecord) and record.level:
+            yield record.level
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        group = gangs.group_in(spec.key, objects)
+        if group is None or not view.phase:
+            return None
+        return status.status_of(group, view)

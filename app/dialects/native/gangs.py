@@ -1,0 +1,115 @@
+"""Which PodGroup a pod is in, and what a PodGroup is as a gang.
+
+    gang {minCount}   so many pods start together, the others follow as they fit
+    basic {}          each pod starts as it fits, which is a gang that needs one pod
+    topology [key]    all pods that exist are in one domain of that level, in either case
+
+A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
+exist. What native PodGroups have no field for may be said in annotations, in the words of Kueue, on
+the PodGroup or on its pods: a preferred level, and slices with a level of their own, both inside
+the domain that the PodGroup requires.
+Source: KEP-4671 "Scheduling policies", KEP-5732 "Basic policy"; kubernetes
+pkg/scheduler/framework/plugins/gangscheduling (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from app.dialects.kueue.claims import read_annotations
+from app.dialects.kueue.pod_groups import GROUP_NAME, group_names
+from app.dialects.native.pod_groups import PodGroupRecord
+from app.dialects.rules import forbidden, of_spec
+from app.dialects.spec import (
+    ANYWHERE,
+    Claim,
+    Flaw,
+    GangKey,
+    GangSpec,
+    GroupSpec,
+    Index,
+    LeafPods,
+    LeafSpec,
+    Lifecycle,
+    Said,
+    ends_together,
+)
+from app.dialects.workloads.job import completion_index
+from app.kube.core.objects import ObjectRecord, PodRecord
+from topology.model.request import Constraint
+
+SOURCE = "native"
+LONGEST_NAME = 253  # of an object; a request that is no pod's may have more
+
+
+def gang_of(pod: PodRecord) -> GangKey | None:
+    """The gang of the pod's PodGroup, which is in the pod's own namespace; None: it has none."""
+    return GangKey(pod.namespace, pod.pod_group[:LONGEST_NAME], SOURCE) if pod.pod_group else None
+
+
+def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
+    """Where the pod belongs; None for a pod that names no PodGroup."""
+    gang = gang_of(pod)
+    if gang is None:
+        return None
+    if pod.problem:
+        return Claim(gang, flaw=pod.problem)
+    group = group_in(gang, objects)
+    if group is not None and group.flaw:
+        return Claim(gang, flaw=group.flaw)
+    said, flaw = read_annotations(pod.annotations)
+    flaw = flaw or _contradiction(pod, said)
+    if flaw is not None:
+        return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
+    number = completion_index(pod)
+    return Claim(gang, "", None if number is None else Index(number, is_across=True), said)
+
+
+def _contradiction(pod: PodRecord, said: Said) -> Flaw | None:
+    """What the pod says besides that names another gang, or other parts of one."""
+    names = group_names(pod.labels, pod.annotations)
+    if names:
+        text = f"may not be set together with {GROUP_NAME}, which names pod group {names[0]}"
+    elif said.pod_set_group:
+        text = "a PodGroup has no leader that is placed with its workers, as podset-group-name asks"
+    else:
+        return None
+    return next(of_spec([forbidden("schedulingGroup.podGroupName", text)]))
+
+
+def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:
+    """The PodGroup of a gang; of two while one is made anew, either."""
+    for each in objects:
+        if isinstance(each, PodGroupRecord) and (each.namespace, each.name) == (
+            gang.namespace,
+            gang.name,
+        ):
+            return each
+    return None
+
+
+def spec_of(
+    key: GangKey, group: PodGroupRecord, said: Sequence[Said], pods: Mapping[str, LeafPods]
+) -> GangSpec:
+    """The spec of a PodGroup whose live pods say this, and of which so many are there, by leaf."""
+    there = sum(each.pods for each in pods.values())
+    says_it_itself = group.constraint != ANYWHERE or bool(group.slices)
+    leaf = LeafSpec(
+        "",
+        max(there, group.least),
+        group.constraint if says_it_itself else None,
+        group.slices,
+        needed=group.least,
+    )
+    root = GroupSpec(key.name, (leaf,), Constraint(required=group.level or None))
+    together = next((each.together for each in said if each.together != ANYWHERE), ANYWHERE)
+    if together != ANYWHERE:
+        root = GroupSpec(key.name, (root,), together)
+    said_of_pods = ends_together(said)
+    whole = group.ends_together if said_of_pods is None else said_of_pods
+    return GangSpec(
+        key,
+        root,
+        f"PodGroup {key}",
+        lifecycle=Lifecycle(counts_succeeded=True, ends_together=whole),
+    )

@@ -1,0 +1,120 @@
+"""Native PodGroups of an API server, beside a kube-scheduler that does no gangs of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.main import started
+from app.sandbox import Sandbox
+from app.sandbox.apiserver.storage.kinds import POD
+from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
+from app.settings import Address, Settings
+from tests.app.dialects.native.objects import ALPHA, BETA, pod_group
+from tests.app.dialects.test_a_new_vocabulary import CRD
+from tests.app.sandbox.http import PODS, Client, client_of, until
+from tests.certificates import HOST, pair
+from tests.cluster import BLOCK, RACK, collection, node, pod
+from tests.controlplane.plane import SCHEDULER_CONFIG
+from tests.controlplane.webhook import configurations
+from tests.workloads import GATE, gates_of
+
+pytestmark = pytest.mark.slow
+
+GROUPS = "/apis/scheduling.k8s.io/{}/namespaces/default/podgroups".format
+TYPES = {ALPHA: "PodGroupScheduled", BETA: "PodGroupInitiallyScheduled"}
+
+
+def definition(*versions: str) -> dict[str, Any]:
+    """PodGroups as custom resources of these versions; the sandbox has none built in."""
+    made = copy.deepcopy(CRD)
+    made["metadata"]["name"] = "podgroups.scheduling.k8s.io"
+    (version,) = made["spec"]["versions"]
+    each = [{**version, "name": name, "storage": name == versions[0]} for name in versions]
+    names = {"plural": "podgroups", "kind": "PodGroup"}
+    made["spec"] |= {"group": "scheduling.k8s.io", "names": names, "versions": each}
+    return made
+
+
+def member(name: str, of: str) -> dict[str, Any]:
+    return pod(name, requests={"nvidia.com/gpu": 8}, schedulingGroup={"podGroupName": of})
+
+
+@asynccontextmanager
+async def world(folder: Path, *versions: str) -> AsyncIterator[tuple[Sandbox, Client]]:
+    """Two racks of four nodes; a Corral that starts native gangs, its webhook installed."""
+    certificate, key = pair("apiserver").write(folder)
+    async with Sandbox() as sandbox, client_of(sandbox) as client:
+        sandbox.write_kubeconfig(folder / "kubeconfig")
+        crd = definition(*versions)
+        assert (await client.create(collection("CustomResourceDefinition"), crd)).status == 201
+        for at in range(8):
+            made = node(f"r{at // 4}n{at}", labels={BLOCK: "b0", RACK: f"r{at // 4}"}, gpus=8)
+            assert (await client.create("/api/v1/nodes", made)).status == 201
+        settings = Settings(
+            kubeconfig=folder / "kubeconfig",
+            native_pod_groups="on",
+            extender_listen=Address(HOST, 0),
+            admission_listen=Address(HOST, 0),
+            admission_cert=certificate,
+            admission_key=key,
+        )
+        async with started(settings) as corral:
+            # A webhook fails open: while Corral reads the cluster its answer may come too late.
+            await until(lambda: corral.engine.is_synced, seconds=60.0)
+            for each in configurations(corral.admission_url):
+                path = collection(each["kind"], None, each["apiVersion"])
+                assert (await client.create(path, each)).status == 201
+            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
+            url = corral.extender_url
+            extenders = tuple(replace(one, url=url) for one in shipped.extenders)
+            await sandbox.schedule_with(config=replace(shipped, extenders=extenders), speed=10.0)
+            yield sandbox, client
+
+
+def racks_of(sandbox: Sandbox) -> list[str]:
+    """The rack of each pod that is bound."""
+    nodes = (each.body["spec"].get("nodeName", "") for each in sandbox.store.values(POD))
+    return [on[:2] for on in nodes if on]
+
+
+async def condition_in(client: Client, api: str, status: str) -> dict[str, Any]:
+    """The only condition of the PodGroup `train`, once it has this status."""
+    for _ in range(400):
+        found = (await client.get(f"{GROUPS(api)}/train")).body.get("status", {})
+        (one,) = found.get("conditions", [{}])
+        if one.get("status") == status:
+            return dict(one)
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the condition is not {status}: {found}")
+
+
+@pytest.mark.parametrize("versions", [(ALPHA,), (BETA, ALPHA)], ids=["of_1_36", "of_1_37"])
+async def test_a_native_gang_is_gated_placed_bound_and_its_condition_written(
+    tmp_path: Path, versions: tuple[str, ...]
+) -> None:
+    api = versions[0]
+    async with world(tmp_path, *versions) as (sandbox, client):
+        for at in range(3):
+            created = await client.create(PODS, member(f"train-{at}", "train"))
+            assert gates_of(created.body) == [GATE]
+        # No topology has the level: it is the bare key of a label.
+        made = pod_group(least=4, key=RACK, api=api)
+        assert (await client.create(GROUPS(api), made)).status == 201
+        waits = await condition_in(client, api, "False")
+        assert (waits["type"], waits["reason"]) == (TYPES[api], "Unschedulable")
+        assert "waits until all 4 of its pods are there" in waits["message"]
+        assert racks_of(sandbox) == []
+
+        assert (await client.create(PODS, member("train-3", "train"))).status == 201
+        await until(lambda: len(racks_of(sandbox)) == 4, seconds=20.0)
+        assert len(set(racks_of(sandbox))) == 1
+        runs = await condition_in(client, api, "True")
+        assert (runs["type"], runs["reason"]) == (TYPES[api], "Scheduled")
