@@ -52,6 +52,7 @@ API_VERSIONS = {
     "Node": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
+    "PodGroup.scheduling.k8s.io": "scheduling.k8s.io/v1alpha2",
     "PodGroup.scheduling.run.ai": "scheduling.run.ai/v2alpha2",
     "PodGroup.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
     "PriorityClass": "scheduling.k8s.io/v1",

@@ -18,7 +18,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,12 +111,18 @@ class ControlPlane:
     """etcd and kube-apiserver while the `with` block lasts, and whatever is started beside them."""
 
     def __init__(
-        self, folder: Path, *, has_controllers: bool = False, is_audited: bool = False
+        self,
+        folder: Path,
+        *,
+        has_controllers: bool = False,
+        is_audited: bool = False,
+        apiserver_flags: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self._binaries = binaries()
         self._has_controllers = has_controllers
         self._is_audited = is_audited  # else `denials` knows nothing; a line a request costs
+        self._more_flags = apiserver_flags
         self._stack = ExitStack()
         self._clusters: dict[str, Cluster] = {}
         self._scheduler: Process | None = None
@@ -202,6 +208,7 @@ class ControlPlane:
         config: Path = SCHEDULER_CONFIG,
         extender: str | None = None,
         tls: Mapping[str, Path] | None = None,
+        flags: Sequence[str] = (),
         **replace: Any,
     ) -> None:
         """Starts kube-scheduler with a configuration file, and returns when it schedules.
@@ -237,6 +244,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
             "-v=2",
+            *flags,
         )
         try:
             wait_ready(self._scheduler, f"https://127.0.0.1:{port}/readyz")
@@ -329,7 +337,7 @@ class ControlPlane:
             "--unsafe-no-fsync",  # a crash of the machine may lose a test's cluster
         )
         wait_ready(etcd, f"{self.etcd_url}/readyz")
-        self._flags = [*self._apiserver_flags(), *self._audit_flags()]
+        self._flags = [*self._apiserver_flags(), *self._audit_flags(), *self._more_flags]
         self.start_apiserver()
         admin = self.cluster()
         admin.wait(lambda: admin.get("Namespace", "default"), START_SECONDS, "namespace default")
