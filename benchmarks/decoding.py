@@ -32,7 +32,7 @@ from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.escapes import LONG, shortened
 from app.kube.core.large import LARGE
 from app.metrics import Metrics
-from app.settings import Settings
+from app.settings import EngineOptions, Settings
 from app.state.gang.succeeded import SucceededPods
 from benchmarks.table import Row, show
 
@@ -49,7 +49,8 @@ DEFAULTS = {
     "terminationMessagePolicy": "File",
     "imagePullPolicy": "Always",
 }
-DECODERS = {each.kind: each.decode for each in DIALECTS.resources()}
+EVERY = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
+DECODERS = {each.kind: each.decode for each in EVERY.resources()}
 ESCAPES = {"<": b"\\u003c", "control characters": b"\\u0001"}
 Json = dict[str, Any]
 
@@ -259,6 +260,7 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
     )
     yield from of_volcano()
     yield from of_kai()
+    yield from of_native()
 
 
 def of_volcano() -> Iterator[tuple[str, str, bytes]]:
@@ -309,6 +311,15 @@ def of_kai() -> Iterator[tuple[str, str, bytes]]:
     levels = as_many(lambda at: {"nodeLabel": f"l{at}", "alias": f"a{at}"})
     body = {"metadata": {"name": "a"}, "spec": {"levels": levels}}
     yield "Topology.kai.scheduler", "levels", written(body)
+
+
+def of_native() -> Iterator[tuple[str, str, bytes]]:
+    """The same of native PodGroups, as an API server would send them that checked nothing."""
+    kind, named = "PodGroup.scheduling.k8s.io", {"name": "a", "namespace": "b"}
+    keys = {"schedulingConstraints": {"topology": as_many(lambda at: {"key": "a"})}}
+    yield kind, "keys", written({"metadata": named, "spec": keys})
+    conditions = {"conditions": as_many(lambda at: {"type": "a"})}
+    yield kind, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
 
 
 def annotated(annotations: Json, labels: Json | None = None) -> bytes:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.core.decode import decode_node, decode_pod, decode_version
 from app.kube.core.label_keys import LabelKeys
@@ -25,6 +24,7 @@ from app.kube.core.objects import (
     Term,
     Toleration,
 )
+from tests.app.dialects.native.objects import ON
 
 POD: dict[str, Any] = {
     "metadata": {
@@ -70,7 +70,7 @@ POD: dict[str, Any] = {
     "status": {"phase": "Pending", "nominatedNodeName": "n2"},
 }
 DECODERS = {
-    **{each.kind: each.decode for each in DIALECTS.resources(lambda _key: True)},
+    **{each.kind: each.decode for each in ON.resources(lambda _key: True)},
     "version": decode_version,
 }
 

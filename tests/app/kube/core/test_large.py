@@ -18,6 +18,7 @@ from app.kube.core.large import (
     MOST_VALUES,
 )
 from app.kube.core.objects import PodRecord
+from tests.app.dialects.native.objects import ON
 from tests.app.kube.core.test_decode import POD
 from tests.work import lines_run
 
@@ -237,7 +238,7 @@ def test_a_node_with_more_labels_than_are_read_is_closed_and_has_not_failed():
 
 OF_VOCABULARIES = {
     each.kind: each.decode
-    for each in DIALECTS.resources(lambda _key: True)
+    for each in ON.resources(lambda _key: True)
     if each.kind not in ("Pod", "Node")
 }
 
