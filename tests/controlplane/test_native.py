@@ -16,7 +16,9 @@ from tests.app.dialects.native.objects import ALPHA, pod_group
 from tests.cluster import GPU, RACK, Cluster, Object, grid, pod
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.seen import START_SECONDS, unschedulable
+from tests.controlplane.webhook import installed
 from tests.corral_process import CorralProcess, scheduled
+from tests.workloads import GATE, gates_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -95,6 +97,24 @@ def test_a_native_gang_starts_whole_in_one_rack_and_says_so(
     assert len({node.split("-")[1] for node in cluster.bound().values()}) == 1
     runs = {"type": "PodGroupScheduled", "status": "True", "reason": "Scheduled"}
     cluster.wait(lambda: condition(cluster, "train") == runs, 10, "the condition says so")
+
+
+def test_its_pods_wait_behind_the_gate_until_all_of_them_are_there(
+    native_plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The shipped webhook is asked about pods that say nothing but which PodGroup they are in."""
+    with (
+        native_plane.granted("corral-native-pod-groups"),
+        installed(native_plane, tmp_path, native_pod_groups="on") as webhook,
+    ):
+        native_plane.start_scheduler(extender=webhook.corral.url)
+        cluster.create(pod_group("gated", 4, key=RACK))
+        made = cluster.create_all(member(f"gated-{at}", "gated") for at in range(4))
+        assert [gates_of(each) for each in made] == [[GATE]] * 4
+        cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang starts")
+        assert len({node.split("-")[1] for node in cluster.bound().values()}) == 1
+        assert webhook.corral.bugs() == {}
+        assert native_plane.denials() == []
 
 
 def test_where_kube_scheduler_starts_native_gangs_corral_holds_and_plans_nothing(
