@@ -6,7 +6,8 @@ gang, `status.py` what is written back on it.
 Where kube-scheduler has the feature gates on it does all of this itself, and asks extenders about
 each pod in each domain that it tries. Two answers to one question would contradict each other, so
 the operator says who does it (the setting `native_pod_groups`): while it is `off`, pods that name a
-PodGroup are ordinary ones here, whatever else they say.
+PodGroup are ordinary ones here. Those that request more in annotations, which kube-scheduler does
+not read, are refused: what nobody keeps is not promised.
 """
 
 from app.dialects.native.dialect import NativeDialect

@@ -25,7 +25,10 @@ from app.settings import EngineOptions
 
 
 class NativeDialect(Dialect):
-    """PodGroups as gangs while it is on; else kube-scheduler has their pods."""
+    """PodGroups as gangs while it is on; else kube-scheduler has their pods.
+
+    But for those that request what it would not keep: these are refused.
+    """
 
     sources: ClassVar[frozenset[str]] = frozenset((gangs.SOURCE,))
     writes_status: ClassVar[bool] = True
@@ -42,7 +45,7 @@ class NativeDialect(Dialect):
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
     ) -> bool:
-        return bool(pod_group) and not self._is_on
+        return bool(pod_group) and not (self._is_on or gangs.asked_besides(labels, annotations))
 
     def sorted_by(self, pod: PodRecord) -> GangKey | None:
         return gangs.gang_of(pod) if self._is_on else None
@@ -51,7 +54,7 @@ class NativeDialect(Dialect):
         return record.flaw if isinstance(record, PodGroupRecord) else None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
-        return gangs.claim(pod, objects) if self._is_on else None
+        return gangs.claim(pod, objects) if self._is_on else gangs.refused(pod)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, PodGroupRecord):

@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from app.dialects import corral
+from app.dialects.kueue import annotations as keys_of_topology
+from app.dialects.kueue.annotations import Strings
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.kueue.pod_groups import GROUP_NAME, group_names
 from app.dialects.native.pod_groups import PodGroupRecord
@@ -63,6 +66,29 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
         return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
     number = completion_index(pod)
     return Claim(gang, "", None if number is None else Index(number, is_across=True), said)
+
+
+def refused(pod: PodRecord) -> Claim | None:
+    """The claim of a pod while kube-scheduler starts its PodGroup; None: it has it.
+
+    It would start the pod and not keep what annotations request, so that pod does not start.
+    """
+    gang = gang_of(pod)
+    asked = gang and asked_besides(pod.labels, pod.annotations)
+    if gang is None or not asked:
+        return None
+    text = f"kube-scheduler starts its pods, as native_pod_groups is off, and does not read {asked}"
+    flaw = next(of_spec([forbidden("schedulingGroup.podGroupName", text)]))
+    return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
+
+
+def asked_besides(labels: Strings, annotations: Strings) -> str:
+    """The first key by which a pod requests what kube-scheduler does not read; "" if none does."""
+    if group_names(labels, annotations):
+        return GROUP_NAME
+    keys = (each for each in (*keys_of_topology.KEPT, *corral.WORKLOAD) if each in annotations)
+    asks = keys_of_topology.asks_for_topology(annotations)
+    return next((each for each in keys if asks or each in corral.WORKLOAD), "")
 
 
 def _contradiction(pod: PodRecord, said: Said) -> Flaw | None:

@@ -228,7 +228,6 @@ def test_a_pod_of_a_native_pod_group_is_gated_only_where_corral_starts_them():
     thing = pod("p", schedulingGroup={"podGroupName": "train"})
     assert adds_gate(operations(thing, dialects=on))
     assert operations(thing) == []
-    assert operations(pod("p", annotations=IN_RACK, schedulingGroup={"podGroupName": "g"})) == []
 
 
 @pytest.mark.parametrize("label", [{MANAGED: "true"}, {}], ids=["with_our_label", "without_it"])

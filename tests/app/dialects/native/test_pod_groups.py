@@ -24,7 +24,17 @@ from tests.app.dialects.native.objects import (
     pod_group,
     read,
 )
-from tests.records import BLOCK, GROUP, PREFERRED, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE, pod
+from tests.records import (
+    BLOCK,
+    GROUP,
+    PREFERRED,
+    RACK,
+    REQUIRED,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    UNCONSTRAINED,
+    pod,
+)
 from topology.model.request import Constraint, Slice
 
 WHERE = "PodGroup default/train: spec."
@@ -220,13 +230,38 @@ def test_its_pods_are_claimed_anew_when_it_becomes_mistaken_and_not_when_it_grow
 # -- who starts them -------------------------------------------------------------------------------
 
 
-def test_while_it_is_off_pods_of_a_pod_group_are_kube_schedulers_whatever_else_they_say():
-    said = {REQUIRED: RACK}
-    assert DIALECTS.is_managed({}, said, (), "train")
-    assert not DIALECTS.is_managed({}, said)
-    assert not ON.is_managed({}, said, (), "train")
+def test_while_it_is_off_pods_of_a_pod_group_are_left_to_kube_scheduler():
+    assert DIALECTS.is_managed({}, {"other": ""}, (), "train")
+    assert not DIALECTS.is_managed({}, {})
+    assert not ON.is_managed({}, {}, (), "train")
     assert (KIND in DIALECTS.kinds, KIND in ON.kinds) == (False, True)
+    assert DIALECTS.claim(member("a")) is None
     assert DIALECTS.sorted_by(member("a")) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {REQUIRED: RACK},
+        {PREFERRED: RACK},
+        {"corral.dev/workload-required-topology": RACK},
+        {GROUP: "g"},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_while_it_is_off_a_pod_that_requests_what_kube_scheduler_does_not_read_is_refused(said):
+    one = member("a", annotations={"other": "", **said})
+    assert not DIALECTS.is_managed(one.labels, one.annotations, (), "train")
+    told = (
+        "pod default/a: spec.schedulingGroup.podGroupName: Forbidden: kube-scheduler starts its"
+        f" pods, as native_pod_groups is off, and does not read {next(iter(said))}"
+    )
+    assert DIALECTS.claim(one) == Claim(KEY, flaw=told)
+
+
+def test_what_requests_nothing_is_no_reason_to_refuse_it():
+    said = {UNCONSTRAINED: "false", "kueue.x-k8s.io/pod-index-offset": "1"}
+    assert DIALECTS.is_managed({}, said, (), "train")
 
 
 # -- what cannot be kept ---------------------------------------------------------------------------

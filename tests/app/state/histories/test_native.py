@@ -389,8 +389,7 @@ def test_the_trial_calls_of_kube_schedulers_own_gangs_are_pure_questions():
     """Two pods, three racks: /filter and /prioritize of each pod in each rack, 12 calls."""
     nodes = [node(f"b0/r{rack}/r{rack}n{at}") for rack in range(3) for at in range(2)]
     world = World(nodes)  # with the settings as they are by default
-    said = {REQUIRED: RACK}  # does not matter: kube-scheduler's answer to it is another one
-    its = members(2, annotations=said)
+    its = members(2)
     other = pod("other", gpus=1)
     world.put(*its, other)
     world.tick()
@@ -408,6 +407,19 @@ def test_the_trial_calls_of_kube_schedulers_own_gangs_are_pure_questions():
     assert (world.held, world.engine.gangs.by_key) == ({}, {})
     assert scores_of(world, other, names) == before
     assert [effect.node for effect in world.bind(its[0], "r1n0")] == ["r1n0"]  # none is waited for
+
+
+def test_a_pod_that_requests_what_kube_scheduler_would_not_keep_is_refused_and_nothing_is_held():
+    world = World(two_racks())
+    its = members(2, annotations={REQUIRED: RACK})
+    assert placed(world, *its) == {}
+    for each in its:
+        for inside in (["r0n0", "r0n1"], ["r1n0", "r1n1"]):
+            answer = world.filter(each, inside)
+            assert isinstance(answer, Rejected)
+            assert "native_pod_groups is off" in answer.sentence
+    assert (world.held, world.told(WriteStatus)) == ({}, [])
+    assert any("native_pod_groups is off" in sentence for sentence in world.reports)
 
 
 def scores_of(world, one, names):
