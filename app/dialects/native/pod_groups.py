@@ -45,6 +45,8 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
 
     api: str = ""
     """The version of the API that it was read in."""
+    generation: int = 0
+    """How often its spec has changed."""
     least: int = 1
     """How many pods it takes to start; 1: it has the policy `basic`."""
     level: str = ""
@@ -97,8 +99,12 @@ class _Status(wire.Wire):
     conditions: list[dict[str, Any] | None] | None = None
 
 
+class _Metadata(wire.Metadata):
+    generation: int | None = None
+
+
 class _PodGroup(wire.Wire):
-    metadata: wire.Metadata | None = None
+    metadata: _Metadata | None = None
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")  # if it cannot be read, the spec still is
 
@@ -115,7 +121,7 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
     Raises: DecodeError naming the PodGroup and the field.
     """
     found = decoded(_POD_GROUP, raw, "PodGroup")
-    metadata = found.metadata or wire.Metadata()
+    metadata = found.metadata or _Metadata()
     spec = part(_SPEC, found.spec, "spec", "PodGroup", metadata) or _Spec()
     said, unclear = read_annotations(kept(metadata.annotations, keep))
     flaw = unclear or next(of_spec(_flaws(spec)), None)
@@ -126,6 +132,7 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
         api=api,
+        generation=metadata.generation or 0,
         least=1 if flaw else _least(spec),
         level="" if flaw else _level(spec),
         ends_together=_ends_together(spec.disruption_mode),

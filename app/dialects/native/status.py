@@ -1,10 +1,11 @@
 """The condition that kube-scheduler would write on a PodGroup.
 
     v1alpha2   PodGroupScheduled            True, Scheduled    False, Unschedulable
-    v1beta1    PodGroupInitiallyScheduled   the same; once it is True it stays as it is
+    v1beta1    PodGroupInitiallyScheduled   the same
 
-kube-scheduler writes True before the pods are bound, and leaves it there if a binding fails. Here
-it is true of the pods: as many as it takes have a node, or have succeeded.
+Once it is True it stays: it says that the PodGroup has started, not that its pods run.
+kube-scheduler writes True before the pods are bound, also where a binding fails then. Here it is
+true of the pods: as many as it takes have a node, or have succeeded.
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go, updatePodGroupCondition (v1.36);
 staging/src/k8s.io/api/scheduling/v1beta1/types.go (v1.37).
 """
@@ -29,29 +30,27 @@ def status_of(group: PodGroupRecord, view: GangView) -> StatusPatch | None:
     """The status that a PodGroup with pods should have; None: it has it."""
     kind, said = condition_of(group.api), _said(group, view)
     before = next((each for each in group.conditions if each.get("type") == kind), {})
-    if said is None or _is_terminal(group, before):
+    if said is None or before.get("status") == "True":
         return None
     status, reason, message = said
-    if tuple(before.get(each, "") for each in ("status", "reason", "message")) == said:
-        return None
-    is_same = before.get("status") == status and before.get("lastTransitionTime")
-    others = [each for each in group.conditions if each.get("type") != kind]
     condition = {
         "type": kind,
         "status": status,
+        "observedGeneration": group.generation,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": before["lastTransitionTime"] if is_same else AT_WRITE,
+        "lastTransitionTime": AT_WRITE,
     }
+    if before.get("status") == status and "lastTransitionTime" in before:
+        condition["lastTransitionTime"] = before["lastTransitionTime"]
+    if condition == before:
+        return None
+    others = [each for each in group.conditions if each.get("type") != kind]
     collection, _, plural = path_of(group.api).rpartition("/")
     path = f"{collection}/namespaces/{group.namespace}/{plural}/{group.name}/status"
     # Without conditions of others nothing is lost by a later write.
     version = group.version if others else ""
     return StatusPatch(path, group.uid, {"conditions": [*others, condition]}, version)
-
-
-def _is_terminal(group: PodGroupRecord, condition: dict[str, object]) -> bool:
-    return group.api != ALPHA and condition.get("status") == "True"
 
 
 def _said(group: PodGroupRecord, view: GangView) -> Said | None:

@@ -16,16 +16,19 @@ OTHERS = {"type": "DisruptionTarget", "status": "True", "reason": "R", "message"
 
 
 def patch_of(view: GangView, *conditions: Any, api: str = ALPHA, least: int = 2) -> Any:
-    group = read({**pod_group(least=least, api=api), "status": {"conditions": list(conditions)}})
+    made = {**pod_group(least=least, api=api), "status": {"conditions": list(conditions)}}
+    made["metadata"] = {**made["metadata"], "generation": 3}
+    group = read(made)
     spec = ON.spec(KEY, [group], (), (), {"": LeafPods(view.pods)})
     assert spec is not None
     return ON.of(KEY).status(spec, [group], view)
 
 
-def condition(api: str, status: str, message: str = "", at: str = AT_WRITE) -> dict[str, str]:
+def condition(api: str, status: str, message: str = "", at: str = AT_WRITE) -> dict[str, Any]:
     return {
         "type": TYPES[api],
         "status": status,
+        "observedGeneration": 3,
         "reason": "Scheduled" if status == "True" else "Unschedulable",
         "message": message,
         "lastTransitionTime": at,
@@ -79,11 +82,17 @@ def test_another_reason_to_wait_keeps_the_time_since_when_it_does():
     assert patch.status == {"conditions": [condition(ALPHA, "True")]}
 
 
-def test_of_the_newer_api_what_is_true_once_stays_so():
+@pytest.mark.parametrize("api", [ALPHA, BETA])
+def test_what_is_true_once_stays_so(api):
+    """Source: kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go, updatePodGroupCondition."""
     waits = GangView("repairing", 2, 1, "no room")
-    assert patch_of(waits, condition(BETA, "True", "", EARLIER), api=BETA) is None
-    patch = patch_of(waits, condition(ALPHA, "True", "", EARLIER))
-    assert patch.status == {"conditions": [condition(ALPHA, "False", "no room")]}
+    assert patch_of(waits, condition(api, "True", "", EARLIER), api=api) is None
+
+
+def test_of_a_spec_that_has_changed_the_reason_is_written_again():
+    before = {**condition(ALPHA, "False", "no room", EARLIER), "observedGeneration": 2}
+    patch = patch_of(GangView("waiting", 2, 0, "no room"), before)
+    assert patch.status == {"conditions": [condition(ALPHA, "False", "no room", EARLIER)]}
 
 
 def test_conditions_of_others_stay_and_are_not_written_over():
