@@ -451,7 +451,7 @@ PLANTED = (
     ),
     Planted(
         "app.dialects.volcano.status._will_be_ours",
-        Change("expression", 'scheduler in ("", each.scheduler)', becomes="True"),
+        Change("expression", "is_named(each.scheduler, scheduler)", becomes="True"),
         "the PodGroups of other schedulers are written",
         is_quick=True,
     ),
