@@ -69,7 +69,7 @@ def tried(
     source = (root / mutant.path).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         copy = Path(directory) / "checkout"
-        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
         if (root.parent / PEERS).is_dir():
             (Path(directory) / PEERS).symlink_to(root.parent / PEERS)
         (copy / mutant.path).write_text(mutant.applied(source), encoding="utf-8")
@@ -169,7 +169,6 @@ def _violation(mutant: Mutant, root: Path, copy: Path) -> str:
 
 
 def _restore(mutant: Mutant, root: Path, copy: Path) -> None:
-    # With its time of change, by which Python tells that what it has compiled is the mutant.
     shutil.copy2(root / mutant.path, copy / mutant.path)
 
 
@@ -179,7 +178,9 @@ def _pytest(copy: Path, arguments: Sequence[str], seconds: float) -> tuple[int |
     with subprocess.Popen(
         command,
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy)},
+        # By size and second of change Python cannot tell a mutant that it has compiled from what
+        # it was.
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
