@@ -530,6 +530,7 @@ class GangView:
     succeeded: int = 0
     failed: int = 0
     no_room: str = ""  # why it gets no pods yet: its pool has no room for them
+    is_scheduled: bool = False  # all pods that it takes to start have nodes, or have succeeded
 
 
 AT_WRITE = "<when it is written>"

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey, GangSpec, GangView, StatusPatch
 from app.state.cache.objects import Objects
 from app.state.cache.pools import Pools
 from app.state.effects import WriteStatus
+from app.state.gang import minimum
 from app.state.gang.gang import Gang, Phase
+from app.state.gang.membership import MembershipStatus
 from app.state.isolation import OnFault, confined, reraise
 
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
@@ -105,6 +107,7 @@ class Statuses:
             gang.reporting.sentence if gang.phase in _WAITS else "",
             ended["Succeeded"],
             ended["Failed"],
+            is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
         )
         patch = self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
         if patch is not None:
@@ -122,3 +125,10 @@ class Statuses:
         if patch is not None and not view.no_room:
             self.pools.grant(key)
         return patch
+
+
+def _is_scheduled(membership: MembershipStatus, spec: GangSpec, succeeded: int) -> bool:
+    """Whether all pods that a gang takes have nodes, or have ended and need no other."""
+    if spec.counts_by_leaf:
+        return minimum.has_enough(spec, membership.settled)
+    return len(membership.bound) + succeeded * spec.lifecycle.counts_succeeded >= spec.pods
