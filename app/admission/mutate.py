@@ -3,6 +3,7 @@
 A pod that a vocabulary takes for a member of a gang gets our gate, the managed label, its index
 label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
 A pod that Kueue has taken in meanwhile is given back: of two gates, ours would never be taken off.
+One whose operator takes every gate off stays as it is.
 
 Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16), KEP-976 "Gating Pod Scheduling".
 """
@@ -51,7 +52,7 @@ def mutate(
         return []
     if dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group):
         return _withdrawal(pod)
-    if dialects.claim(pod) is None:
+    if dialects.claim(pod) is None or dialects.lifts_gates(pod):
         return []
     return [
         *_strings("labels", pod.labels, _labels(pod)),

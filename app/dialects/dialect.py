@@ -174,6 +174,13 @@ class Dialect:
         """
         return False
 
+    def lifts_gates(self, pod: PodRecord) -> bool:
+        """Whether an operator takes every gate off the pod, also Corral's.
+
+        It is not gated then: its gang is held at /filter and /bind.
+        """
+        return False
+
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod: it is remembered until one does, or it goes."""
         return self.sorted_by(pod) is not None

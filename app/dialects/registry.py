@@ -94,6 +94,10 @@ class Dialects:
         """Whether a controller that plans for itself has the pod, or pods of such a template."""
         return any(each.is_managed(labels, annotations, gates, pod_group) for each in self.each)
 
+    def lifts_gates(self, pod: PodRecord) -> bool:
+        """Whether an operator takes every gate off the pod, also Corral's."""
+        return any(each.lifts_gates(pod) for each in self.each)
+
     @property
     def names_keys(self) -> bool:
         """Whether some vocabulary has objects that name label keys of pods."""

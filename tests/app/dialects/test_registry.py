@@ -56,6 +56,9 @@ class Speaker(Dialect):
     def is_managed(self, labels, annotations, gates=(), pod_group=""):
         return self.name in (*labels, *annotations, *gates, pod_group)
 
+    def lifts_gates(self, pod):
+        return pod.name == self.name
+
     def may_be_named(self, pod):
         return pod.name == self.name
 
@@ -133,10 +136,12 @@ def test_what_one_vocabulary_says_is_so(dialects, first, each):
     for name in each:
         assert dialects.keeps(name)
         assert dialects.may_be_named(pod(name))
+        assert dialects.lifts_gates(pod(name))
         for where in (({name: ""}, {}), ({}, {name: ""}), ({}, {}, (name,)), ({}, {}, (), name)):
             assert dialects.is_managed(*where)
     assert not dialects.keeps("other")
     assert not dialects.may_be_named(pod("other"))
+    assert not dialects.lifts_gates(pod("other"))
     assert not dialects.is_managed({"other": ""}, {})
 
 
@@ -146,6 +151,7 @@ def test_a_vocabulary_that_leaves_everything_out_says_nothing():
     assert not SILENT.is_managed({"a": ""}, {"a": ""}, ("a",), "a")
     assert not SILENT.keeps("a")
     assert not SILENT.may_be_named(POD)
+    assert not SILENT.lifts_gates(POD)
     assert (SILENT.sorted_by(POD), SILENT.sorts(RECORD)) == (None, None)
     assert SILENT.kinds == ("Node", "Pod")
     assert (SILENT.allowance(RECORD), SILENT.budget(RECORD)) == (None, None)
