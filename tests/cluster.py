@@ -39,6 +39,8 @@ STRATEGIC = "application/strategic-merge-patch+json"
 API_VERSIONS = {
     "ClusterRole": "rbac.authorization.k8s.io/v1",
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
+    "ClusterTopology": "grove.io/v1alpha1",
+    "ClusterTopologyBinding": "grove.io/v1alpha1",
     "ConfigMap": "v1",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",
     "Deployment": "apps/v1",
@@ -52,6 +54,7 @@ API_VERSIONS = {
     "Node": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
+    "PodGang": "scheduler.grove.io/v1alpha1",
     "PodGroup.scheduling.k8s.io": "scheduling.k8s.io/v1alpha2",
     "PodGroup.scheduling.run.ai": "scheduling.run.ai/v2alpha2",
     "PodGroup.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
@@ -75,6 +78,8 @@ CLUSTER_SCOPED = frozenset(
     {
         "ClusterRole",
         "ClusterRoleBinding",
+        "ClusterTopology",
+        "ClusterTopologyBinding",
         "CustomResourceDefinition",
         "HyperNode",
         "Namespace",

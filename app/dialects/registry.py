@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.dialects import budgets, kai, kueue, native, quota, volcano
+from app.dialects import budgets, grove, kai, kueue, native, quota, volcano
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -227,6 +227,7 @@ DIALECTS = Dialects(
     (
         native.DIALECT,
         kueue.DIALECT,
+        grove.DIALECT,  # before those whose controllers annotate its pods
         volcano.DIALECT,
         kai.DIALECT,
         quota.DIALECT,

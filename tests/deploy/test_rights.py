@@ -24,6 +24,7 @@ WRITTEN = {
     ("scheduling.volcano.sh", "podgroups"): {"patch"},
     ("scheduling.volcano.sh", "queues"): {"get", "create"},
     ("scheduling.run.ai", "podgroups/status"): {"patch"},
+    ("scheduler.grove.io", "podgangs/status"): {"patch"},
     # The words on pods that deploy/policy.yaml asks this right of.
     ("corral.dev", "annotations"): {"write"},
     ("corral.dev", "gates"): {"write"},

@@ -13,6 +13,7 @@ from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
 from app.dialects import corral, kai, volcano
+from app.dialects.grove import keys as grove_keys
 from app.dialects.kai import keys as kai_keys
 from app.dialects.kueue import annotations, in_charge, pod_groups
 from app.dialects.registry import DIALECTS
@@ -206,6 +207,13 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         is_sent = key in looked_for or key.startswith(tuple(prefixes))
         claim = DIALECTS.claim(pod("p", annotations={key: "1"}))
         assert is_sent == (claim is not None), key
+
+
+def test_pods_of_grove_are_not_sent_and_would_be_left_alone() -> None:
+    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
+    conditions = [one["expression"] for one in mutating["matchConditions"]]
+    assert f"!('{grove_keys.POD_GANG}' in object.metadata.?labels.orValue({{}}))" in conditions
+    assert DIALECTS.lifts_gates(pod("p", labels={grove_keys.POD_GANG: "g"}))
 
 
 def test_who_opts_out_by_label_is_not_sent_and_would_be_left_alone() -> None:

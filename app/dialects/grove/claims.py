@@ -1,0 +1,67 @@
+"""Where a pod belongs in its PodGang: in the pod group that its label names.
+
+Grove's operator writes the PodGang after its first pods, and names its pods there. The same labels
+are on the pods from the start, so that they wait for the PodGang.
+Source: grove operator/internal/controller/podclique/components/pod/pod.go (v0.1.0-alpha.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from app.dialects import corral
+from app.dialects.grove import keys
+from app.dialects.grove.pod_gangs import PodGangRecord
+from app.dialects.rules import invalid, label, required
+from app.dialects.spec import NOTHING_SAID, Claim, Flaw, GangKey, Said
+from app.kube.core.objects import ObjectRecord, PodRecord
+
+SOURCE = "grove"
+
+_SAID = {text: Said(ends_together=whole) for text, whole in corral.ENDS_TOGETHER.items()}
+
+
+def gang_of(pod: PodRecord) -> GangKey | None:
+    """The gang of a pod's PodGang; None: it is in none."""
+    name = pod.labels.get(keys.POD_GANG, "")[: keys.LONGEST_NAME]
+    return GangKey(pod.namespace, name, SOURCE) if name else None
+
+
+def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
+    """Where the pod belongs, as its labels say; None for a pod that names no PodGang."""
+    gang = gang_of(pod)
+    if gang is None:
+        return None
+    if pod.problem:
+        return Claim(gang, flaw=pod.problem)
+    its = pod_gang_in(gang, objects)
+    if its is None:
+        return Claim(gang)
+    if its.flaw:
+        return Claim(gang, flaw=its.flaw)
+    flaw = _group_flaw(pod, its)
+    if flaw is not None:
+        return Claim(gang, flaw=f"pod {pod.name}: {flaw}")
+    said = _SAID.get(pod.annotations.get(corral.DISRUPTION, ""), NOTHING_SAID)
+    return Claim(gang, pod.labels[keys.POD_CLIQUE], said=said)
+
+
+def pod_gang_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGangRecord | None:
+    """The PodGang of a gang; of two while one is made anew, either."""
+    for each in objects:
+        if isinstance(each, PodGangRecord) and (each.namespace, each.name) == (
+            gang.namespace,
+            gang.name,
+        ):
+            return each
+    return None
+
+
+def _group_flaw(pod: PodRecord, its: PodGangRecord) -> Flaw | None:
+    """Why a pod is in no pod group of its PodGang."""
+    name, field = pod.labels.get(keys.POD_CLIQUE, ""), label(keys.POD_CLIQUE)
+    if not name:
+        return required(field, "pods are in the pod groups of their PodGang")
+    if all(each.name != name for each in its.pod_groups):
+        return invalid(field, name, "its PodGang has no pod group of this name")
+    return None

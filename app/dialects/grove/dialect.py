@@ -1,0 +1,88 @@
+"""Grove's vocabulary as a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from app.dialects.dialect import Dialect
+from app.dialects.grove import claims, gangs, keys, pod_gangs, status, topology
+from app.dialects.grove.pod_gangs import PodGangRecord
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    GangKey,
+    GangSpec,
+    GangView,
+    LeafPods,
+    Said,
+    StatusPatch,
+    TopologySpec,
+)
+from app.kube.core.decode import Keep
+from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.watch.resource import Resource
+
+
+class GroveDialect(Dialect):
+    """PodGangs as gangs, of pod groups in groups, on Grove's topologies."""
+
+    sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
+    writes_status: ClassVar[bool] = True
+
+    def resources(self, keep: Keep) -> tuple[Resource, ...]:
+        return (*topology.RESOURCES, pod_gangs.RESOURCE)
+
+    def keeps(self, key: str) -> bool:
+        return key in keys.KEPT
+
+    def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
+        return topology.specs_of(record)
+
+    def levels_named(self, record: ObjectRecord) -> Iterable[str]:
+        if isinstance(record, PodGangRecord) and not record.topology:
+            groups = [each.constraint for each in record.together]
+            parts = [each.constraint for each in record.pod_groups]
+            for each in (record.constraint, *groups, *parts):
+                yield from filter(None, (each.required, each.preferred))
+
+    # -- gangs ---------------------------------------------------------------------------------
+
+    def sorted_by(self, pod: PodRecord) -> GangKey | None:
+        return claims.gang_of(pod)
+
+    def sorts(self, record: ObjectRecord) -> object:
+        if isinstance(record, PodGangRecord):
+            return (frozenset(each.name for each in record.pod_groups), record.flaw)
+        return None
+
+    def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
+        return claims.claim(pod, objects)
+
+    def lifts_gates(self, pod: PodRecord) -> bool:
+        # With its own: a merge patch of schedulingGates, which leaves none.
+        return keys.is_groves(pod.labels)
+
+    def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
+        if isinstance(record, PodGangRecord):
+            yield GangKey(record.namespace, record.name, claims.SOURCE)
+
+    def awaited(self, key: GangKey) -> str:
+        return f"PodGang {key.name} is there"
+
+    def spec(
+        self,
+        key: GangKey,
+        objects: Collection[ObjectRecord],
+        said: Sequence[Said],
+        ended: Sequence[Said],
+        pods: Mapping[str, LeafPods] = NO_PODS,
+    ) -> GangSpec | None:
+        gang = claims.pod_gang_in(key, objects)
+        return None if gang is None else gangs.spec_of(key, gang, said, pods)
+
+    def status(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> StatusPatch | None:
+        gang = claims.pod_gang_in(spec.key, objects)
+        return None if gang is None or not view.phase else status.status_of(gang, view)

@@ -1,0 +1,71 @@
+"""What a PodGang declares, as a gang's spec.
+
+    PodGang, topologyConstraint ─┬─ group, topologyConstraint ─┬─ pod group, topologyConstraint
+                                 │                             └─ pod group
+                                 └─ pod group, topologyConstraint: minReplicas of its pods
+
+A PodGang says how many pods it takes to start and not how many there are: its pods are those that
+exist, and those beyond what it takes follow as they fit, where the required levels keep them. Of a
+pod group that takes none, whichever fit are placed.
+Source: grove scheduler/api/core/v1alpha1/podgang.go, MinReplicas (v0.1.0-alpha.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.dialects.grove.pod_gangs import PodGangRecord, PodGroup
+from app.dialects.grove.topology import topology_name
+from app.dialects.spec import (
+    ANYWHERE,
+    GangKey,
+    GangSpec,
+    GroupSpec,
+    LeafPods,
+    LeafSpec,
+    Lifecycle,
+    Said,
+    SearchPolicy,
+    ends_together,
+)
+
+POLICY = SearchPolicy(floor_first=True)
+
+Member = GroupSpec | LeafSpec
+
+
+def spec_of(
+    key: GangKey, gang: PodGangRecord, said: Sequence[Said], pods: Mapping[str, LeafPods]
+) -> GangSpec:
+    """The spec of a PodGang of which there are these pods, by pod group."""
+    return GangSpec(
+        key,
+        GroupSpec(key.name, _members(gang, pods), gang.constraint),
+        f"PodGang {key}",
+        topology=topology_name(gang.topology) if gang.topology else None,
+        policy=POLICY,
+        lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together(said)),
+    )
+
+
+def _members(gang: PodGangRecord, pods: Mapping[str, LeafPods]) -> tuple[Member, ...]:
+    """The groups, each where its first pod group is written, and the pod groups in none."""
+    group_of = {name: each for each in gang.together for name in each.pod_groups}
+    its = {each.name: _member(each, pods) for each in gang.pod_groups}
+    found: dict[str, Member] = {}
+    for each in gang.pod_groups:
+        group = group_of.get(each.name)
+        if group is None:
+            found[each.name] = its[each.name]
+            continue
+        members = tuple(its[name] for name in group.pod_groups)
+        # Under the name of the first of them: a group may be called like a pod group.
+        found[group.pod_groups[0]] = GroupSpec(group.name, members, group.constraint)
+    return tuple(found.values())
+
+
+def _member(each: PodGroup, pods: Mapping[str, LeafPods]) -> Member:
+    there = pods[each.name].pods if each.name in pods else 0
+    leaf = LeafSpec(each.name, max(there, each.least), needed=each.least)
+    # The pods of a pod group may differ, and are in one domain all the same: as members of a group.
+    return leaf if each.constraint == ANYWHERE else GroupSpec(each.name, (leaf,), each.constraint)

@@ -1,0 +1,21 @@
+"""The labels and annotations that Grove's operator writes.
+
+Source: grove operator/api/common/labels.go and scheduler/api/core/v1alpha1/podgang.go
+(v0.1.0-alpha.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PREFIX = "grove.io/"
+POD_GANG = PREFIX + "podgang"  # label of a pod: its PodGang
+POD_CLIQUE = PREFIX + "podclique"  # label of a pod: its pod group in that
+TOPOLOGY = PREFIX + "topology-name"  # annotation of a PodGang: what its levels are levels of
+KEPT = frozenset((POD_GANG, POD_CLIQUE))
+LONGEST_NAME = 253  # of an object; a request that is no pod's may have more
+
+
+def is_groves(labels: Mapping[str, str]) -> bool:
+    """Whether Grove's operator has made a pod with these labels."""
+    return bool(labels.get(POD_GANG))

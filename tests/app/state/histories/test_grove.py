@@ -1,0 +1,408 @@
+"""Gangs of Grove's PodGangs, as PodGangs, topologies and pods come, change and go."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.kube.watch.events import Listed
+from app.state.effects import Evict, Ungate, WriteStatus
+from app.state.filter_result import Passed, Rejected
+from tests.app.dialects.grove.objects import (
+    CREATED,
+    GATE,
+    gang,
+    member,
+    pod_group,
+    together,
+    topology_record,
+    within,
+)
+from tests.app.dialects.kai import objects as kai
+from tests.app.state.stories import finish, sentence
+from tests.app.state.world import LISTED, World, four_racks
+from tests.records import BLOCK, RACK, node, pod
+
+TOPOLOGIES = ("ClusterTopology", "ClusterTopologyBinding")
+KINDS = (*LISTED, *TOPOLOGIES, "PodGang")
+NET = topology_record("grove-topology", BLOCK, RACK, "kubernetes.io/hostname")
+
+
+def world_of(*things, nodes=None, topologies=(NET,), **settings):
+    """Four racks of four nodes with room for one pod each, in two blocks; pods come last."""
+    chosen = {"kinds": KINDS, "levels": (), **settings}
+    world = World(four_racks(gpus=1) if nodes is None else nodes, **chosen)
+    for kind in TOPOLOGIES:
+        world.apply(Listed(kind, tuple(each for each in topologies if each.kind == kind)))
+    world.apply(Listed("PodGang", ()))
+    world.put(*things)
+    world.tick()
+    return world
+
+
+def members(count, pod_group, *, first=0, of="g", **more):
+    numbers = range(first, first + count)
+    return [member(f"{pod_group}-{at}", pod_group, of=of, gpus=1, **more) for at in numbers]
+
+
+def started(world, *things):
+    """The node of each pod once these have come and all was tried."""
+    world.put(*things)
+    finish(world)
+    return on(world)
+
+
+def on(world, prefix=""):
+    return {
+        each.name: each.node
+        for each in world.pods.values()
+        if each.node and each.name.startswith(prefix) and not each.name.startswith("other")
+    }
+
+
+def racks(placed):
+    return {node[:2] for node in placed.values()}
+
+
+def blocks(placed):
+    return {int(node[1]) // 2 for node in placed.values()}
+
+
+def fill(world, *names):
+    world.put(*(pod(f"other-{name}", gpus=1, on=name, phase="Running") for name in names))
+
+
+def ungated(world, *pods):
+    """Grove lifts its gate: a merge patch that takes every other one with it."""
+    world.put(*(msgspec.structs.replace(each, gates=()) for each in pods))
+
+
+def pair(least=2, **more):
+    """A PodGang of two pod groups."""
+    return gang("g", pod_group("router", 1), pod_group("worker", least), **more)
+
+
+# -- whole or nothing ------------------------------------------------------------------------------
+
+
+def test_a_gang_of_two_pod_groups_is_refused_at_filter_until_whole_and_then_bound_together():
+    world = world_of(pair(on=within(RACK)))
+    router, (first, second) = members(1, "router")[0], members(2, "worker")
+    assert started(world, router, first) == {}
+    told = "gang default/g waits until all 3 of its pods are there and ungated"
+    assert {sentence(world, each.uid) for each in (router, first)} == {told}
+    placed = started(world, second)
+    assert len(placed) == 3
+    assert len(racks(placed)) == 1
+    assert world.told(Ungate) == []  # nothing to take off, and nothing narrowed
+
+
+def test_pods_behind_groves_gate_are_not_there_yet():
+    world = world_of(pair(on=within(RACK)))
+    pods = [*members(1, "router", gates=(GATE,)), *members(2, "worker", gates=(GATE,))]
+    world.put(*pods)
+    ungated(world, *pods[:2])
+    finish(world)
+    assert on(world) == {}
+    assert world.held == {}
+    ungated(world, pods[2])
+    finish(world)
+    assert len(racks(on(world))) == 1
+    assert len(on(world)) == 3
+
+
+def test_a_gang_starts_with_min_replicas_while_others_are_still_gated():
+    world = world_of(pair(2))
+    world.put(*members(1, "worker", first=5, gates=(GATE,)))
+    assert len(started(world, *members(1, "router"), *members(2, "worker"))) == 3
+
+
+def test_a_gang_that_does_not_fit_starts_with_no_pod_and_says_why():
+    world = world_of(pair(4, on=within(RACK)))
+    assert started(world, *members(1, "router"), *members(4, "worker")) == {}
+    assert "cannot be placed" in sentence(world, "uid-worker-0")
+    assert world.held == {}
+
+
+def test_pods_may_come_before_their_pod_gang():
+    world = world_of()
+    assert started(world, *members(1, "router"), *members(2, "worker")) == {}
+    assert sentence(world, "uid-router-0") == "gang default/g waits until PodGang g is there"
+    assert len(started(world, pair())) == 3
+
+
+# -- levels ----------------------------------------------------------------------------------------
+
+
+def three_levels():
+    """A block for all, a rack for the prefill pods, and one for its workers inside that."""
+    return gang(
+        "g",
+        pod_group("router", 1),
+        pod_group("leader", 1),
+        pod_group("worker", 2, within("kubernetes.io/hostname")),
+        groups=(together("prefill", "leader", "worker", on=within(RACK)),),
+        on=within(BLOCK),
+    )
+
+
+def test_three_levels_are_kept_inside_one_another():
+    world = world_of(three_levels(), nodes=four_racks(gpus=2))
+    pods = (*members(1, "router"), *members(1, "leader"), *members(2, "worker"))
+    placed = started(world, *pods)
+    assert len(placed) == 4
+    assert len(blocks(placed)) == 1
+    assert len(racks(on(world, "leader") | on(world, "worker"))) == 1
+    assert len(set(on(world, "worker").values())) == 1
+
+
+def test_no_group_starts_without_the_others():
+    world = world_of(three_levels(), nodes=four_racks(gpus=1))  # no node has room for two workers
+    pods = (*members(1, "router"), *members(1, "leader"), *members(2, "worker"))
+    assert started(world, *pods) == {}
+
+
+def test_a_preferred_level_is_widened_up_to_the_required_one():
+    wide = pair(5, on=within(BLOCK, RACK))
+    placed = started(world_of(wide), *members(1, "router"), *members(5, "worker"))
+    assert (len(placed), len(blocks(placed))) == (6, 1)
+    too_wide = pair(8, on=within(BLOCK, RACK))
+    assert started(world_of(too_wide), *members(1, "router"), *members(8, "worker")) == {}
+
+
+def test_a_level_that_is_only_preferred_never_keeps_a_gang_waiting():
+    world = world_of(pair(11, on=within("", RACK)))
+    assert len(started(world, *members(1, "router"), *members(11, "worker"))) == 12
+    world = world_of(pair(3, on=within("", RACK)))
+    assert len(racks(started(world, *members(1, "router"), *members(3, "worker")))) == 1
+
+
+def test_a_binding_declares_a_topology_like_a_cluster_topology():
+    binding = topology_record("mine", BLOCK, RACK, kind="ClusterTopologyBinding")
+    world = world_of(pair(3, on=within(RACK), topology="mine"), topologies=[binding])
+    assert len(racks(started(world, *members(1, "router"), *members(3, "worker")))) == 1
+
+
+@pytest.mark.parametrize("levels", [(), (BLOCK, RACK)], ids=["a_level_of_its_own", "as_set"])
+def test_a_pod_gang_that_names_no_topology_uses_keys_as_they_are(levels):
+    world = world_of(pair(3, on=within(RACK), topology=""), topologies=(), levels=levels)
+    placed = started(world, *members(1, "router"), *members(3, "worker"))
+    assert (len(placed), len(racks(placed))) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        pytest.param(
+            pair(on=within(RACK), topology="other"),
+            "Topology grove.io/other does not exist, or its levels are not valid",
+            id="topology",
+        ),
+        pytest.param(
+            pair(on=within("room")),
+            f"Topology grove.io/grove-topology has no level room; its levels: {BLOCK}, {RACK},"
+            " kubernetes.io/hostname",
+            id="level",
+        ),
+    ],
+)
+def test_a_topology_or_level_that_is_not_there_is_told_by_name(made, why):
+    world = world_of(made)
+    assert started(world, *members(1, "router"), *members(2, "worker")) == {}
+    assert why in sentence(world, "uid-router-0")
+
+
+def test_a_topology_that_goes_leaves_running_pods_and_keeps_later_ones_waiting():
+    world = world_of(pair(on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(2, "worker"))
+    world.delete(NET)
+    assert started(world, *members(1, "worker", first=7)) == before
+    assert world.told(Evict) == []
+
+
+# -- elastic ---------------------------------------------------------------------------------------
+
+
+def test_pods_beyond_min_replicas_follow_into_the_same_rack():
+    world = world_of(pair(1, on=within(RACK)))
+    placed = started(world, *members(1, "router"), *members(5, "worker"))
+    assert (len(placed), len(racks(placed))) == (4, 1)
+
+
+def test_a_pod_group_with_min_replicas_0_keeps_no_gang_waiting():
+    world = world_of(pair(0, on=within(RACK)))
+    assert len(started(world, *members(1, "router"))) == 1
+    placed = started(world, *members(2, "worker"))
+    assert (len(placed), len(racks(placed))) == (3, 1)
+
+
+def test_a_gang_in_which_every_pod_group_has_min_replicas_0_starts_pod_by_pod():
+    world = world_of(gang("g", pod_group("router", 0), pod_group("worker", 0)))
+    assert len(started(world, *members(1, "worker"))) == 1
+    assert len(started(world, *members(1, "router"), *members(1, "worker", first=1))) == 3
+
+
+def test_a_scaled_gang_is_a_gang_of_its_own():
+    world = world_of(pair(3, on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(3, "worker"))
+    scaled = gang("g-pf-0", pod_group("more", 2), on=within(RACK))
+    assert started(world, scaled, *members(1, "more", of="g-pf-0")) == before
+    placed = started(world, *members(1, "more", first=1, of="g-pf-0"))
+    assert len(placed) == 6
+    assert len(racks(on(world, "more"))) == 1
+
+
+# -- as time goes by -------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_replaced_comes_back_into_its_rack():
+    world = world_of(pair(2, on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(2, "worker"))
+    world.delete(world.pods["uid-worker-1"])
+    placed = started(world, *members(1, "worker", first=7))
+    assert racks(placed) == racks(before)
+    assert len(placed) == 3
+
+
+def test_what_had_started_before_a_restart_goes_on_after_it():
+    world = world_of(pair(2, on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(2, "worker"))
+    world.delete(world.pods["uid-worker-1"])
+    again = world_of(pair(2, on=within(RACK)), *world.pods.values())
+    finish(again)
+    assert on(again) == {name: at for name, at in before.items() if name != "worker-1"}
+    assert racks(started(again, *members(1, "worker", first=7))) == racks(before)
+
+
+def test_a_pod_gang_deleted_under_its_running_pods_moves_nothing():
+    world = world_of(pair(2, on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(2, "worker"))
+    world.delete(pair(2, on=within(RACK)))
+    assert started(world) == before
+    assert world.told(Evict) == []
+    assert started(world, pair(2, on=within(RACK))) == before
+
+
+def test_min_replicas_that_becomes_less_lets_the_gang_start():
+    world = world_of(pair(2))
+    assert started(world, *members(1, "router"), *members(1, "worker")) == {}
+    assert len(started(world, pair(1))) == 2
+
+
+def test_a_pod_in_no_pod_group_of_its_pod_gang_waits_until_it_is_in_one():
+    world = world_of(pair(1))
+    assert started(world, *members(1, "late")) == {}
+    assert sentence(world, "uid-late-0").endswith(
+        'pod late-0: metadata.labels[grove.io/podclique]: Invalid value: "late":'
+        " its PodGang has no pod group of this name"
+    )
+    assert len(started(world, gang("g", pod_group("late", 1)))) == 1
+
+
+def test_pods_of_a_pod_gang_that_is_not_valid_wait_until_it_is():
+    world = world_of(gang("g", pod_group("router", -1)))
+    assert started(world, *members(1, "router")) == {}
+    assert sentence(world, "uid-router-0").endswith(
+        "PodGang default/g: spec.podgroups[0].minReplicas: Invalid value: -1:"
+        " must be greater than or equal to 0"
+    )
+    assert len(started(world, gang("g", pod_group("router", 1)))) == 1
+
+
+def test_a_gang_of_more_pods_than_any_may_have_is_told_so():
+    world = world_of(gang("g", pod_group("router", 2**31 - 1)))
+    assert started(world, *members(1, "router")) == {}
+    assert sentence(world, "uid-router-0").endswith(
+        "PodGang default/g declares 2147483647 pods, and a gang may have 100000"
+    )
+
+
+# -- status ----------------------------------------------------------------------------------------
+
+
+def test_the_pod_gang_says_why_its_pods_wait_and_that_they_do_no_more():
+    world = world_of(pair(4, on=within(RACK)))
+    started(world, *members(1, "router"), *members(3, "worker"))
+    assert world.told(WriteStatus) == []  # a pod is missing
+    started(world, *members(1, "worker", first=3))
+    write, *again = world.told(WriteStatus)  # until it shows
+    assert all(each.status == write.status for each in again)
+    kept, said = write.status["conditions"]
+    assert kept == CREATED
+    assert (said["type"], said["status"]) == ("Scheduled", "False")
+    assert "cannot be placed" in said["message"]
+    shown = msgspec.structs.replace(pair(3, on=within(RACK)), conditions=(kept, said))
+    started(world, shown)
+    last = world.told(WriteStatus)[-1].status
+    assert last["phase"] == "Running"
+    assert [each["status"] for each in last["conditions"]] == ["True", "True"]
+
+
+def test_pods_beyond_min_replicas_that_wait_do_not_make_it_unscheduled():
+    world = world_of(pair(1, on=within(RACK)))
+    assert len(started(world, *members(1, "router"), *members(5, "worker"))) == 4
+    last = world.told(WriteStatus)[-1].status
+    assert last["phase"] == "Running"
+    assert [each["status"] for each in last["conditions"]] == ["True", "True"]
+
+
+def test_a_pod_that_is_lost_and_does_not_come_back_makes_it_unscheduled():
+    world = world_of(pair(2))
+    started(world, *members(1, "router"), *members(2, "worker"))
+    world.delete(world.pods["uid-worker-1"])
+    finish(world)
+    last = world.told(WriteStatus)[-1].status
+    assert last["phase"] == "Starting"
+    assert last["conditions"][-1]["status"] == "False"
+
+
+# -- beside other vocabularies ---------------------------------------------------------------------
+
+
+def test_the_pod_gang_counts_before_the_annotation_that_volcanos_controller_adds():
+    volcanos = {"scheduling.k8s.io/group-name": "podgroup-x"}
+    world = world_of(pair())
+    pods = (*members(1, "router"), *members(2, "worker"))
+    assert len(started(world, *pods[:2])) == 0
+    both = [msgspec.structs.replace(each, annotations=volcanos) for each in pods]
+    assert len(started(world, *both)) == 3
+    assert [key.source for key in world.engine.gangs.by_key] == ["grove"]
+
+
+def test_the_pod_gang_counts_before_the_pod_group_that_kais_pod_grouper_makes():
+    kais = kai.group("pg-g-x", 1)
+    kinds = (*KINDS, "Topology.kai.scheduler", "PodGroup.scheduling.run.ai")
+    world = world_of(pair(), kinds=kinds, scheduler_name="kai-scheduler")
+    world.apply(Listed("Topology.kai.scheduler", ()))
+    world.apply(Listed("PodGroup.scheduling.run.ai", (kais,)))
+    said = {"annotations": {kai.GROUP_NAME: "pg-g-x"}, "scheduler": "kai-scheduler"}
+    assert started(world, *members(1, "router", **said), *members(1, "worker", **said)) == {}
+    assert len(started(world, *members(1, "worker", first=1, **said))) == 3
+    assert [key.source for key in world.engine.gangs.by_key] == ["grove"]
+
+
+def test_one_corral_serves_the_pods_of_several_schedulers():
+    world = world_of(pair(), scheduler_name="corral,default-scheduler")
+    said = {"scheduler": "default-scheduler"}
+    assert len(started(world, *members(1, "router", **said), *members(2, "worker", **said))) == 3
+
+
+def test_pods_of_other_schedulers_are_not_ours_and_their_pod_gang_is_left_alone():
+    world = world_of(pair())
+    world.put(*members(1, "router", scheduler="default-scheduler"))
+    world.tick(30.0)
+    assert world.engine.gangs.by_key == {}
+    assert world.told(WriteStatus) == []
+    assert isinstance(world.filter(pod("ordinary", gpus=1)), Passed)
+
+
+def test_a_pod_that_names_the_pod_gang_of_another_namespace_is_not_in_it():
+    world = world_of(msgspec.structs.replace(pair(), namespace="other"))
+    assert started(world, *members(1, "router")) == {}
+    assert isinstance(world.filter(world.pods["uid-router-0"]), Rejected)
+
+
+def test_nodes_without_the_label_of_a_level_serve_no_gang_that_requires_it():
+    nodes = [node("a", gpus=1), node("b", gpus=1), node("c", gpus=1)]
+    world = world_of(pair(on=within(RACK)), nodes=nodes)
+    assert started(world, *members(1, "router"), *members(2, "worker")) == {}
