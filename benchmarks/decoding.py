@@ -261,6 +261,7 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
     yield from of_volcano()
     yield from of_kai()
     yield from of_native()
+    yield from of_grove()
 
 
 def of_volcano() -> Iterator[tuple[str, str, bytes]]:
@@ -320,6 +321,34 @@ def of_native() -> Iterator[tuple[str, str, bytes]]:
     yield kind, "keys", written({"metadata": named, "spec": keys})
     conditions = {"conditions": as_many(lambda at: {"type": "a"})}
     yield kind, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+
+
+def of_grove() -> Iterator[tuple[str, str, bytes]]:
+    """The same of Grove's kinds."""
+    kind, named = "PodGang", {"name": "a", "namespace": "b"}
+
+    def made(name: str, spec: Json) -> tuple[str, str, bytes]:
+        return kind, name, written({"metadata": named, "spec": spec})
+
+    pack = {"packConstraint": {"required": "l", "preferred": "m"}}
+    for pod_groups in (256, 10_000):
+        its = [
+            {"name": f"p{at}", "minReplicas": 1, "topologyConstraint": pack}
+            for at in range(pod_groups)
+        ]
+        yield made(f"{pod_groups} pod groups", {"podgroups": its})
+    yield made("pod groups", {"podgroups": as_many(lambda at: {})})
+    references = as_many(lambda at: {"namespace": "b", "name": f"p{at}"})
+    yield made("references", {"podgroups": [{"name": "p", "podReferences": references}]})
+    groups = as_many(lambda at: {"name": f"g{at}", "podGroupNames": ["p"]})
+    one = {"podgroups": [{"name": "p"}]}
+    yield made("groups", {**one, "topologyConstraintGroupConfigs": groups})
+    conditions = {"conditions": as_many(lambda at: {"type": "a"})}
+    yield kind, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+    levels = as_many(lambda at: {"domain": f"d{at}", "key": f"k{at}"})
+    for topology in ("ClusterTopology", "ClusterTopologyBinding"):
+        body = {"metadata": {"name": "a"}, "spec": {"levels": levels}}
+        yield topology, "levels", written(body)
 
 
 def annotated(annotations: Json, labels: Json | None = None) -> bytes:
