@@ -45,11 +45,13 @@ class UnknownTopology:
 
     def __str__(self) -> str:
         known = ", ".join(self.known)
-        unknown = ", ".join(sorted(set(self.levels) - set(self.known))) or "together"
+        unknown = ", ".join(sorted(set(self.levels) - set(self.known)))
         if self.topology and not self.known:
             return f"Topology {self.topology} does not exist, or its levels are not valid"
         if self.topology:
             return f"Topology {self.topology} has no level {unknown}; its levels: {known}"
+        if not unknown:
+            return f"no topology has these levels together: {', '.join(self.levels)}"
         return f"topology level not known: {unknown}; known levels: {known}"
 
 

@@ -37,8 +37,8 @@ def test_so_does_the_end_of_a_plan_that_kube_scheduler_did_not_use():
         ),
         pytest.param(
             UnknownTopology(("rack", "zone"), ("block", "rack", "zone")),
-            ("not known: together;", "known levels: block, rack, zone"),
-            "Topology ",
+            ("no topology has these levels together: rack, zone",),
+            "not known",
             id="levels_of_two_topologies",
         ),
         pytest.param(
