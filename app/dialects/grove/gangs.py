@@ -30,6 +30,7 @@ from app.dialects.spec import (
 )
 
 POLICY = SearchPolicy(floor_first=True)
+_NO_GROUP = ""  # the leaf of pods whose pod group is none of the PodGang, or no longer
 
 Member = GroupSpec | LeafSpec
 
@@ -49,7 +50,10 @@ def spec_of(
 
 
 def _members(gang: PodGangRecord, pods: Mapping[str, LeafPods]) -> tuple[Member, ...]:
-    """The groups, each where its first pod group is written, and the pod groups in none."""
+    """The groups, each where its first pod group is written, and the pod groups that are in none.
+
+    Pod groups have names: `""` is no key of theirs.
+    """
     group_of = {name: each for each in gang.together for name in each.pod_groups}
     its = {each.name: _member(each, pods) for each in gang.pod_groups}
     found: dict[str, Member] = {}
@@ -61,6 +65,9 @@ def _members(gang: PodGangRecord, pods: Mapping[str, LeafPods]) -> tuple[Member,
         members = tuple(its[name] for name in group.pod_groups)
         # Under the name of the first of them: a group may be called like a pod group.
         found[group.pod_groups[0]] = GroupSpec(group.name, members, group.constraint)
+    if _NO_GROUP in pods:
+        # Those that run stay; they take no place of pods that the PodGang has.
+        found[_NO_GROUP] = LeafSpec(_NO_GROUP, pods[_NO_GROUP].pods, needed=0)
     return tuple(found.values())
 
 

@@ -8,6 +8,8 @@ import pytest
 from app.kube.watch.events import Listed
 from app.state.effects import Evict, Ungate, WriteStatus
 from app.state.filter_result import Passed, Rejected
+from app.state.journal.record import Recorder
+from app.state.journal.replay import replay
 from tests.app.dialects.grove.objects import (
     CREATED,
     GATE,
@@ -212,6 +214,12 @@ def test_a_topology_or_level_that_is_not_there_is_told_by_name(made, why):
     assert why in sentence(world, "uid-router-0")
 
 
+def test_keys_without_a_topology_do_not_go_together_and_the_pods_say_so():
+    world = world_of(pair(on=within(BLOCK, RACK), topology=""), topologies=())
+    assert started(world, *members(1, "router"), *members(2, "worker")) == {}
+    assert "no topology has" in sentence(world, "uid-router-0")
+
+
 def test_a_topology_that_goes_leaves_running_pods_and_keeps_later_ones_waiting():
     world = world_of(pair(on=within(RACK)))
     before = started(world, *members(1, "router"), *members(2, "worker"))
@@ -274,6 +282,24 @@ def test_what_had_started_before_a_restart_goes_on_after_it():
     assert racks(started(again, *members(1, "worker", first=7))) == racks(before)
 
 
+def test_a_journal_of_it_can_be_played_again():
+    lines = []
+
+    class Recorded(World):
+        def built(self):
+            engine = super().built()
+            self.recorder = Recorder(engine, engine.settings, lines.append)
+            return engine
+
+    world = Recorded(four_racks(gpus=1), kinds=KINDS, levels=())
+    for kind, its in (*((each, ()) for each in TOPOLOGIES[1:]), (NET.kind, (NET,))):
+        world.apply(Listed(kind, its))
+    unread = msgspec.structs.replace(three_levels(), conditions=None)
+    world.apply(Listed("PodGang", (unread,)))
+    started(world, *members(1, "router"), *members(1, "leader"), *members(2, "worker"))
+    assert list(replay(lines)) == []
+
+
 def test_a_pod_gang_deleted_under_its_running_pods_moves_nothing():
     world = world_of(pair(2, on=within(RACK)))
     before = started(world, *members(1, "router"), *members(2, "worker"))
@@ -281,6 +307,16 @@ def test_a_pod_gang_deleted_under_its_running_pods_moves_nothing():
     assert started(world) == before
     assert world.told(Evict) == []
     assert started(world, pair(2, on=within(RACK))) == before
+
+
+def test_a_pod_group_that_leaves_a_running_pod_gang_moves_nothing():
+    world = world_of(pair(2, on=within(RACK)))
+    before = started(world, *members(1, "router"), *members(2, "worker"))
+    assert started(world, gang("g", pod_group("router", 1), on=within(RACK))) == before
+    assert world.told(Evict) == []
+    placed = started(world, *members(1, "router", first=1))
+    assert racks(placed) == racks(before)
+    assert len(placed) == 4
 
 
 def test_min_replicas_that_becomes_less_lets_the_gang_start():
@@ -297,6 +333,15 @@ def test_a_pod_in_no_pod_group_of_its_pod_gang_waits_until_it_is_in_one():
         " its PodGang has no pod group of this name"
     )
     assert len(started(world, gang("g", pod_group("late", 1)))) == 1
+
+
+def test_a_pod_in_no_pod_group_keeps_a_gang_waiting_that_has_not_started():
+    world = world_of(pair(1))
+    late = members(1, "late")
+    assert started(world, *late, *members(1, "router"), *members(1, "worker")) == {}
+    assert "pod late-0: metadata.labels[grove.io/podclique]" in sentence(world, "uid-router-0")
+    world.delete(*late)
+    assert len(started(world)) == 2
 
 
 def test_pods_of_a_pod_gang_that_is_not_valid_wait_until_it_is():
