@@ -266,12 +266,17 @@ def _workload(kind: str, api_version: str) -> Json:
     ]
     in_order = {"startupPolicyOrder": "InOrder"} if kind == "JobSet" else "LeaderReady"
     replicas = {"Worker": {"replicas": 2, "template": template}}
+    pack = {"packConstraint": {"required": BLOCK, "preferred": RACK}}
     spec = {
         "template": template, "parallelism": 2, "completions": 2, "replicas": 2, "suspend": False,
         "backoffLimit": 3, "completionMode": "Indexed", "replicatedJobs": jobs,
         "leaderWorkerTemplate": {"size": 2, "leaderTemplate": template, "workerTemplate": template},
         "pytorchReplicaSpecs": replicas, "tfReplicaSpecs": replicas, "mpiReplicaSpecs": replicas,
-        "levels": [{"nodeLabel": BLOCK}, {"nodeLabel": RACK}],
+        "levels": [{"nodeLabel": key, "domain": "d", "key": key} for key in (BLOCK, RACK)],
+        "podgroups": [{"name": at, "minReplicas": 1, "topologyConstraint": pack} for at in "ab"],
+        "topologyConstraintGroupConfigs": [
+            {"name": "c", "podGroupNames": ["a"], "topologyConstraint": pack}
+        ],
         "hard": {"pods": "10", "requests.nvidia.com/gpu": "8"}, "podManagementPolicy": "Parallel",
         "startupPolicy": in_order, "selector": {"matchLabels": {"a": "b"}},
     }  # fmt: skip
