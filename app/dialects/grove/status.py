@@ -5,9 +5,11 @@
     Running     all pods that it takes have nodes; whether their containers run is not looked at
 
 The condition Scheduled is True in the last case, and False with the reason while pods that it takes
-wait. Grove's operator writes Initialized, which stays as it is, and newer ones plan to write
-Scheduled: one with a reason that is not from here is left alone.
-Source: grove scheduler/api/core/v1alpha1/podgang.go, PodGangPhase, PodGangConditionTypeScheduled.
+wait. Grove's operator writes Initialized, which stays as it is, with the phase Pending and without
+the conditions of others: what that takes away is written again. Newer operators plan to write
+Scheduled themselves: one with a reason that is not from here is left alone.
+Source: grove scheduler/api/core/v1alpha1/podgang.go, PodGangPhase, PodGangConditionTypeScheduled;
+operator/internal/controller/podcliqueset/components/podgang/syncflow.go (v0.1.0-alpha.8).
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ def status_of(gang: PodGangRecord, view: GangView) -> StatusPatch | None:
     if not status:
         return None
     path = f"{PATH.rpartition('/')[0]}/namespaces/{gang.namespace}/podgangs/{gang.name}/status"
-    # Without conditions of others nothing is lost by a later write.
-    version = gang.version if conditions is not None and len(conditions) > 1 else ""
+    # The list is written whole: with the version, what Grove writes in between is not lost.
+    version = "" if conditions is None else gang.version
     return StatusPatch(path, gang.uid, status, version)
 
 

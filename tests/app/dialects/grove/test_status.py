@@ -49,8 +49,8 @@ def written(
 def test_why_its_pods_wait_is_a_condition_beside_those_of_the_operator() -> None:
     status: dict[str, object] = {"conditions": [CREATED, condition()]}
     assert written(WAITS, CREATED) == StatusPatch(PATH, "uid-podgang-g", status, "7")
-    # Nothing of others is lost by a later write where there is nothing of others.
-    assert written(WAITS) == StatusPatch(PATH, "uid-podgang-g", {"conditions": [condition()]})
+    # The phase alone takes nothing from others.
+    assert written(BINDS, CREATED) == StatusPatch(PATH, "uid-podgang-g", {"phase": "Starting"})
 
 
 @pytest.mark.parametrize(

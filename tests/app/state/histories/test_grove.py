@@ -383,6 +383,24 @@ def test_the_pod_gang_says_why_its_pods_wait_and_that_they_do_no_more():
     assert [each["status"] for each in last["conditions"]] == ["True", "True"]
 
 
+def test_what_groves_operator_writes_over_is_written_again():
+    """Initialized becomes True after the gang may have started: its patch has no other condition.
+
+    Source: grove operator/internal/controller/podcliqueset/components/podgang/syncflow.go,
+    patchPodGangInitializedStatus.
+    """
+    world = world_of(pair(2))
+    started(world, *members(1, "router"), *members(2, "worker"))
+    first = world.told(WriteStatus)[-1]
+    assert first.version == "7"  # what Grove writes in between is not lost
+    shown = {"phase": "Running", "conditions": tuple(first.status["conditions"]), "version": "8"}
+    started(world, msgspec.structs.replace(pair(2), **shown))
+    world.effects.clear()
+    started(world, msgspec.structs.replace(pair(2), version="9"))
+    again = world.told(WriteStatus)[-1]
+    assert (again.status, again.version) == (first.status, "9")
+
+
 def test_pods_beyond_min_replicas_that_wait_do_not_make_it_unscheduled():
     world = world_of(pair(1, on=within(RACK)))
     assert len(started(world, *members(1, "router"), *members(5, "worker"))) == 4
