@@ -266,6 +266,11 @@ class GangSpec:
     """Placeholders are reserved for pods that do not exist yet, like those that do."""
     topology: str | None = None
     """The Topology it is placed on; None: the first that has its levels."""
+    drops_wider_preferred: bool = False
+    """A preferred level of `topology` that is wider than the required one says nothing.
+
+    Else the gang is invalid.
+    """
     policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     is_said: bool = False

@@ -44,6 +44,7 @@ def spec_of(
         GroupSpec(key.name, _members(gang, pods), gang.constraint),
         f"PodGang {key}",
         topology=topology_name(gang.topology) if gang.topology else None,
+        drops_wider_preferred=True,  # Grove only warns of that
         policy=POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together(said)),
     )

@@ -7,8 +7,9 @@ objects ────▶ keys that they name ▶ named_levels.py ▶ a topology o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from app.dialects.registry import Dialects
@@ -38,7 +39,7 @@ class Change(NamedTuple):
     levels: frozenset[str] = frozenset()
     """… of one of these levels."""
     is_retiered: bool = False
-    """Tiers, or names of tiers or levels, are others: what gangs request may be another level."""
+    """Tiers, levels or their names are others: what gangs request may be another level."""
 
     def __bool__(self) -> bool:
         return self.is_any
@@ -64,6 +65,8 @@ class Topologies:
     _tiers_gone: bool = False  # a topology has lost its last domain
     _aliases: dict[str, dict[str, str]] = field(default_factory=dict)
     # ^ by topology: the level of each other name
+    _declared_levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # ^ of the topologies that objects declare by labels, and that are used; widest first
     _named_levels: NamedLevels = field(default_factory=NamedLevels)
     _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
 
@@ -174,11 +177,12 @@ class Topologies:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
-        aliases = self._aliases
+        aliases, declared = self._aliases, self._declared_levels
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
         is_retiered = self._tiers_gone or self._aliases != aliases
+        is_retiered |= self._declared_levels != declared
         for each in self._explicit.values():
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
@@ -196,13 +200,17 @@ class Topologies:
 
     def resolved(self, spec: GangSpec) -> GangSpec:
         """What a gang is, with the levels that the tiers and aliases it names are now."""
-        if spec.topology is None:
+        name = spec.topology
+        if name is None:
             return spec
-        if aliases := self._aliases.get(spec.topology):
-            return replace(spec, root=_without_aliases(spec.root, aliases))
+        if aliases := self._aliases.get(name):
+            spec = replace(spec, root=_with(spec.root, partial(_without_aliases, aliases)))
+        if spec.drops_wider_preferred:
+            levels = self._declared_levels.get(name, ())
+            spec = replace(spec, root=_with(spec.root, partial(_without_wider, levels)))
         if not spec.has_tiers:
             return spec
-        explicit = self._explicit.get(spec.topology)
+        explicit = self._explicit.get(name)
         return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
 
     def is_declared(self, name: str) -> bool:
@@ -228,6 +236,9 @@ class Topologies:
                 self._try(spec.name, spec.levels, explicit, used, problems)
         self._aliases = {
             spec.name: dict(spec.aliases) for spec in declared if spec.aliases and spec.name in used
+        }
+        self._declared_levels = {
+            each.name: used[each.name] for each in declared if each.name in used
         }
         for name, topology in self._explicit.items():
             self._try(name, topology.levels, frozenset(), used, problems)
@@ -298,26 +309,36 @@ class Topologies:
         return None
 
 
-def _without_aliases(group: GroupSpec, aliases: Mapping[str, str]) -> GroupSpec:
-    """The group with the levels that its constraints name by other names."""
-
-    def level(name: str | None) -> str | None:
-        return name if name is None else aliases.get(name, name)
-
-    def named(constraint: Constraint) -> Constraint:
-        found = level(constraint.required), level(constraint.preferred)
-        return replace(constraint, required=found[0], preferred=found[1])
-
+def _with(group: GroupSpec, change: Callable[[Constraint], Constraint]) -> GroupSpec:
+    """The group with other constraints, its own and those inside it."""
     return replace(
         group,
-        constraint=named(group.constraint),
+        constraint=change(group.constraint),
         members=tuple(
-            _without_aliases(each, aliases)
+            _with(each, change)
             if isinstance(each, GroupSpec)
-            else replace(each, constraint=each.constraint and named(each.constraint))
+            else replace(each, constraint=each.constraint and change(each.constraint))
             for each in group.members
         ),
     )
+
+
+def _without_aliases(aliases: Mapping[str, str], constraint: Constraint) -> Constraint:
+    """The constraint with the levels that it names by other names."""
+    required, preferred = (
+        name if name is None else aliases.get(name, name)
+        for name in (constraint.required, constraint.preferred)
+    )
+    return replace(constraint, required=required, preferred=preferred)
+
+
+def _without_wider(levels: tuple[str, ...], constraint: Constraint) -> Constraint:
+    """The constraint without a preferred level that is wider than the one it requires."""
+    asked = constraint.required, constraint.preferred
+    if not all(level in levels for level in asked):
+        return constraint
+    required, preferred = (levels.index(level or "") for level in asked)
+    return replace(constraint, preferred=None) if preferred < required else constraint
 
 
 def _domains(specs: Specs) -> Iterator[tuple[str, DomainSpec]]:

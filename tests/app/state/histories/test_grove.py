@@ -179,6 +179,15 @@ def test_a_level_that_is_only_preferred_never_keeps_a_gang_waiting():
     assert len(racks(started(world, *members(1, "router"), *members(3, "worker")))) == 1
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["topology_first", "topology_last"])
+def test_a_preferred_level_wider_than_the_required_one_says_nothing(is_first):
+    """GREP-244, validation of PodCliqueSets: that is a warning."""
+    world = world_of(pair(3, on=within(RACK, BLOCK)), topologies=[NET] if is_first else [])
+    pods = (*members(1, "router"), *members(3, "worker"))
+    placed = started(world, *pods) if is_first else started(world, *pods, NET)
+    assert (len(placed), len(racks(placed))) == (4, 1)
+
+
 def test_a_binding_declares_a_topology_like_a_cluster_topology():
     binding = topology_record("mine", BLOCK, RACK, kind="ClusterTopologyBinding")
     world = world_of(pair(3, on=within(RACK), topology="mine"), topologies=[binding])
