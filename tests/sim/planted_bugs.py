@@ -431,7 +431,6 @@ PLANTED = (
         "app.dialects.volcano.gangs._Parts._policy_group",
         Change("expression", "min(wanted, len(members))", becomes="min(wanted, 1)"),
         "a PodGroup starts with fewer sub-groups than it needs",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.volcano.gangs._Parts._policy_group",
@@ -447,7 +446,6 @@ PLANTED = (
         "app.state.cache.pools.Pools._take",
         Change("statement", "self._freed[draw.pool] = None", becomes="pass"),
         "a PodGroup waits for a queue in which something got free",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.volcano.status._will_be_ours",
@@ -459,13 +457,11 @@ PLANTED = (
         "app.dialects.volcano.status._phase",
         Change("expression", "view.bound + view.succeeded", becomes="view.bound"),
         "a PodGroup of which pods have succeeded counts as too few",
-        is_quick=True,
     ),
     Planted(
         "app.state.report.statuses.Statuses.repeat",
         Change("statement", "self._sent[key].is_lost = True", becomes="pass"),
         "a status that was lost is never written",
-        is_quick=True,
     ),
     Planted(
         "app.state.cache.pools.Pools.put",
