@@ -46,7 +46,7 @@ SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its pla
 NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
 # After the last eviction; then it counts for no limit. Pods say themselves how long they take to
-# end, up to a day, and nobody else is to wait for that.
+# end, up to a day, and no other gang is to wait for that.
 SLOW_SECONDS = 60.0
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
 DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
