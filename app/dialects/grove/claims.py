@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.dialects import corral
+from app.dialects.gang_objects import object_of, said_of
 from app.dialects.grove import keys
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import invalid, label, required
-from app.dialects.spec import NOTHING_SAID, Claim, Flaw, GangKey, Said
+from app.dialects.spec import Claim, Flaw, GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "grove"
-
-_SAID = {text: Said(ends_together=whole) for text, whole in corral.ENDS_TOGETHER.items()}
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -42,19 +40,12 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
     flaw = _group_flaw(pod, its)
     if flaw is not None:
         return Claim(gang, flaw=f"pod {pod.name}: {flaw}")
-    said = _SAID.get(pod.annotations.get(corral.DISRUPTION, ""), NOTHING_SAID)
-    return Claim(gang, pod.labels[keys.POD_CLIQUE], said=said)
+    return Claim(gang, pod.labels[keys.POD_CLIQUE], said=said_of(pod))
 
 
 def pod_gang_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGangRecord | None:
     """The PodGang of a gang; of two while one is made anew, either."""
-    for each in objects:
-        if isinstance(each, PodGangRecord) and (each.namespace, each.name) == (
-            gang.namespace,
-            gang.name,
-        ):
-            return each
-    return None
+    return object_of(gang, PodGangRecord, objects)
 
 
 def _group_flaw(pod: PodRecord, its: PodGangRecord) -> Flaw | None:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from app.dialects.gang_objects import read_status
 from app.dialects.grove import constraints, keys
 from app.dialects.grove.constraints import TopologyConstraint
 from app.dialects.rules import (
@@ -172,11 +173,8 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
 
 def _status(raw: msgspec.Raw) -> tuple[str, tuple[dict[str, Any], ...] | None]:
     """The phase and the conditions of a status."""
-    if len(bytes(raw)) > MOST_STATUS_BYTES:
-        return "", None
-    try:
-        status = _STATUS.decode(raw) or _Status()
-    except (ValueError, RecursionError):
+    status = read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES)
+    if status is None:
         return "", None
     return status.phase or "", tuple(each for each in status.conditions or () if each)
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.dialects.gang_objects import path_of, since
 from app.dialects.grove.pod_gangs import PATH, PodGangRecord
-from app.dialects.spec import AT_WRITE, GangView, StatusPatch
+from app.dialects.spec import GangView, StatusPatch
 
 TYPE = "Scheduled"
 SCHEDULED, UNSCHEDULABLE = "PodGangScheduled", "Unschedulable"  # reasons; Grove has the first
@@ -36,10 +37,9 @@ def status_of(gang: PodGangRecord, view: GangView) -> StatusPatch | None:
         status["conditions"] = conditions
     if not status:
         return None
-    path = f"{PATH.rpartition('/')[0]}/namespaces/{gang.namespace}/podgangs/{gang.name}/status"
     # The list is written whole: with the version, what Grove writes in between is not lost.
     version = "" if conditions is None else gang.version
-    return StatusPatch(path, gang.uid, status, version)
+    return StatusPatch(f"{path_of(gang, PATH)}/status", gang.uid, status, version)
 
 
 def _phase(gang: PodGangRecord, view: GangView) -> str:
@@ -78,8 +78,6 @@ def _conditions(gang: PodGangRecord, phase: str, view: GangView) -> list[dict[st
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": AT_WRITE,
+        "lastTransitionTime": since(status, before),
     }
-    if before.get("status") == status and "lastTransitionTime" in before:
-        condition["lastTransitionTime"] = before["lastTransitionTime"]
     return [*(each for each in gang.conditions if each.get("type") != TYPE), condition]

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from app.dialects import corral
+from app.dialects.gang_objects import object_of, said_of
 from app.dialects.kai import keys, segments
 from app.dialects.kai.pod_groups import PodGroupRecord
 from app.dialects.kai.sub_groups import SubGroup
 from app.dialects.rules import annotation, forbidden, invalid, label, required
-from app.dialects.spec import NOTHING_SAID, Claim, Flaw, GangKey, Said
+from app.dialects.spec import Claim, Flaw, GangKey, Said
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "kai"
-
-_SAID = {text: Said(ends_together=whole) for text, whole in corral.ENDS_TOGETHER.items()}
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -47,7 +45,7 @@ def claim(
         return Claim(gang)
     if group.flaw:
         return Claim(gang, flaw=group.flaw)
-    said = _SAID.get(pod.annotations.get(corral.DISRUPTION, ""), NOTHING_SAID)
+    said = said_of(pod)
     if group.sub_groups:
         flaw = _sub_group_flaw(pod, group.sub_groups)
         if flaw is not None:
@@ -82,13 +80,7 @@ def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord
     """The PodGroup of a gang; of two while one is made anew, either."""
     if gang.epoch:
         return None  # of a pod that has none yet
-    for each in objects:
-        if isinstance(each, PodGroupRecord) and (each.namespace, each.name) == (
-            gang.namespace,
-            gang.name,
-        ):
-            return each
-    return None
+    return object_of(gang, PodGroupRecord, objects)
 
 
 def _is_grouped(pod: PodRecord, grouped: Collection[str]) -> bool:

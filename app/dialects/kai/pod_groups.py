@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.gang_objects import read_status
 from app.dialects.kai import constraints, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
 from app.dialects.kai.sub_groups import SubGroup, WireSubGroup
@@ -130,12 +131,7 @@ def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
 
 def _conditions(raw: msgspec.Raw) -> tuple[dict[str, Any], ...]:
     """The scheduling conditions of a status; none if it cannot be read."""
-    if len(bytes(raw)) > MOST_STATUS_BYTES:
-        return ()
-    try:
-        status = _STATUS.decode(raw) or _Status()
-    except (ValueError, RecursionError):
-        return ()
+    status = read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES) or _Status()
     return tuple(each for each in status.scheduling_conditions or () if each)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from app.dialects.gang_objects import path_of
 from app.dialects.kai.claims import group_in
 from app.dialects.kai.pod_groups import PATH, PodGroupRecord
 from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
@@ -46,7 +47,7 @@ def status_of(
         "transitionID": str(_last_id(group) + 1),
         "lastTransitionTime": AT_WRITE,
     }
-    path = f"{PATH.rpartition('/')[0]}/namespaces/{group.namespace}/podgroups/{group.name}/status"
+    path = f"{path_of(group, PATH)}/status"
     # Without conditions of other pools nothing is lost by a later write.
     version = group.version if others else ""
     return StatusPatch(path, group.uid, {"schedulingConditions": [*others, condition]}, version)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from app.dialects import corral
+from app.dialects.gang_objects import object_of
 from app.dialects.kueue import annotations as keys_of_topology
 from app.dialects.kueue.annotations import Strings
 from app.dialects.kueue.claims import read_annotations
@@ -105,13 +106,7 @@ def _contradiction(pod: PodRecord, said: Said) -> Flaw | None:
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:
     """The PodGroup of a gang; of two while one is made anew, either."""
-    for each in objects:
-        if isinstance(each, PodGroupRecord) and (each.namespace, each.name) == (
-            gang.namespace,
-            gang.name,
-        ):
-            return each
-    return None
+    return object_of(gang, PodGroupRecord, objects)
 
 
 def spec_of(

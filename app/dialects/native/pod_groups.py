@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from app.dialects.gang_objects import read_status
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.rules import forbidden, invalid, of_spec, required, too_many, too_small
 from app.dialects.spec import ANYWHERE, MOST_PODS, Flaw
@@ -145,12 +146,7 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
 
 def _status(raw: msgspec.Raw) -> _Status:
     """What the status says; nothing if it is none."""
-    if len(bytes(raw)) > MOST_STATUS_BYTES:
-        return _Status()
-    try:
-        return _STATUS.decode(raw) or _Status()
-    except (ValueError, RecursionError):
-        return _Status()
+    return read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES) or _Status()
 
 
 def _least(spec: _Spec) -> int:

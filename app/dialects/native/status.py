@@ -12,8 +12,9 @@ staging/src/k8s.io/api/scheduling/v1beta1/types.go (v1.37).
 
 from __future__ import annotations
 
+from app.dialects import gang_objects
 from app.dialects.native.pod_groups import ALPHA, PodGroupRecord, path_of
-from app.dialects.spec import AT_WRITE, GangView, StatusPatch
+from app.dialects.spec import GangView, StatusPatch
 
 SCHEDULED = "Scheduled"
 UNSCHEDULABLE = "Unschedulable"
@@ -39,15 +40,12 @@ def status_of(group: PodGroupRecord, view: GangView) -> StatusPatch | None:
         "observedGeneration": group.generation,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": AT_WRITE,
+        "lastTransitionTime": gang_objects.since(status, before),
     }
-    if before.get("status") == status and "lastTransitionTime" in before:
-        condition["lastTransitionTime"] = before["lastTransitionTime"]
     if condition == before:
         return None
     others = [each for each in group.conditions if each.get("type") != kind]
-    collection, _, plural = path_of(group.api).rpartition("/")
-    path = f"{collection}/namespaces/{group.namespace}/{plural}/{group.name}/status"
+    path = f"{gang_objects.path_of(group, path_of(group.api))}/status"
     # Without conditions of others nothing is lost by a later write.
     version = group.version if others else ""
     return StatusPatch(path, group.uid, {"conditions": [*others, condition]}, version)

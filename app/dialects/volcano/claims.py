@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.dialects import corral
+from app.dialects.gang_objects import object_of, said_of
 from app.dialects.rules import whole_number
-from app.dialects.spec import NOTHING_SAID, Claim, GangKey, Index, Said
+from app.dialects.spec import Claim, GangKey, Index
 from app.dialects.volcano import keys
 from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
 from app.dialects.workloads.job import completion_index
@@ -18,8 +18,6 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "volcano"
 SEPARATOR = "/"  # of a policy and the values: neither a task nor a value has one
-
-_SAID = {text: Said(ends_together=whole) for text, whole in corral.ENDS_TOGETHER.items()}
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -40,19 +38,12 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
         return Claim(gang)
     if group.flaw:
         return Claim(gang, flaw=group.flaw)
-    said = _SAID.get(pod.annotations.get(corral.DISRUPTION, ""), NOTHING_SAID)
-    return Claim(gang, leaf_of(pod, group), _index(pod), said)
+    return Claim(gang, leaf_of(pod, group), _index(pod), said_of(pod))
 
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:
     """The PodGroup of a gang; of two while one is made anew, either."""
-    for each in objects:
-        if isinstance(each, PodGroupRecord) and (each.namespace, each.name) == (
-            gang.namespace,
-            gang.name,
-        ):
-            return each
-    return None
+    return object_of(gang, PodGroupRecord, objects)
 
 
 def leaf_of(pod: PodRecord, group: PodGroupRecord) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.gang_objects import read_status
 from app.dialects.rules import (
     duplicate,
     invalid,
@@ -185,12 +186,7 @@ def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
 
 def _status(raw: msgspec.Raw) -> _Status:
     """What the status says; nothing if it is none."""
-    if len(bytes(raw)) > MOST_STATUS_BYTES:
-        return _Status()
-    try:
-        return _STATUS.decode(raw) or _Status()
-    except (ValueError, RecursionError):
-        return _Status()
+    return read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES) or _Status()
 
 
 @dataclass(slots=True)

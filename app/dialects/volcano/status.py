@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.dialects.spec import AT_WRITE, Draw, GangKey, GangView, StatusPatch
+from app.dialects.gang_objects import path_of, since
+from app.dialects.spec import Draw, GangKey, GangView, StatusPatch
 from app.dialects.volcano.claims import group_in
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
@@ -62,8 +63,7 @@ def status_of(
         "conditions": conditions,
     }
     # It has no status subresource. Without conditions of others nothing is lost by a later write.
-    path = f"{PATH.rpartition('/')[0]}/namespaces/{group.namespace}/podgroups/{group.name}"
-    return StatusPatch(path, group.uid, status, group.version if others else "")
+    return StatusPatch(path_of(group, PATH), group.uid, status, group.version if others else "")
 
 
 def _will_be_ours(group: PodGroupRecord, objects: Collection[ObjectRecord], scheduler: str) -> bool:
@@ -110,12 +110,10 @@ def _said(group: PodGroupRecord) -> tuple[str, str, str] | None:
 
 def _written(group: PodGroupRecord, kind: str, reason: str, message: str) -> dict[str, object]:
     before = next((each for each in group.conditions if each.get("type") == kind), {})
-    is_same = before.get("status") == "True" and before.get("lastTransitionTime")
-    since = before["lastTransitionTime"] if is_same else AT_WRITE
     return {
         "type": kind,
         "status": "True",
         "reason": reason,
         "message": message,
-        "lastTransitionTime": since,
+        "lastTransitionTime": since("True", before),
     }
