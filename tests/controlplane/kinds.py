@@ -43,11 +43,18 @@ Strings = Mapping[str, str]
 @contextmanager
 def served(cluster: Cluster, kinds: Iterable[str] = tuple(VERSIONS)) -> Iterator[None]:
     """The API server knows these kinds; afterwards neither them nor objects of theirs."""
-    definitions = {one["metadata"]["name"]: one for one in map(definition, kinds)}
-    names = list(definitions)
+    with defined(cluster, map(definition, kinds)):
+        yield
+
+
+@contextmanager
+def defined(cluster: Cluster, definitions: Iterable[Object]) -> Iterator[None]:
+    """The same of the kinds of these CRDs."""
+    by_name = {one["metadata"]["name"]: one for one in definitions}
+    names = list(by_name)
     try:
-        cluster.create_all(definitions.values())
-        for name, one in definitions.items():
+        cluster.create_all(by_name.values())
+        for name, one in by_name.items():
             cluster.wait(partial(is_served, cluster, one), SERVED_SECONDS, f"{name} is served")
         yield
     finally:

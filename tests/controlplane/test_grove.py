@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tests.app.dialects.grove.objects import (
     within,
 )
 from tests.cluster import BLOCK, GPU, MERGE, RACK, Cluster, Object, collection, grid, pod
-from tests.controlplane.kinds import SERVED_SECONDS, is_served, is_undefined
+from tests.controlplane.kinds import defined
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.webhook import installed
@@ -41,15 +40,8 @@ SOON = 15.0
 @pytest.fixture
 def grove(cluster: Cluster) -> Iterator[None]:
     """The API server knows Grove's kinds; afterwards neither them nor objects of theirs."""
-    definitions = (POD_GANG_KIND, CLUSTER_TOPOLOGY)
-    cluster.create_all(definitions)
-    for one in definitions:
-        cluster.wait(partial(is_served, cluster, one), SERVED_SECONDS, "Grove's kinds are served")
-    yield
-    for one in definitions:
-        name = one["metadata"]["name"]
-        cluster.delete("CustomResourceDefinition", name)
-        cluster.wait(partial(is_undefined, cluster, name), SERVED_SECONDS, f"{name} is gone")
+    with defined(cluster, (POD_GANG_KIND, CLUSTER_TOPOLOGY)):
+        yield
 
 
 def profiles() -> list[Any]:

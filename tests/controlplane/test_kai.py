@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.app.dialects.kai.objects import (
     within,
 )
 from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Refused, grid, pod
-from tests.controlplane.kinds import SERVED_SECONDS, is_served, is_undefined
+from tests.controlplane.kinds import defined
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.webhook import installed
@@ -34,15 +33,8 @@ SOON = 15.0
 @pytest.fixture
 def kai(cluster: Cluster) -> Iterator[None]:
     """The API server knows KAI's kinds; afterwards neither them nor objects of theirs."""
-    definitions = (POD_GROUP, TOPOLOGY)
-    cluster.create_all(definitions)
-    for one in definitions:
-        cluster.wait(partial(is_served, cluster, one), SERVED_SECONDS, "KAI's kinds are served")
-    yield
-    for one in definitions:
-        name = one["metadata"]["name"]
-        cluster.delete("CustomResourceDefinition", name)
-        cluster.wait(partial(is_undefined, cluster, name), SERVED_SECONDS, f"{name} is gone")
+    with defined(cluster, (POD_GROUP, TOPOLOGY)):
+        yield
 
 
 def written(made: Object) -> Object:
