@@ -1,10 +1,12 @@
 #!/bin/sh
 # Makes the real control plane of the e2e tests, and prints its folder: programs from the Go modules go.mod names,
-# operators from those operators/*/go.mod name, and the CRDs that crds.txt names, each a file of a Go module.
+# the operators of operators/table.txt, and the CRDs that crds.txt names, each a file of a Go module.
 #
-#   sh build.sh            make what is missing (minutes when Go's own cache is cold), then print the folder
-#   sh build.sh --folder   print the folder, make nothing, need no Go
-#   sh build.sh --missing  print what is not there yet, one file per line; make nothing
+#   sh build.sh                  make what is missing (minutes when Go's own cache is cold), then print the folder
+#   sh build.sh --operators      the same with the operators that CI leaves out
+#   sh build.sh --folder         print the folder, make nothing, need no Go
+#   sh build.sh --missing        print what is not there yet, one file per line; make nothing
+#   sh build.sh --program NAME   print the file of that operator, whether it is there or not
 #
 # The folder is outside the checkout, and its name says which versions are in it: a bump in go.mod builds anew. The name
 # of an operator's file and of a CRD's says its version: a bump in operators/*/go.mod or crds.txt makes that file alone.
@@ -23,15 +25,25 @@ version_of() {
 }
 kubernetes=$(version_of k8s.io/kubernetes go.mod)
 etcd=$(version_of go.etcd.io/etcd/server/v3 go.mod)
-volcano=$(version_of volcano.sh/volcano operators/volcano/go.mod)
-kubeflow=$(version_of github.com/kubeflow/training-operator operators/kubeflow/go.mod)
 cache=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
 folder=$cache/corral-controlplane/$kubernetes-etcd-$etcd
 # Dearest first: it fills Go's build cache for the two after it.
 binaries='kube-scheduler kube-apiserver kube-controller-manager etcd'
-# Each of another Kubernetes, so what the others have cached is of no use: Volcano's takes 210 s on two busy cores, 0.4 GB
-# more of modules and 1.3 GB more of Go's build cache.
-operators="vc-controller-manager-$volcano training-operator-$kubeflow"
+# operators_of PATTERN: the files of the operators whose "when" matches.
+# Most are of another Kubernetes, so what the others have cached is of no use to the first of them: Volcano's takes 210 s
+# on two busy cores, 0.4 GB more of modules and 1.3 GB more of Go's build cache.
+operators_of() {
+    grep '^[a-z]' "$here/operators/table.txt" | while read -r program place when module package; do
+        case $when in
+        $1) echo "$program-$(version_of "$module" "operators/$place/go.mod")" ;;
+        esac
+    done
+}
+# column_of PROGRAM COLUMN: what operators/table.txt says of it.
+column_of() {
+    awk -v program="$1" -v column="$2" '$1 == program { print $column }' "$here/operators/table.txt"
+}
+wanted='ci'
 crds=$(sed -n 's|^\([A-Za-z][^ ]*\)  *[^ ][^ ]*  *\(v[^ ]*\)  *[^ ].*|crds/\1-\2.yaml|p' "$here/crds.txt")
 if [ -z "$crds" ]; then
     echo "build.sh: $here/crds.txt names no CRD" >&2
@@ -39,7 +51,7 @@ if [ -z "$crds" ]; then
 fi
 
 missing() {
-    for binary in $binaries $operators; do
+    for binary in $binaries $(operators_of "$wanted"); do
         [ -x "$folder/$binary" ] || echo "$binary"
     done
     for crd in $crds; do
@@ -50,8 +62,13 @@ missing() {
 case ${1:-} in
 --folder) echo "$folder" && exit 0 ;;
 --missing) missing && exit 0 ;;
+--program)
+    program=$(operators_of '*' | grep "^${2:?NAME is missing}-v") && echo "$folder/$program" && exit 0
+    echo "build.sh: operators/table.txt has no $2" >&2 && exit 1
+    ;;
+--operators) wanted='*' ;;
 '') ;;
-*) echo "usage: build.sh [--folder | --missing]" >&2 && exit 2 ;;
+*) echo "usage: build.sh [--operators | --folder | --missing | --program NAME]" >&2 && exit 2 ;;
 esac
 
 if [ -z "$(missing)" ]; then
@@ -68,14 +85,6 @@ mkdir -p "$folder/crds"
 partial=$folder/.partial.$$
 trap 'rm -f "$partial"' EXIT
 trap 'exit 130' INT TERM HUP
-package_of() {
-    case $1 in
-    etcd) echo go.etcd.io/etcd/server/v3 ;;
-    vc-controller-manager-*) echo volcano.sh/volcano/cmd/controller-manager ;;
-    training-operator-*) echo github.com/kubeflow/training-operator/cmd/training-operator.v1 ;;
-    *) echo "k8s.io/kubernetes/cmd/$1" ;;
-    esac
-}
 # Without these Kubernetes calls itself v0.0.0-master, and API servers refuse version skew they cannot see.
 stamp=k8s.io/component-base/version
 release=${kubernetes#v}
@@ -84,11 +93,11 @@ minor=${release#*.}
 minor=${minor%%.*}
 stamps="-X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor"
 
-# build BINARY FOLDER STAMPS: a binary of the modules that the go.mod in FOLDER names.
+# build PACKAGE FOLDER STAMPS: a binary of the modules that the go.mod in FOLDER names.
 build() {
     (
         cd "$2"
-        CGO_ENABLED=0 go build -trimpath -o "$partial" -ldflags "-s -w $3" "$(package_of "$1")"
+        CGO_ENABLED=0 go build -trimpath -o "$partial" -ldflags "-s -w $3" "$1"
     ) </dev/null
 }
 
@@ -112,9 +121,12 @@ for thing in $(missing); do
         kind=${thing#crds/}
         take "${kind%%-*}"
         ;;
-    vc-controller-manager-*) build "$thing" "$here/operators/volcano" '' ;;
-    training-operator-*) build "$thing" "$here/operators/kubeflow" '' ;;
-    *) build "$thing" "$here" "$stamps" ;;
+    etcd) build go.etcd.io/etcd/server/v3 "$here" "$stamps" ;;
+    *-v*)
+        program=${thing%-v*}
+        build "$(column_of "$program" 4)/$(column_of "$program" 5)" "$here/operators/$(column_of "$program" 2)" ''
+        ;;
+    *) build "k8s.io/kubernetes/cmd/$thing" "$here" "$stamps" ;;
     esac
     mv -f "$partial" "$folder/$thing"
     echo "build.sh: made $thing in $(($(date +%s) - started)) s" >&2

@@ -36,7 +36,7 @@ def training_operator(plane: ControlPlane, folder: Path) -> Iterator[Process]:
         probes, webhook = free_ports(2)
         process = Process(
             [
-                operator("training-operator", "kubeflow", "github.com/kubeflow/training-operator"),
+                operator("training-operator"),
                 f"--kubeconfig={plane.kubeconfig()}",
                 "--gang-scheduler-name=volcano",
                 "--metrics-bind-address=0",

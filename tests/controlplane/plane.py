@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 import socket
 import ssl
 import subprocess
@@ -90,11 +89,14 @@ def binaries() -> Path:
     return Path(_build_script("--folder").strip())
 
 
-def operator(program: str, folder: str, module: str) -> Path:
-    """An operator of the version that operators/`folder`/go.mod names. Raises: BinariesMissing."""
-    text = (HERE / "operators" / folder / "go.mod").read_text(encoding="utf-8")
-    (version,) = re.findall(rf"^\t{re.escape(module)} (v\S+)$", text, re.MULTILINE)
-    return binaries() / f"{program}-{version}"
+def operator(program: str) -> Path:
+    """An operator of operators/table.txt, its version by its go.mod. Raises: BinariesMissing."""
+    file = Path(_build_script("--program", program).strip())
+    if not file.exists():
+        raise BinariesMissing(
+            f"{file.name} is not built: run `sh tests/controlplane/build.sh --operators`"
+        )
+    return file
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,8 +518,7 @@ def wait_ready(process: Process, url: str, bearer: str = "") -> None:
     )
 
 
-def _build_script(flag: str) -> str:
-    ran = subprocess.run(
-        ["sh", HERE / "build.sh", flag], capture_output=True, text=True, check=True, timeout=30
-    )
+def _build_script(*flags: str) -> str:
+    command = ["sh", HERE / "build.sh", *flags]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     return ran.stdout

@@ -80,4 +80,4 @@ def clear(cluster: Cluster) -> None:
 
 def program() -> Path:
     """vc-controller-manager of the version its go.mod names. Raises: BinariesMissing."""
-    return operator("vc-controller-manager", "volcano", "volcano.sh/volcano")
+    return operator("vc-controller-manager")
