@@ -121,7 +121,7 @@ async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
 
     Raises: SettingsError, and nothing stays open.
     """
-    chosen = engine_settings(settings)
+    chosen = engine_settings(settings, dialects)
     kinds = dialects.configured(chosen).kinds
     metrics = Metrics(kinds)
     chosen = chosen.model_copy(update={"kinds": kinds})
@@ -335,7 +335,7 @@ def _routes(
     )
 
 
-def engine_settings(settings: Settings) -> EngineSettings:
+def engine_settings(settings: Settings, dialects: Dialects = DIALECTS) -> EngineSettings:
     """The engine's share of the settings, under the same names, presets resolved.
 
     Raises: SettingsError.
@@ -352,6 +352,10 @@ def engine_settings(settings: Settings) -> EngineSettings:
             hyper_nodes_from = label_levels(hyper_nodes_from)
     except ValueError as error:
         raise SettingsError(f"hyper_nodes_from: {error}") from error
+    try:
+        dialects.configured(settings)
+    except ValueError as error:
+        raise SettingsError(f"scheduler_vocabularies: {error}") from error
     options = settings.model_dump(include=set(EngineOptions.model_fields))
     made = {"levels": levels, "hyper_nodes_from": hyper_nodes_from}
     return EngineSettings(**options | made, packing=_packing(settings))

@@ -103,12 +103,34 @@ def is_named(scheduler: str, names: str) -> bool:
     return "," in names and scheduler in (part.strip() for part in names.split(","))
 
 
+def vocabularies(value: object) -> object:
+    """A mapping of lists, or its text `NAME=VOCABULARY,…`, as pairs; pairs pass."""
+    if isinstance(value, str):
+        value = [part.strip().partition("=")[::2] for part in value.split(",") if part.strip()]
+    if isinstance(value, dict):
+        value = [
+            (name, each)
+            for name, said in value.items()
+            for each in (said if isinstance(said, list) else [said])
+        ]
+    is_paired = isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
+    )
+    if not is_paired or not isinstance(value, list | tuple):
+        raise ValueError("expected NAME=VOCABULARY,…, such as default-scheduler=grove")
+    for name, vocabulary in value:
+        if not (isinstance(vocabulary, str) and name and vocabulary):
+            raise ValueError(f"{name}={vocabulary}: expected a schedulerName and a vocabulary")
+    return tuple((str(name), vocabulary) for name, vocabulary in value)
+
+
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
 PodsByNamespace = Annotated[
     tuple[tuple[str, int], ...], NoDecode, BeforeValidator(pods_by_namespace)
 ]
 Selector = Annotated[LabelSelector, NoDecode, BeforeValidator(selector_parsed)]
+Vocabularies = Annotated[tuple[tuple[str, str], ...], NoDecode, BeforeValidator(vocabularies)]
 RoleRules = Literal["kueue", "kep"]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=1024, le=1024 * MIB)]
@@ -126,6 +148,9 @@ class EngineOptions(BaseModel):
     # spec.schedulerName of the pods planned for, as of the profiles that Corral extends; several
     # with commas; "": any.
     scheduler_name: Annotated[str, AfterValidator(scheduler_names)] = "corral"
+    # The vocabularies that pods of these schedulers are read in, such as default-scheduler=grove;
+    # those of others in every one.
+    scheduler_vocabularies: Vocabularies = ()
     levels: Names = ()  # label keys, widest first, or one preset name; none: the Topology objects'
     kueue_manages: bool = False  # Kueue runs here: pods that name a queue are left to it
 

@@ -126,6 +126,11 @@ class Dialect:
     Methods are pure. `sources` are those of the keys of its gangs; no other dialect has them.
     """
 
+    name: ClassVar[str] = ""
+    """As the setting `scheduler_vocabularies` calls it; "": it claims no pods."""
+    speaks_for: ClassVar[frozenset[str]] = frozenset()
+    """The names of others that are not asked about its pods: their words there are its own, or an
+    operator's that says the same again."""
     sources: ClassVar[frozenset[str]] = frozenset()
     writes_status: ClassVar[bool] = False
 
@@ -156,6 +161,14 @@ class Dialect:
         name; () for a pod that none may name.
         """
         return None
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        """The field of a pod it claims by which users have it placed in the words of it.
+
+        "": a controller may have put the pod into its gang, and nothing more is requested. None:
+        that is no more than a gang of its own. Asked where other vocabularies claim the pod too.
+        """
+        return ""
 
     def sorted_by(self, pod: PodRecord) -> GangKey | None:
         """The gang whose objects say which leaf of it the pod is in; None: the pod says it all."""

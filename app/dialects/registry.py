@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from app.dialects import budgets, grove, kai, kueue, native, quota, volcano
 from app.dialects.dialect import (
@@ -15,6 +15,7 @@ from app.dialects.dialect import (
     Strings,
     TemplateOwner,
 )
+from app.dialects.rules import forbidden
 from app.dialects.spec import (
     NO_PODS,
     Allowance,
@@ -43,13 +44,24 @@ from app.settings import EngineOptions
 
 @dataclass(frozen=True, slots=True)
 class Dialects:
-    """Several vocabularies as one: of a pod that two of them read, the first one's claim counts."""
+    """Several vocabularies as one, and whose word counts of a pod that more than one claims."""
 
     each: tuple[Dialect, ...]
+    of_scheduler: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The names of those that pods of some schedulers are read in; pods of others: in all."""
 
     def configured(self, options: EngineOptions) -> Dialects:
-        """The same vocabularies, as the operator wants them read."""
-        return Dialects(tuple(dialect.configured(options) for dialect in self.each))
+        """The same vocabularies, as the operator wants them read.
+
+        Raises: ValueError for a name that none of them has.
+        """
+        chosen: dict[str, frozenset[str]] = {}
+        known = sorted(filter(None, (dialect.name for dialect in self.each)))
+        for scheduler, name in options.scheduler_vocabularies:
+            if name not in known:
+                raise ValueError(f"{scheduler}={name}: expected one of {', '.join(known)}")
+            chosen[scheduler] = chosen.get(scheduler, frozenset()) | {name}
+        return Dialects(tuple(dialect.configured(options) for dialect in self.each), chosen)
 
     def resources(
         self,
@@ -82,11 +94,10 @@ class Dialects:
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         """Where the pod belongs, which these objects name; None for an ordinary pod."""
-        for dialect in self.each:
-            claim = dialect.claim(pod, objects)
-            if claim is not None:
-                return claim
-        return None
+        found = self._claims(pod, objects)
+        if len(found) < 2:
+            return found[0][1] if found else None
+        return _decided(pod, found, objects)
 
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
@@ -96,7 +107,7 @@ class Dialects:
 
     def lifts_gates(self, pod: PodRecord) -> bool:
         """Whether an operator takes every gate off the pod, also Corral's."""
-        return any(each.lifts_gates(pod) for each in self.each)
+        return any(each.lifts_gates(pod) for each in self._read_of(pod.scheduler))
 
     @property
     def names_keys(self) -> bool:
@@ -119,15 +130,17 @@ class Dialects:
 
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod."""
-        return any(dialect.may_be_named(pod) for dialect in self.each)
+        return any(dialect.may_be_named(pod) for dialect in self._read_of(pod.scheduler))
 
-    def sorted_by(self, pod: PodRecord) -> GangKey | None:
-        """The gang whose objects say which leaf of it the pod is in, if some do."""
-        for dialect in self.each:
-            key = dialect.sorted_by(pod)
-            if key is not None:
-                return key
-        return None
+    def sorted_by(self, pod: PodRecord) -> tuple[GangKey, ...]:
+        """The gangs, one of a vocabulary, whose objects say whether and where the pod is in it."""
+        found: list[tuple[Dialect, GangKey]] = []
+        for dialect in self._read_of(pod.scheduler):
+            if not any(dialect.name in other.speaks_for for other, _ in found):
+                key = dialect.sorted_by(pod)
+                if key is not None:
+                    found.append((dialect, key))
+        return tuple(key for _, key in found)
 
     def sorts(self, record: ObjectRecord) -> object:
         """What an object says of the leaves of its gangs' pods."""
@@ -209,8 +222,10 @@ class Dialects:
 
     def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
         """Every rule that a pod breaks, or a template of so many pods."""
-        for dialect in self.each:
+        read = tuple(self._read_of(pod.scheduler))
+        for dialect in read:
             yield from dialect.rules(pod, pods)
+        yield from self._contradictions(pod)
 
     def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
         """Every rule that the templates of one object break together."""
@@ -219,15 +234,60 @@ class Dialects:
 
     def change(self, before: PodRecord, after: PodRecord) -> Iterator[Flaw]:
         """Every rule that a change of a pod breaks."""
-        for dialect in self.each:
+        for dialect in self._read_of(after.scheduler):
             yield from dialect.change(before, after)
+
+    def _claims(
+        self, pod: PodRecord, objects: Collection[ObjectRecord]
+    ) -> list[tuple[Dialect, Claim]]:
+        found: list[tuple[Dialect, Claim]] = []
+        for dialect in self._read_of(pod.scheduler):
+            if not any(dialect.name in other.speaks_for for other, _ in found):
+                claim = dialect.claim(pod, objects)
+                if claim is not None:
+                    found.append((dialect, claim))
+        return found
+
+    def _contradictions(self, pod: PodRecord) -> Iterator[Flaw]:
+        """What a pod, or a template, requests in the words of two vocabularies."""
+        asked = [where for one, _ in self._claims(pod, ()) if (where := one.asked_in(pod))]
+        if len(asked) > 1:
+            yield _contradiction(asked[0], asked[1])
+
+    def _read_of(self, scheduler: str) -> Iterable[Dialect]:
+        """The vocabularies that pods of a scheduler are read in."""
+        names = self.of_scheduler.get(scheduler)
+        return self.each if names is None else (one for one in self.each if one.name in names)
+
+
+def _decided(
+    pod: PodRecord, found: Sequence[tuple[Dialect, Claim]], objects: Collection[ObjectRecord]
+) -> Claim:
+    """The claim that counts of several.
+
+    What users have asked for counts before what a controller may have written, and that before a
+    gang of its own; of two alike the first. Two that were asked for contradict each other.
+    """
+    asked = [(dialect.asked_in(pod, objects), claim) for dialect, claim in found]
+    by_users = [(where, claim) for where, claim in asked if where]
+    if len(by_users) > 1 and not by_users[0][1].flaw:
+        (first, claim), (second, _) = by_users[:2]
+        flaw = _contradiction(first, second)
+        return replace(claim, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
+    grouped = (claim for where, claim in (by_users or asked) if where is not None)
+    return next(grouped, asked[0][1])
+
+
+def _contradiction(first: str, second: str) -> Flaw:
+    root, _, where = second.partition(".")
+    return replace(forbidden(where, f"may not be set together with {first}"), root=root)
 
 
 DIALECTS = Dialects(
     (
+        grove.DIALECT,
         native.DIALECT,
         kueue.DIALECT,
-        grove.DIALECT,  # before those whose controllers annotate its pods
         volcano.DIALECT,
         kai.DIALECT,
         quota.DIALECT,

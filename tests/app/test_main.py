@@ -549,6 +549,12 @@ def test_what_hyper_nodes_are_made_from_is_levels_a_preset_or_topograph():
             taken(*wrong)
 
 
+def test_a_vocabulary_that_there_is_not_is_named():
+    chosen = (("default-scheduler", "groove"),)
+    with pytest.raises(SettingsError, match="scheduler_vocabularies: default-scheduler=groove"):
+        engine_settings(Settings(scheduler_vocabularies=chosen))
+
+
 @pytest.mark.parametrize("levels", [("rack", "rack"), ("kubernetes.io/hostname", "rack")])
 def test_levels_that_cannot_be_meant_are_named(levels):
     with pytest.raises(SettingsError, match="levels: "):

@@ -137,6 +137,39 @@ def test_a_number_of_pods_by_namespace_that_is_none_is_told(given, told):
     assert str(error.value) == f"flag --absent-pods-in: {given!r} is not valid: {told}"
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "default-scheduler=grove,kai-scheduler=grove, kai-scheduler=kai",
+        {"default-scheduler": "grove", "kai-scheduler": ["grove", "kai"]},
+        [["default-scheduler", "grove"], ["kai-scheduler", "grove"], ["kai-scheduler", "kai"]],
+    ],
+)
+def test_schedulers_have_vocabularies_of_their_own(given):
+    assert load({"scheduler_vocabularies": given}).scheduler_vocabularies == (
+        ("default-scheduler", "grove"),
+        ("kai-scheduler", "grove"),
+        ("kai-scheduler", "kai"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("grove", "grove=: expected a schedulerName and a vocabulary"),
+        ("=grove", "=grove: expected a schedulerName and a vocabulary"),
+        ({"a": 5}, "a=5: expected a schedulerName and a vocabulary"),
+        ({"a": [""]}, "a=: expected a schedulerName and a vocabulary"),
+        (["grove"], "expected NAME=VOCABULARY,…, such as default-scheduler=grove"),
+        (5, "expected NAME=VOCABULARY,…, such as default-scheduler=grove"),
+    ],
+)
+def test_a_vocabulary_of_no_scheduler_is_told(given, told):
+    with pytest.raises(SettingsError) as error:
+        load({"scheduler_vocabularies": given})
+    assert str(error.value) == f"flag --scheduler-vocabularies: {given!r} is not valid: {told}"
+
+
 def test_service_variables_of_kubernetes_are_no_settings(monkeypatch):
     monkeypatch.setenv("CORRAL_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("CORRAL_PORT", "tcp://10.0.0.1:80")

@@ -8,6 +8,7 @@ from typing import ClassVar
 from app.dialects.dialect import Dialect
 from app.dialects.grove import claims, gangs, keys, pod_gangs, status, topology
 from app.dialects.grove.pod_gangs import PodGangRecord
+from app.dialects.rules import label
 from app.dialects.spec import (
     NO_PODS,
     Claim,
@@ -27,6 +28,9 @@ from app.kube.watch.resource import Resource
 class GroveDialect(Dialect):
     """PodGangs as gangs, of pod groups in groups, on Grove's topologies."""
 
+    name: ClassVar[str] = "grove"
+    # Its operator, and controllers of these, write PodGroups of theirs for its pods.
+    speaks_for: ClassVar[frozenset[str]] = frozenset(("native", "volcano", "kai"))
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
 
@@ -58,6 +62,9 @@ class GroveDialect(Dialect):
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects)
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        return f"metadata.{label(keys.POD_GANG)}"
 
     def lifts_gates(self, pod: PodRecord) -> bool:
         # With its own: a merge patch of schedulingGates, which leaves none.

@@ -54,6 +54,16 @@ def claim(
     return _segment(pod, gang, group, said)
 
 
+def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
+    """Where its user has a pod placed; "": the pod-grouper may have grouped it, as it does any."""
+    key = keys.for_grouper(pod.annotations)
+    if key:
+        return f"metadata.{annotation(key)}"
+    gang = gang_of(pod)
+    group = gang and group_in(gang, objects)
+    return f"metadata.{annotation(keys.GROUP_NAME)}" if group and group.topology else ""
+
+
 def flaws_of(pod: PodRecord, grouped: Collection[str]) -> Iterator[Flaw]:
     """Every rule that a pod breaks, or the template of some."""
     yield from segments.flaws_of(pod)

@@ -30,6 +30,7 @@ from app.settings import EngineOptions
 class KaiDialect(Dialect):
     """PodGroups as gangs, whose sub-groups have sub-groups, on KAI's Topologies."""
 
+    name: ClassVar[str] = "kai"
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
 
@@ -64,6 +65,9 @@ class KaiDialect(Dialect):
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects, self._grouped)
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        return claims.asked_in(pod, objects)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, PodGroupRecord):

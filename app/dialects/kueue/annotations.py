@@ -49,10 +49,15 @@ LAYERS = msgspec.json.Decoder(list[Layer])
 
 def asks_for_topology(annotations: Strings) -> bool:
     """Whether there is a topology annotation that requests something, valid or not."""
-    if any(key in annotations for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP)):
-        return True
-    said = boolean(annotations.get(UNCONSTRAINED, "false"))
-    return said is None or said
+    return asking(annotations) != ""
+
+
+def asking(annotations: Strings) -> str:
+    """The first topology annotation that requests something, valid or not; "": there is none."""
+    for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP):
+        if key in annotations:
+            return key
+    return "" if boolean(annotations.get(UNCONSTRAINED, "false")) is False else UNCONSTRAINED
 
 
 def constraint(annotations: Strings) -> Constraint:

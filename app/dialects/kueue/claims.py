@@ -22,7 +22,7 @@ from app.dialects import corral
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
 from app.dialects.kueue.annotations import LONGEST_NAME, ROLE_HASH, Strings
-from app.dialects.rules import BadValue, annotation, boolean, invalid, whole_number
+from app.dialects.rules import BadValue, annotation, boolean, invalid, label, whole_number
 from app.dialects.spec import ANYWHERE, Claim, Flaw, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
 from app.kube.core.cached import KIB, cached
@@ -49,6 +49,17 @@ def claim(pod: PodRecord) -> Claim | None:
         return said
     # What was not read may be what makes it a member: it is refused, not taken for an ordinary pod.
     return Claim(said.gang if said else _own_gang(pod), flaw=pod.problem)
+
+
+def asked_in(pod: PodRecord) -> str | None:
+    """Where a pod says which gang it is in, or what that requests; None: it only queues."""
+    for where, path in ((pod.labels, label), (pod.annotations, annotation)):
+        if pod_groups.GROUP_NAME in where:
+            return f"metadata.{path(pod_groups.GROUP_NAME)}"
+    others = (pod_groups.TOTAL_COUNT, *corral.WORKLOAD)
+    key = topology.asking(pod.annotations)
+    key = key or next((each for each in others if each in pod.annotations), "")
+    return f"metadata.{annotation(key)}" if key else None
 
 
 def _claim(pod: PodRecord) -> Claim | None:

@@ -55,6 +55,7 @@ _TEMPLATES = {(kind.group, kind.kind): kind.templates for kind in workloads.KIND
 class KueueDialect(Dialect):
     """Topology annotations and pod groups, on every kind of workload."""
 
+    name: ClassVar[str] = "kueue"
     sources: ClassVar[frozenset[str]] = frozenset((pod_groups.SOURCE, "pod", *_BY_SOURCE))
 
     def __init__(self, roles: RoleRules = "kueue", *, is_kueue_here: bool = False) -> None:
@@ -72,6 +73,9 @@ class KueueDialect(Dialect):
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod)
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        return claims.asked_in(pod)
 
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""

@@ -30,6 +30,8 @@ class NativeDialect(Dialect):
     But for those that request what it would not keep: these are refused.
     """
 
+    name: ClassVar[str] = "native"
+    speaks_for: ClassVar[frozenset[str]] = frozenset(("kueue",))  # it reads its annotations itself
     sources: ClassVar[frozenset[str]] = frozenset((gangs.SOURCE,))
     writes_status: ClassVar[bool] = True
 
@@ -51,10 +53,15 @@ class NativeDialect(Dialect):
         return gangs.gang_of(pod) if self._is_on else None
 
     def sorts(self, record: ObjectRecord) -> object:
-        return record.flaw if isinstance(record, PodGroupRecord) else None
+        if isinstance(record, PodGroupRecord):
+            return (record.level, record.constraint, record.slices, record.flaw)
+        return None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return gangs.claim(pod, objects) if self._is_on else gangs.refused(pod)
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        return gangs.asked_in(pod, objects)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, PodGroupRecord):

@@ -43,6 +43,7 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 from topology.model.request import Constraint
 
 SOURCE = "native"
+GROUP_FIELD = "spec.schedulingGroup.podGroupName"
 LONGEST_NAME = 253  # of an object; a request that is no pod's may have more
 
 
@@ -67,6 +68,20 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
         return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
     number = completion_index(pod)
     return Claim(gang, "", None if number is None else Index(number, is_across=True), said)
+
+
+def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
+    """Where it says that a pod is placed with others; "": the Job controller may have put it there.
+
+    It does so with the pods of any Indexed Job, in PodGroups without a level.
+    Source: kubernetes pkg/controller/job (v1.36), the feature gate WorkloadWithJob.
+    """
+    gang = gang_of(pod)
+    group = gang and group_in(gang, objects)
+    asks = asked_besides(pod.labels, pod.annotations)
+    if asks or (group and (group.level or group.slices or group.constraint != ANYWHERE)):
+        return GROUP_FIELD
+    return ""
 
 
 def refused(pod: PodRecord) -> Claim | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from app.dialects.gang_objects import object_of, said_of
-from app.dialects.rules import whole_number
+from app.dialects.rules import annotation, label, whole_number
 from app.dialects.spec import Claim, GangKey, Index
 from app.dialects.volcano import keys
 from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
@@ -39,6 +39,20 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
     if group.flaw:
         return Claim(gang, flaw=group.flaw)
     return Claim(gang, leaf_of(pod, group), _index(pod), said_of(pod))
+
+
+def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
+    """Where its user has a pod placed; "": a controller may have made its PodGroup for any pod."""
+    key = keys.asking(pod)
+    if key:
+        return f"metadata.{annotation(key)}"
+    if keys.said(pod, keys.TASK):  # of a vcjob
+        return f"metadata.{(annotation if keys.TASK in pod.annotations else label)(keys.TASK)}"
+    gang = gang_of(pod)
+    group = gang and group_in(gang, objects)
+    if group and (group.within or group.policies):
+        return f"metadata.{annotation(keys.GROUP_NAME)}"
+    return ""
 
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:

@@ -39,6 +39,7 @@ _KUBEFLOW = frozenset(kind.kind for kind in KUBEFLOW)  # each PodGroup has the n
 class VolcanoDialect(Dialect):
     """PodGroups as gangs, and HyperNodes as a topology with a level for each tier."""
 
+    name: ClassVar[str] = "volcano"
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
 
@@ -84,11 +85,15 @@ class VolcanoDialect(Dialect):
 
     def sorts(self, record: ObjectRecord) -> object:
         if isinstance(record, PodGroupRecord):
-            return (record.policies, frozenset(record.least_of), record.flaw)
+            tasks = frozenset(record.least_of)
+            return (record.within is None, record.policies, tasks, record.flaw)
         return None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects)
+
+    def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
+        return claims.asked_in(pod, objects)
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, PodGroupRecord):

@@ -27,9 +27,14 @@ def group_of(pod: PodRecord) -> str:
     after that. A pod that asks for something waits for it: the PodGroup is named after its owner.
     """
     name = pod.annotations.get(GROUP_NAME, "")[:LONGEST_NAME]
-    if name or not any(key in pod.annotations for key in _ASKING):
+    if name or not asking(pod):
         return name
     return f"podgroup-{pod.uid if pod.owner is None else pod.owner.uid}"
+
+
+def asking(pod: PodRecord) -> str:
+    """The first annotation that its user asks for something with; "": there is none."""
+    return next((key for key in _ASKING if key in pod.annotations), "")
 
 
 def said(pod: PodRecord, key: str) -> str:

@@ -48,7 +48,7 @@ class NamedPods:
     _sorting: dict[str, tuple[object, tuple[GangKey, ...]]] = field(default_factory=dict)
     """By the uid of an object: what it says of the leaves of pods, and of which gangs."""
     _sorted: dict[GangKey, dict[str, None]] = field(default_factory=dict)  # uids of pods
-    _sorted_by: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
+    _sorted_by: dict[str, tuple[GangKey, ...]] = field(default_factory=dict)  # by uid of a pod
     _due: dict[PodName, None] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)  # by the uid of an object
 
@@ -72,11 +72,11 @@ class NamedPods:
     def of(self, pod: PodRecord) -> tuple[ObjectRecord, ...]:
         """The objects that name a pod or sort it, in the same order whichever came first."""
         uids = self._by_name and self._by_name.get((pod.namespace, pod.name))
-        key = self.dialects.sorted_by(pod)
-        if not (uids or key) or not self.may_have(pod):
+        keys = self.dialects.sorted_by(pod)
+        if not (uids or keys) or not self.may_have(pod):
             return ()
         found = {uid: self.objects.by_uid[uid] for uid in uids or ()}
-        if key is not None:
+        for key in keys:
             found.update((each.uid, each) for each in self.objects.of(key))
         return tuple(sorted(found.values(), key=lambda each: (each.kind, each.key, each.uid)))
 
@@ -106,21 +106,19 @@ class NamedPods:
         name = self._names.pop(uid, None)
         if name is not None:
             del self._uids[name]
-            self._sort(uid, None)
+            self._sort(uid, ())
 
-    def _sort(self, uid: str, key: GangKey | None) -> None:
-        """Note the gang whose objects sort a pod."""
-        before = self._sorted_by.get(uid)
-        if before == key:
-            return
-        if before is not None:
-            del self._sorted_by[uid]
-            of_gang = self._sorted[before]
+    def _sort(self, uid: str, keys: tuple[GangKey, ...]) -> None:
+        """Note the gangs whose objects sort a pod."""
+        before = self._sorted_by.pop(uid, ())
+        if keys:
+            self._sorted_by[uid] = keys
+        for key in before if before != keys else ():
+            of_gang = self._sorted[key]
             del of_gang[uid]
             if not of_gang:
-                del self._sorted[before]
-        if key is not None:
-            self._sorted_by[uid] = key
+                del self._sorted[key]
+        for key in keys if before != keys else ():
             self._sorted.setdefault(key, {})[uid] = None
 
     # -- objects -------------------------------------------------------------------------------

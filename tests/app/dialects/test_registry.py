@@ -152,7 +152,7 @@ def test_a_vocabulary_that_leaves_everything_out_says_nothing():
     assert not SILENT.keeps("a")
     assert not SILENT.may_be_named(POD)
     assert not SILENT.lifts_gates(POD)
-    assert (SILENT.sorted_by(POD), SILENT.sorts(RECORD)) == (None, None)
+    assert (SILENT.sorted_by(POD), SILENT.sorts(RECORD)) == ((), None)
     assert SILENT.kinds == ("Node", "Pod")
     assert (SILENT.allowance(RECORD), SILENT.budget(RECORD)) == (None, None)
     assert SILENT.templates("batch", "Job") == ()

@@ -172,7 +172,7 @@ def test_a_pod_belongs_to_the_pod_group_of_its_own_namespace():
 
 def test_a_pod_without_a_pod_group_is_none_of_ours():
     assert ON.claim(pod("a")) is None
-    assert ON.sorted_by(pod("a")) is None
+    assert ON.sorted_by(pod("a")) == ()
 
 
 def test_the_pod_group_counts_before_what_annotations_say():
@@ -236,7 +236,7 @@ def test_while_it_is_off_pods_of_a_pod_group_are_left_to_kube_scheduler():
     assert not ON.is_managed({}, {}, (), "train")
     assert (KIND in DIALECTS.kinds, KIND in ON.kinds) == (False, True)
     assert DIALECTS.claim(member("a")) is None
-    assert DIALECTS.sorted_by(member("a")) is None
+    assert DIALECTS.sorted_by(member("a")) == ()
 
 
 @pytest.mark.parametrize(
