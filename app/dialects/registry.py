@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from app.dialects import budgets, grove, kai, kueue, native, quota, volcano
 from app.dialects.dialect import (
@@ -40,6 +41,8 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.core.requests import NONE_OFFERED, Offered
 from app.kube.watch.resource import Resource, nodes, pods
 from app.settings import EngineOptions
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +137,7 @@ class Dialects:
 
     def sorted_by(self, pod: PodRecord) -> tuple[GangKey, ...]:
         """The gangs, one of a vocabulary, whose objects say whether and where the pod is in it."""
-        found: list[tuple[Dialect, GangKey]] = []
-        for dialect in self._read_of(pod.scheduler):
-            if not any(dialect.name in other.speaks_for for other, _ in found):
-                key = dialect.sorted_by(pod)
-                if key is not None:
-                    found.append((dialect, key))
-        return tuple(key for _, key in found)
+        return tuple(key for _, key in self._said(pod, lambda dialect: dialect.sorted_by(pod)))
 
     def sorts(self, record: ObjectRecord) -> object:
         """What an object says of the leaves of its gangs' pods."""
@@ -240,12 +237,19 @@ class Dialects:
     def _claims(
         self, pod: PodRecord, objects: Collection[ObjectRecord]
     ) -> list[tuple[Dialect, Claim]]:
-        found: list[tuple[Dialect, Claim]] = []
+        return self._said(pod, lambda dialect: dialect.claim(pod, objects))
+
+    def _said(
+        self, pod: PodRecord, say: Callable[[Dialect], _T | None]
+    ) -> list[tuple[Dialect, _T]]:
+        """What each vocabulary says of a pod for which no other one speaks."""
+        found: list[tuple[Dialect, _T]] = []
         for dialect in self._read_of(pod.scheduler):
-            if not any(dialect.name in other.speaks_for for other, _ in found):
-                claim = dialect.claim(pod, objects)
-                if claim is not None:
-                    found.append((dialect, claim))
+            if found and any(dialect.name in other.speaks_for for other, _ in found):
+                continue
+            said = say(dialect)
+            if said is not None:
+                found.append((dialect, said))
         return found
 
     def _contradictions(self, pod: PodRecord) -> Iterator[Flaw]:
