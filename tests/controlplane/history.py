@@ -14,7 +14,8 @@ from tests.cluster import Cluster, Object, Objects, collection
 Changes = Generator[Object, None, None]
 
 NAMESPACE = "default"
-REPLAY_SECONDS = 1.0  # the replay comes at once; after it the watch is silent
+# The replay comes at once, and after it the watch is silent; on a busy machine it comes later.
+REPLAY_SECONDS = (1.0, 5.0, 25.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,16 @@ def changes_after(moment: Moment, cluster: Cluster, seconds: float) -> Changes:
 
 def since(moment: Moment, cluster: Cluster) -> Objects:
     """Every change of a pod from that moment until now, oldest first: `{"type", "object"}`."""
-    return list(changes_after(moment, cluster, REPLAY_SECONDS))
+    newest = max(map(_version, cluster.list("Pod", NAMESPACE)), default=0)
+    for seconds in REPLAY_SECONDS:
+        changes = list(changes_after(moment, cluster, seconds))
+        if newest <= max((_version(each["object"]) for each in changes), default=0):
+            return changes
+    raise TimeoutError(f"no change up to version {newest} within {REPLAY_SECONDS[-1]:g} s")
+
+
+def _version(of: Object) -> int:
+    return int(of["metadata"]["resourceVersion"])
 
 
 def bindings(changes: Objects) -> list[tuple[str, str]]:
