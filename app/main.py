@@ -329,7 +329,8 @@ def _routes(
 
     scope = scope_of(settings, namespaces)
     most_body_bytes, roles = settings.admission_body_bytes, settings.pod_group_roles
-    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles)
+    declared = engine.topologies.declared
+    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
     return Routes(
         verbs(port), health(lambda: unready(engine, reflectors), exposition), webhook(desk)
     )

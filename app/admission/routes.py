@@ -22,6 +22,7 @@ from app.admission.mutate import adds_gate, mutate
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
+from app.dialects.dialect import Known, none_known
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
 from app.metrics import Metrics
@@ -56,6 +57,7 @@ class Desk:
     metrics: Metrics
     most_body_bytes: int
     roles: RoleRules = "kueue"
+    topology: Known = none_known
 
 
 def webhook(desk: Desk) -> APIRouter:
@@ -92,7 +94,7 @@ def validated(desk: Desk, asked: review.Request) -> bytes:
     """The answer of /validate. Raises: MalformedReview, DecodeError."""
     group, kind = asked.kind.group, asked.kind.kind
     is_written = asked.operation in ("CREATE", "UPDATE") and not asked.sub_resource
-    validator = Validator(desk.scope, desk.dialects)
+    validator = Validator(desk.scope, desk.dialects, desk.topology)
     if not is_written or not validator.is_known(group, kind):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if max(len(asked.object), len(asked.old_object)) > MOST_CHECKED_BYTES:

@@ -18,7 +18,7 @@ import msgspec
 
 from app.admission.scope import Scope
 from app.admission.templates import Template, controller_of, template_of, templates
-from app.dialects.dialect import PodSetClaim, PodsMade, TemplateOwner
+from app.dialects.dialect import Known, PodSetClaim, PodsMade, TemplateOwner, none_known
 from app.dialects.registry import Dialects
 from app.dialects.spec import Flaw, FlawKind
 from app.errors import DecodeError
@@ -85,6 +85,8 @@ class Validator:
 
     scope: Scope
     dialects: Dialects
+    topology: Known = none_known
+    """The topologies that objects may name, as the watch shows them."""
 
     def is_known(self, group: str, kind: str) -> bool:
         """Whether objects of this kind are pods or make some, or have rules of their own."""
@@ -135,7 +137,7 @@ class Validator:
         if rules is None:
             return iter(())
         was = None if before is None else msgspec.json.encode(before)
-        checked = rules.check(msgspec.json.encode(thing.content), was)
+        checked = rules.check(msgspec.json.encode(thing.content), was, self.topology)
         return checked.flaws if self._are_ours(thing, checked.pods) else iter(())
 
     def _are_ours(self, thing: Thing, made: Sequence[PodsMade] | None) -> bool:

@@ -78,16 +78,25 @@ class CheckedObject:
     and is always checked."""
 
 
+Known = Callable[[str], TopologySpec | None]
+"""The topology of a name, as an object declares it by the labels of nodes."""
+
+
+def none_known(_name: str) -> TopologySpec | None:
+    """Where no topology is there."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectRules:
     """The rules of one kind of object, beside those of the templates in it."""
 
     group: str
     kind: str
-    check: Callable[[Json, Json | None], CheckedObject]
-    """Of an object, and of what it was before a change: what takes long to look at is not looked at
-    again where it was there already. Raises: DecodeError for what the API server would not send.
-    """
+    check: Callable[[Json, Json | None, Known], CheckedObject]
+    """Of an object, of what it was before a change, and of the topologies that it may name: what
+    takes long to look at is not looked at again where it was there already.
+    Raises: DecodeError for what the API server would not send."""
 
 
 class NamedPod(NamedTuple):

@@ -12,7 +12,7 @@ import yaml
 from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
-from app.dialects import corral, kai, volcano
+from app.dialects import corral, grove, kai, volcano
 from app.dialects.grove import keys as grove_keys
 from app.dialects.kai import keys as kai_keys
 from app.dialects.kueue import annotations, in_charge, pod_groups
@@ -169,7 +169,7 @@ def test_each_place_for_the_authoritys_certificate_is_filled_in_by_the_lines_tha
 def test_pods_of_other_schedulers_are_never_sent() -> None:
     name = _settings().scheduler_name
     for webhook in _webhooks():
-        if webhook["name"] not in ("templates.corral.dev", "kai.corral.dev"):
+        if webhook["name"] not in ("templates.corral.dev", "kai.corral.dev", "grove.corral.dev"):
             conditions = " ".join(one["expression"] for one in webhook["matchConditions"])
             assert f"object.spec.?schedulerName.orValue('') == '{name}'" in conditions
             assert set(re.findall(r"schedulerName.orValue\(''\) == '([^']*)'", conditions)) == {
@@ -237,7 +237,8 @@ def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
 
 def test_every_kind_with_rules_of_its_own_is_sent_and_no_other() -> None:
     with_rules = set[tuple[str, str]]()
-    for name, dialect in (("volcano", volcano.DIALECT), ("kai", kai.DIALECT)):
+    for dialect in (volcano.DIALECT, kai.DIALECT, grove.DIALECT):
+        name = dialect.name
         its = {(each.group, each.kind) for each in dialect.object_rules()}
         assert _sent(f"{name}.corral.dev") == set(map(_resource, its))
         with_rules |= its

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect
-from app.dialects.grove import claims, gangs, keys, pod_gangs, status, topology
+from app.dialects.dialect import Dialect, ObjectRules
+from app.dialects.grove import claims, gangs, keys, pod_clique_sets, pod_gangs, status, topology
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import label
 from app.dialects.spec import (
@@ -36,6 +36,9 @@ class GroveDialect(Dialect):
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (*topology.RESOURCES, pod_gangs.RESOURCE)
+
+    def object_rules(self) -> tuple[ObjectRules, ...]:
+        return (pod_clique_sets.RULES,)
 
     def keeps(self, key: str) -> bool:
         return key in keys.KEPT

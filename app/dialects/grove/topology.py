@@ -37,9 +37,12 @@ class ClusterTopologyRecord(ObjectRecord, frozen=True, gc=False):
 
     levels: tuple[str, ...] = ()
     """Keys of labels, widest first; none of what is inside a node."""
+    domains: tuple[tuple[str, str], ...] = ()
+    """(name of its domains, key) of each level, also of those inside a node."""
 
 
 class _Level(wire.Wire):
+    domain: wire.Text = None
     key: wire.Text = None
 
 
@@ -70,7 +73,8 @@ def decode_topology(raw: Json, *, kind: str) -> ClusterTopologyRecord:
     """
     topology = decoded(_TOPOLOGY, raw, kind)
     metadata = topology.metadata or wire.Metadata()
-    keys = _keys(topology, kind)
+    domains = _domains(topology, kind)
+    keys = tuple(key for _, key in domains)
     if NODE_LEVEL in keys:  # a level like numa is of no use in choosing a node
         keys = keys[: keys.index(NODE_LEVEL) + 1]
     return ClusterTopologyRecord(
@@ -80,20 +84,27 @@ def decode_topology(raw: Json, *, kind: str) -> ClusterTopologyRecord:
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
         levels=keys[: MOST_LEVELS + 1],  # one too many is as much a mistake as a thousand
+        domains=domains[: MOST_LEVELS + 1],
     )
 
 
 def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
     """The topology that an object declares, if it is one."""
     if isinstance(record, ClusterTopologyRecord):
-        yield TopologySpec(topology_name(record.name), record.levels, replaces_settings=False)
+        yield TopologySpec(
+            topology_name(record.name),
+            record.levels,
+            aliases=tuple(each for each in record.domains if all(each)),
+            replaces_settings=False,
+        )
 
 
-def _keys(topology: _Topology, kind: str) -> tuple[str, ...]:
+def _domains(topology: _Topology, kind: str) -> tuple[tuple[str, str], ...]:
     if topology.spec is None or len(bytes(topology.spec.levels)) > MOST_BYTES:
         return ()
     levels = part(_LEVELS, topology.spec.levels, "spec.levels", kind, topology.metadata)
-    return tuple((level and level.key) or "" for level in levels or ())
+    each = (level or _Level() for level in levels or ())
+    return tuple((level.domain or "", level.key or "") for level in each)
 
 
 RESOURCES = tuple(

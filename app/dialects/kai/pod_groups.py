@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.gang_objects import read_status
 from app.dialects.kai import constraints, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
@@ -115,7 +115,9 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     )
 
 
-def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
+def check_pod_group(
+    raw: Json, _before: Json | None = None, _known: Known = none_known
+) -> CheckedObject:
     """What is wrong with a PodGroup of a user's.
 
     KAI's pod-grouper and Grove's operator write what the object says that owns it: refused, they

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
 from app.dialects.spec import Flaw, TopologySpec
 from app.kube.core import wire
@@ -98,7 +98,9 @@ def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
         )
 
 
-def check_topology(raw: Json, before: Json | None = None) -> CheckedObject:
+def check_topology(
+    raw: Json, before: Json | None = None, _known: Known = none_known
+) -> CheckedObject:
     """What is wrong with a Topology; it belongs to no scheduler.
 
     Raises: DecodeError naming the Topology and the field.

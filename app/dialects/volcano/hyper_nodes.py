@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.rules import invalid, of_spec, required, too_small
 from app.dialects.spec import (
     AT_WRITE,
@@ -123,7 +123,9 @@ def _status(raw: msgspec.Raw) -> _Status:
         return _Status()
 
 
-def check_hyper_node(raw: Json, before: Json | None = None) -> CheckedObject:
+def check_hyper_node(
+    raw: Json, before: Json | None = None, _known: Known = none_known
+) -> CheckedObject:
     """What is wrong with a HyperNode; it belongs to no scheduler.
 
     Raises: DecodeError naming the HyperNode and the field.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.dialects.dialect import CheckedObject, ObjectRules, PodsMade
+from app.dialects.dialect import CheckedObject, Known, ObjectRules, PodsMade, none_known
 from app.dialects.rules import duplicate, invalid, of_spec, too_many, too_small
 from app.dialects.spec import Flaw
 from app.dialects.volcano import network_topology
@@ -112,7 +112,7 @@ class _WholeJob(wire.Wire):
 _WHOLE_JOB = msgspec.json.Decoder(_WholeJob)
 
 
-def check_job(raw: Json, _before: Json | None = None) -> CheckedObject:
+def check_job(raw: Json, _before: Json | None = None, _known: Known = none_known) -> CheckedObject:
     """What is wrong with a vcjob, and which pods it makes.
 
     Raises: DecodeError naming the job and the field.

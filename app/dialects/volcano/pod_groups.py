@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.dialect import CheckedObject, ObjectRules
+from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.gang_objects import read_status
 from app.dialects.rules import (
     duplicate,
@@ -170,7 +170,9 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     )
 
 
-def check_pod_group(raw: Json, _before: Json | None = None) -> CheckedObject:
+def check_pod_group(
+    raw: Json, _before: Json | None = None, _known: Known = none_known
+) -> CheckedObject:
     """What is wrong with a PodGroup of a user's.
 
     A controller writes what the object says that it made it for: refused, it would only try again,

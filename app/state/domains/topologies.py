@@ -217,6 +217,11 @@ class Topologies:
         """Whether a topology is one that the operator has made, not a key that some gang names."""
         return not name.startswith(NAMED)
 
+    def declared(self, name: str) -> TopologySpec | None:
+        """The topology of a name, as an object declares it by labels, used or not."""
+        found = (spec for spec in self._declared() if spec.name == name)
+        return next(found, None)
+
     def tiers(self, name: str) -> Mapping[int, str]:
         """The level of each tier, the narrowest first, of a topology made of domains; else none."""
         explicit = self._explicit.get(name)

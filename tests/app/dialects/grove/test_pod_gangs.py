@@ -247,7 +247,8 @@ def test_a_topology_has_the_keys_of_its_levels(kind: str) -> None:
     assert record.kind == kind
     (spec,) = DIALECT.topologies(record)
     levels = (BLOCK, RACK, "kubernetes.io/hostname")
-    assert spec == TopologySpec("grove.io/net", levels, replaces_settings=False)
+    named = tuple((f"d{at}", level) for at, level in enumerate(levels))
+    assert spec == TopologySpec("grove.io/net", levels, aliases=named, replaces_settings=False)
 
 
 def test_levels_inside_a_node_are_left_out() -> None:
