@@ -78,7 +78,9 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     check 'building the control plane' sh tests/controlplane/build.sh
     CORRAL_E2E=required
     export CORRAL_E2E
-    run_pytest e2e -m 'e2e and not operators'
+    # Those that wait most of the time on two control planes, then those that measure on one.
+    run_pytest e2e -m 'e2e and not operators and not alone' -n 2 --dist loadfile
+    run_pytest alone -m 'e2e and not operators and alone'
     say simulator
     wait "$simulator" || failed="$failed, simulator"
     simulator=
@@ -95,7 +97,7 @@ fi
 
 if [ -n "$failed" ]; then
     # Where only the end of this is kept, it says what failed and why.
-    for name in tests e2e; do
+    for name in tests e2e alone; do
         if [ -f "$logs/$name" ] && grep -qE '^(FAILED|ERROR) ' "$logs/$name"; then
             say "the end of $name"
             tail -n 80 "$logs/$name"
@@ -105,7 +107,7 @@ if [ -n "$failed" ]; then
 else
     say 'All that ran succeeded.'
 fi
-for name in tests e2e; do
+for name in tests e2e alone; do
     [ ! -f "$logs/$name" ] || tail -n 1 "$logs/$name"
 done
 [ -z "$failed" ]

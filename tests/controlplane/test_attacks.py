@@ -22,7 +22,12 @@ from tests.corral_process import CorralProcess, scheduled
 from tests.tenants import LOUD, QUIET
 from tests.workloads import asking, behind_gate, members
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.alone,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 __all__ = ["tenants"]  # a fixture
 

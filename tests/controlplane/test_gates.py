@@ -39,6 +39,7 @@ def gated(name: str, pods: int, **fields: object) -> Objects:
     return [behind_gate(one) for one in members(name, pods, **fields)]
 
 
+@pytest.mark.alone
 def test_512_gated_pods_start_whole_with_two_writes_each(
     plane: ControlPlane, cluster: Cluster, corral: CorralProcess
 ) -> None:

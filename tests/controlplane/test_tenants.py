@@ -22,7 +22,12 @@ from tests.corral_process import CorralProcess, scheduled
 from tests.tenants import LOUD, QUIET, about_half_gangs, half_gang, half_gangs
 from tests.workloads import asking, members
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.alone,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 GANGS = 2500
 GATHER_SECONDS = 3.0
