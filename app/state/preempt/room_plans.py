@@ -322,12 +322,10 @@ class RoomPlans:
         their way.
         """
         plan.unseen = plan.unseen or list(plan.on)
-        gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
-        ending = {uid for gang in gangs if gang is not None for uid in gang.plan.nodes}
+        ending = self._held_for_victims(plan)
         for _ in range(min(len(plan.unseen), MOST_LOOKED_AT)):
             node = plan.unseen.pop()
-            leaving = [uid for uid in self._leaving((node,)) if uid in plan.awaited]
-            leaving += [uid for uid in self.books.held_on.get(node, ()) if uid in ending]
+            leaving = self._gone_by_then(plan, node, ending)
             # Once some go, the others do too, though a gang of higher priority has the place by now
             on_their_way = self.nominations.on(node, plan.priority, plan.places, self.books.held)
             others = [] if plan.begun else on_their_way
@@ -336,6 +334,16 @@ class RoomPlans:
                 return False
         plan.is_seen = plan.is_seen or not plan.unseen
         return True
+
+    def _held_for_victims(self, plan: RoomPlan) -> set[str]:
+        """The uids that places are held for which end with the gangs that go."""
+        gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
+        return {uid for gang in gangs if gang is not None for uid in gang.plan.nodes}
+
+    def _gone_by_then(self, plan: RoomPlan, node: str, ending: Collection[str]) -> list[str]:
+        """What is on a node, and is not once the gang gets its place."""
+        leaving = [uid for uid in self._leaving((node,)) if uid in plan.awaited]
+        return leaving + [uid for uid in self.books.held_on.get(node, ()) if uid in ending]
 
     def _is_barred(self, name: str, gang: Gang, plan: RoomPlan) -> bool:
         """Whether a node has moved since, or takes the gang's pods no more."""
@@ -438,18 +446,26 @@ class RoomPlans:
         plan.is_slow = now >= since + SLOW_SECONDS
 
     def _lose(self, gang: Gang, plan: RoomPlan, now: float) -> None:
-        """All are gone, and the gang has no place: say who has taken it, if some pod has."""
-        takers = [
-            uid
-            for node in plan.nodes
-            for uid in self.books.bound_on.get(node, ())
-            if uid not in plan.there and uid in self.occupants.by_uid
-        ]
+        """The gang has no place, or will have none: say who has taken it, if some pod has."""
+        ending = self._held_for_victims(plan)
+        takers = [uid for node in plan.nodes if (uid := self._taker(plan, node, ending))]
         thieves = [u for u in takers if self.occupants.by_uid[u].priority <= plan.priority]
         if thieves:
             self.left_alone.note_theft(plan.where, plan.nodes, now)
         who = (thieves or takers or [""])[0]
         self._end(gang.key, "taken" if takers else "lost", now, who)
+
+    def _taker(self, plan: RoomPlan, node: str, ending: Collection[str]) -> str:
+        """The first pod that came to a node with which the gang's do not fit there; "": none."""
+        here = self.books.bound_on.get(node, ())
+        came = [uid for uid in here if uid not in plan.there and uid in self.occupants.by_uid]
+        gone, requests = self._gone_by_then(plan, node, ending), plan.on[node]
+        if not came or not self._fit(node, requests, [*gone, *came], ()):
+            return ""  # it is lost without them
+        for number, uid in enumerate(came, 1):
+            if not self._fit(node, requests, [*gone, *came[number:]], ()):
+                return uid
+        return ""
 
     # -- the end -------------------------------------------------------------------------------
 

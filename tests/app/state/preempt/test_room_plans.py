@@ -780,6 +780,50 @@ def test_what_a_pod_of_higher_priority_takes_is_no_theft():
     assert world.engine.room_plans.left_alone.nodes(world.now) == frozenset()
 
 
+def lost_with(*newcomers):
+    """All of `a` are gone, T needs 6 GPUs of each node, and these came there, in this order."""
+    needs = [replace(each, priority=1000) for each in members("T", 4, gpus=6)]
+    world = Evicting(rack(1, 4), gang("a", *N1), waiting=needs)
+    world.let_go()
+    world.put(*newcomers)
+    world.run(SETTLE_SECONDS + 2.0)
+    return world
+
+
+def foreign(name, on, **more):
+    """A pod of a scheduler that does not ask."""
+    return replace(single(name, on, **more), scheduler="other")
+
+
+def test_a_pod_that_fits_beside_the_gang_is_no_thief():
+    newcomers = [foreign("beside", "n10", gpus=2), foreign("thief", "n11", gpus=4)]
+    for arrived in (newcomers, newcomers[::-1]):
+        world = lost_with(*arrived)
+        assert world.results == {"taken": 1}
+        (told,) = [each for each in world.reports if "took what was freed" in each]
+        assert told.startswith("gang default/T makes no room any more: pod default/thief ")
+
+
+def test_of_pods_on_one_node_the_one_is_named_with_which_the_gang_fits_no_more():
+    """A pod without GPUs came first, two that fit beside the gang together, and one more."""
+    newcomers = [foreign(f"p{gpus}", "n10", gpus=gpus) for gpus in (0, 2, 1)]
+    world = lost_with(*newcomers)
+    assert [each for each in world.reports if "pod default/p1 " in each] != []
+
+
+def test_no_pod_is_named_where_the_place_is_lost_for_another_reason():
+    """And none of those that it does not fit with is a thief if one of a higher priority is."""
+    world = lost_with(foreign("beside", "n10", gpus=2), node("b0/r1/n13", is_cordoned=True))
+    assert world.results == {"lost": 1}
+    assert not any("default/beside" in each for each in world.reports)
+    assert world.engine.room_plans.left_alone._thefts == {}
+    newcomers = [foreign("urgent", "n10", gpus=4, priority=2000), foreign("beside", "n11", gpus=2)]
+    world = lost_with(*newcomers)
+    assert world.results == {"taken": 1}
+    assert any("pod default/urgent" in each for each in world.reports)
+    assert world.engine.room_plans.left_alone._thefts == {}
+
+
 # -- limits ----------------------------------------------------------------------------------------
 
 
