@@ -230,7 +230,9 @@ class RoomChecks:
         for number, tracked in list(self._of.items()):
             if self.clock.now > tracked.began + KEPT_SECONDS:
                 del self._of[number]
-            elif tracked.over_at is None and tracked.life is life and _is_over(tracked):
+            elif tracked.life is life and not _is_over(tracked):
+                tracked.over_at = None  # its pods were made again, and its place is for these
+            elif tracked.life is life and tracked.over_at is None:
                 tracked.over_at = self.clock.now
 
     def _begun(self, life: Life, key: GangKey, plan: RoomPlan) -> None:

@@ -309,6 +309,12 @@ class Planner:
                 with suppress(InvalidRequest):
                     yield self._builder().request(question, topology)
 
+    def sought(self, gang: Gang) -> tuple[object, ...]:
+        """What a gang needs a place for: the same places serve those for which this is equal."""
+        if flaw_in_units(gang):
+            return (gang.key, gang.version)  # no place serves it
+        return Question.of(gang, pod_sets_of(gang, gang.unplanned()), frozenset(), None).pods
+
     def seats(
         self, gang: Gang, places: Iterable[tuple[int, str, int]]
     ) -> Iterator[tuple[Member, str]]:

@@ -97,14 +97,16 @@ class Question:
         return cls(gang, pod_sets, units_of(pod_sets), closed, offer, nominated, is_balanced)
 
     @property
+    def pods(self) -> tuple[object, ...]:
+        """What decides of the pods where they fit: equal for those that the same places serve."""
+        topology, policy = self.gang.membership.topology, _policy(self.gang)
+        return (topology, policy, self.units, *map(_signature, self.pod_sets))
+
+    @property
     def signature(self) -> tuple[object, ...]:
         """What decides, but for the books and the offer, whether there is a place."""
-        topology = self.gang.membership.topology
-        pod_sets = map(_signature, self.pod_sets)
-        started, policy = self.gang.has_started, _policy(self.gang)
-        settled = _settled(self.gang)
-        common = (topology, self.closed, self.nominated, started, policy, settled, self.units)
-        return (*common, *pod_sets)
+        started, settled = self.gang.has_started, _settled(self.gang)
+        return (started, self.closed, self.nominated, settled, *self.pods)
 
 
 def _policy(gang: GangRecord) -> SearchPolicy:

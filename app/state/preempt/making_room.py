@@ -56,6 +56,8 @@ _NO_NODES = Snapshot()
 class Asked:
     """What one gang has asked."""
 
+    number: int
+    """The gang's: one that was made again under its name has asked nothing."""
     times: int
     """So often it was answered."""
     not_before: float
@@ -121,7 +123,8 @@ class MakingRoom:
     def _ask_again(self, now: float) -> None:
         """Let gangs ask whose place was lost, a few times without a pause."""
         for key in self.room_plans.taken_again():
-            asked = self._asked.get(key)
+            gang = self.gangs.by_key.get(key)
+            asked = None if gang is None else self._asked_by(gang, now)
             if asked is not None and asked.at_once < MOST_AT_ONCE:
                 asked.at_once += 1
                 asked.not_before = now
@@ -142,10 +145,17 @@ class MakingRoom:
             if self._may_ask(gang, now):
                 self._waiting.put(key.namespace, key, None)
 
+    def _asked_by(self, gang: Gang, now: float) -> Asked:
+        """What this gang has asked, and no other of its name."""
+        asked = self._asked.get(gang.key)
+        if asked is None or asked.number != gang.number:
+            asked = self._asked[gang.key] = Asked(gang.number, 0, now)
+        return asked
+
     def _may_ask(self, gang: Gang, now: float) -> bool:
         asked = self._asked.get(gang.key)
         return (
-            (asked is None or now >= asked.not_before)
+            (asked is None or asked.number != gang.number or now >= asked.not_before)
             and gang.key not in self.room_plans.of
             and not self.room_plans.is_full
             and gang.phase is Phase.WAITING
@@ -156,7 +166,7 @@ class MakingRoom:
         )
 
     def _ask(self, gang: Gang, now: float) -> None:
-        asked = self._asked.setdefault(gang.key, Asked(0, now))
+        asked = self._asked_by(gang, now)
         asked.not_before = now + AGAIN_SECONDS
         alike = _alike(gang)
         known = self._answers.get(alike)
@@ -243,7 +253,7 @@ class MakingRoom:
         then: Snapshot = _NO_NODES,
     ) -> None:
         """Report an answer, and begin what it says; `then`: what it was searched on."""
-        asked = self._asked.setdefault(gang.key, Asked(0, now))
+        asked = self._asked_by(gang, now)
         is_all = answer.pods or answer.ending  # else it fits by now
         why_none = self.room_plans.why_none(gang, answer, now)
         is_made = answer.is_found and is_all and not why_none

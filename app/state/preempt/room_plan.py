@@ -46,7 +46,9 @@ class RoomPlan:
     number: int  # of the gang
     priority: int
     where: str
-    places: dict[str, Nomination]  # of the gang's pods, by uid
+    sought: tuple[object, ...]  # what it has to serve, as `Planner.sought` says
+    seats: tuple[tuple[int, str, int], ...]  # (pod set, node, pods)
+    places: dict[str, Nomination]  # the same of the gang's pods, by uid
     on: dict[str, list[Amounts]]  # the same by node: what they request
     asked_of: dict[str, tuple[NodeRecord, Domains]]
     """Its nodes as they were when it was searched, and what they were in."""

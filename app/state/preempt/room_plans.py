@@ -7,6 +7,7 @@
 Its place is kept from the first moment on: no pod of the same or of a lower priority gets what is
 freed there, and one of a higher priority may. Once the gang needs it no more (it is gone, has
 changed, or fits elsewhere), no further pod goes: evictions that have not been sent are not sent.
+Pods that are made again alike between two looks have the place of those before them.
 
 None of this is durable. After a restart the pods that end count as gone, so that the same place is
 found without any other victim.
@@ -138,10 +139,7 @@ class RoomPlans:
         if not all(self._stands(victim, gang) for victim in answer.victims):
             return False
         priority = gang.membership.lowest_priority
-        places = {
-            member.pod.uid: Nomination(node, member.pod.request, priority)
-            for member, node in self.planner.seats(gang, answer.places)
-        }
+        places = self._places(gang, answer.places, priority)
         if not places:
             return False  # more could go when it was asked than now, or the other way round
         on: dict[str, list[Amounts]] = {}
@@ -155,13 +153,15 @@ class RoomPlans:
             gang.number,
             priority,
             answer.domain,
+            self.planner.sought(gang),
+            answer.places,
             places,
             on,
             {node: (then.nodes[node], then.domains.get(node, {})) for node in on},
             victims,
             awaited,
             there,
-            frozenset(member.pod.uid for member in gang.unplanned()),
+            _wanted(gang),
             gang.version,
         )
         plan.unchecked, plan.heard_at = set(pods), now
@@ -173,6 +173,15 @@ class RoomPlans:
         if victims:
             self._made.note(gang.key.namespace, now)
         return True
+
+    def _places(
+        self, gang: Gang, seats: Iterable[tuple[int, str, int]], priority: int
+    ) -> dict[str, Nomination]:
+        """The nodes of a place, by the uids of the pods that the gang has now."""
+        return {
+            member.pod.uid: Nomination(node, member.pod.request, priority)
+            for member, node in self.planner.seats(gang, seats)
+        }
 
     def _stands(self, victim: RoomVictim, gang: Gang) -> bool:
         """Whether a victim is as it was, and may still go."""
@@ -278,18 +287,30 @@ class RoomPlans:
 
     def _over(self, gang: Gang | None, plan: RoomPlan) -> Result | None:
         """Why the gang needs the room no more; None if it does."""
-        if gang is None or gang.number != plan.number:
+        if gang is None:
             return "withdrawn"
         if gang.plan.nodes or gang.has_started:
             return "placed" if plan.begun == len(plan.victims) else "needless"
-        if gang.version == plan.version:
+        is_same = gang.number == plan.number
+        if is_same and gang.version == plan.version:
             return None  # as in most ticks: it may have thousands of pods
         if gang.phase is not Phase.WAITING or gang.membership.lowest_priority < plan.priority:
             return "withdrawn"
-        if {member.pod.uid for member in gang.unplanned()} != plan.wanted:
-            return "other_pods"
+        if not (is_same and _wanted(gang) == plan.wanted) and not self._has_moved_in(gang, plan):
+            return "other_pods" if is_same else "withdrawn"
         plan.version = gang.version
         return None
+
+    def _has_moved_in(self, gang: Gang, plan: RoomPlan) -> bool:
+        """Keep the place for pods that were made again; False if they are not as those before."""
+        if self.planner.sought(gang) != plan.sought:
+            return False
+        self.nominations.end_kept(plan.places)
+        plan.number, plan.wanted = gang.number, _wanted(gang)
+        plan.places = self._places(gang, plan.seats, plan.priority)
+        self.nominations.keep(plan.places)
+        self.reservations.capacity_grew(plan.nodes)
+        return True
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         if not plan.is_sent and not self._has_room(gang, plan):
@@ -501,3 +522,8 @@ class RoomPlans:
             self.disruptions.keep(its)
         else:
             self.reports.ends_whole(its, now)
+
+
+def _wanted(gang: Gang) -> frozenset[str]:
+    """The uids of all pods of a gang that need a node."""
+    return frozenset(member.pod.uid for member in gang.unplanned())

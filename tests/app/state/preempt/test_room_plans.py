@@ -567,11 +567,55 @@ def test_no_pod_goes_for_a_gang_that_has_become_larger_than_its_place():
     assert world.results == {"other_pods": 1}
 
 
-def test_a_gang_of_which_a_pod_was_made_again_asks_at_once_and_nobody_else_goes():
-    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+def one_pod(world):
     first = world.pods[train()[0].uid]
     world.delete(first)
     world.put(replace(first, uid="again"))
+
+
+def all_pods(world):
+    world.delete(*train())
+    world.put(*[replace(each, uid=f"{each.uid}-2") for each in train()])
+
+
+def all_pods_before_the_first_are_gone(world):
+    world.put(*[replace(each, uid=f"{each.uid}-2") for each in train()])
+    world.delete(*train())
+
+
+@pytest.mark.parametrize("made", [one_pod, all_pods, all_pods_before_the_first_are_gone])
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_room_is_kept_for_pods_that_are_made_again_at_once(made, is_slow):
+    """Under other uids; with all of them the gang is another one of the same name."""
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], is_slow=is_slow)
+    made(world)
+    world.run(2.0)
+    assert world.filter(pod("low")).without >= set(N1)
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    assert world.ending == ["a0", "a1", "a2", "a3"]
+    world.let_go()
+    world.run(2.0)
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+    assert set(placed(world).values()) == set(N1)
+    assert world.results == {"placed": 1}
+    assert world.engine.nominations.kept(0) == {}
+
+
+def test_a_gang_that_is_made_again_as_its_room_becomes_free_has_it():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.let_go()
+    all_pods(world)
+    world.run(1.0)
+    world.run(1.0)
+    assert set(placed(world).values()) == set(N1)
+
+
+def test_a_gang_whose_pods_need_another_place_asks_at_once_and_nobody_else_goes():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    first = world.pods[train()[0].uid]
+    world.delete(first)
+    world.put(replace(first, uid="again", request=pod("x", gpus=8, cpu=2_000).request))
     world.run(3.0)
     assert world.results == {"other_pods": 1}
     assert "n10" in world.filter(pod("low")).without
@@ -579,6 +623,26 @@ def test_a_gang_of_which_a_pod_was_made_again_asks_at_once_and_nobody_else_goes(
     world.run(2.0)
     assert world.evicted == ["a0", "a1", "a2", "a3"]
     assert set(placed(world).values()) == set(N1)
+
+
+def test_a_gang_of_the_same_name_that_is_not_like_it_gets_nothing_of_its_room():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], is_slow=True)
+    world.delete(*train())
+    world.put(*[replace(each, uid=f"{each.uid}-2") for each in train(4, gpus=4)])
+    world.run(2.0)
+    assert world.results == {"withdrawn": 1}
+    assert world.engine.nominations.kept(0) == {}
+    assert not any(world.engine.room_plans.is_wanted(each.uid) for each in world.told(Evict))
+
+
+def test_a_gang_that_is_made_again_does_not_wait_for_as_long_as_the_one_before_had_to():
+    world = Evicting(rack(1, 4), gang("a", *N1), preempt_pods_at_once=3)
+    assert len(world.answers) == 1
+    all_pods(world)
+    world.run(9.0)
+    assert len(world.answers) == 1
+    world.run(3.0)
+    assert len(world.answers) == 2
 
 
 # -- the place is lost before anybody goes ---------------------------------------------------------
@@ -843,7 +907,7 @@ def test_who_was_evicted_often_in_an_hour_is_left_alone():
         "gang default/T (priority 1000) has no room: no pod of lower priority may go; 4 pods are"
         " left alone for now"
     )
-    world.run(3600.0, step=20.0)
+    world.run(3600.0 + 960.0, step=20.0)
     assert world.engine.room_plans.evictions["gang"] == 3
 
 
