@@ -106,7 +106,9 @@ class EngineParts:
             packing=self.settings.packing,
             on_fault=on_fault,
         )
-        self.starvation = Starvation(self.settings, self.books, self.node_table, self.planner)
+        self.starvation = Starvation(
+            self.settings, self.books, self.node_table, self.nominations, self.planner
+        )
         self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
         self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
         # report

@@ -9,7 +9,8 @@ ordinary pod that requests what the gang needs, but for pods of a higher priorit
 
 One pending pod must not close a cluster. So only pods that exist count, and only nodes that would
 have room if all pods that end had ended. Earmarks are few in a namespace, a share of all nodes, and
-have an end, after which the namespace has none for as long as it had one.
+have an end, after which the namespace has none for as long as it had one. No node is earmarked
+where room is kept for a gang of the same or a higher priority, which others were evicted for.
 
 A gang that is not planned before its own pods come to /filter is not among those that wait here: it
 had its domain, and could not use it.
@@ -32,6 +33,7 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import PodSetMembers
 from app.state.plan.request import among
+from app.state.pods.nominations import Nominations
 from app.state.settings import EngineSettings
 from app.state.turns.queue import in_order, rank_in_queue
 from topology.fit import fit
@@ -77,6 +79,7 @@ class Starvation:
     settings: EngineSettings
     books: Books
     node_table: NodeTable
+    nominations: Nominations
     planner: Planner
     of: dict[GangKey, Earmark] = field(default_factory=dict)
     too_large: dict[GangKey, int] = field(default_factory=dict)
@@ -182,7 +185,8 @@ class Starvation:
             return None
         pod_sets = tuple(pod_set for pod_set in viewed[0] if any(_required(pod_set)))
         topology = viewed[1]
-        taken = self.nodes()
+        kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
+        taken = self.nodes().union(kept)
         is_left = np.array([name not in taken for name in topology.tree.nodes], dtype=np.bool_)
         fits = [
             self._fit(pod_set, pods, topology, is_left)

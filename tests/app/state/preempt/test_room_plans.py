@@ -307,6 +307,51 @@ def test_a_gang_that_was_evicted_comes_back_after_the_other_one_and_takes_no_rev
     assert world.evicted == ["a0", "a1", "a2", "a3"]
 
 
+# -- beside gangs that starve ----------------------------------------------------------------------
+
+
+def starving_beside_a_room(nodes, others, priority):
+    """`E` of 4 pods begins to starve while T waits for the pods of `a`, which take long to end."""
+    slow = [replace(each, grace_seconds=300) for each in gang("a", *N1[:2])]
+    first = members("E", 4, priority=priority)
+    world = Evicting(
+        nodes, [*slow, *others], waiting=first, starvation_seconds=60.0, preempt_plans=1
+    )
+    world.put(*train(2))
+    world.run(60.0)
+    assert world.evicted == ["a0", "a1"]
+    return world
+
+
+@pytest.mark.parametrize("priority", [0, 1000])
+def test_a_gang_that_starves_has_no_node_kept_that_others_were_evicted_from(priority):
+    """Where it comes before T in the queue, T would not get what was freed for it."""
+    others = [single(f"f{at}", f"n1{at}", priority=1000) for at in (2, 3)]
+    world = starving_beside_a_room(rack(1, 4), others, priority)
+    assert world.engine.starvation.of == {}
+    world.let_go()
+    world.run(10.0)
+    assert set(placed(world).values()) == set(N1[:2])
+    assert world.results == {"placed": 1}
+
+
+def test_it_has_those_of_another_domain_kept_instead():
+    """In the other rack nothing is free now."""
+    others = [single(f"f{on}", on, priority=1000) for on in (*N1[2:], *N2)]
+    world = starving_beside_a_room(two_racks(), others, 0)
+    world.let_go("a0")
+    world.run(10.0)
+    (mark,) = world.engine.starvation.of.values()
+    assert mark.nodes == set(N2)
+
+
+def test_one_of_higher_priority_has_any():
+    others = [single(f"f{at}", f"n1{at}", priority=5000) for at in (2, 3)]
+    world = starving_beside_a_room(rack(1, 4), others, 2000)
+    (mark,) = world.engine.starvation.of.values()
+    assert mark.nodes == set(N1)
+
+
 # -- what keeps pods from going --------------------------------------------------------------------
 
 
