@@ -42,7 +42,7 @@ class OrdinaryPods:
         request = pod.request if known is None else known.request
         priority = pod.priority if known is None else known.priority
         closed = self.starvation.closed_to(pod) - self._freed_for(pod)
-        if kept := self.nominations.kept(priority, self.books.held):
+        if kept := self.nominations.kept(priority, self.nominations.booked(self.books)):
             closed |= self.books.without_room_beside(request, kept)
         without = self.books.held_without_room(request) | closed
         if without and without.issuperset(candidates.names()):

@@ -107,6 +107,7 @@ class Books:
     held_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
     topologies: dict[str, TopologyBooks] = field(default_factory=dict)
     generation: int = 0
+    holds_changed: int = 0  # so often something was held or given back
     freed: dict[str, None] = field(default_factory=dict)
     """Nodes where something was given back since the last tick, which takes them out."""
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
@@ -380,6 +381,7 @@ class Books:
             if uid in self.bound or uid in self.held:
                 raise ValueError(f"pod {uid} is booked already")
         held_on = self.held_on.setdefault(booking.node, {})
+        self.holds_changed += 1
         for uid in uids:
             self.held[uid] = booking
             held_on[uid] = booking.request
@@ -393,6 +395,7 @@ class Books:
         """End a hold; returns what was held, or None."""
         booking = self.held.pop(uid, None)
         if booking is not None:
+            self.holds_changed += 1
             _drop(self.held_on, booking.node, uid)
             self._lacking.pop(uid, None)
             self.priority_of.pop(uid, None)

@@ -34,7 +34,7 @@ from app.state.plan.verdict import (
     SearchFailed,
     UnknownTopology,
 )
-from app.state.pods.nominations import Nomination, Nominations
+from app.state.pods.nominations import Nominations, Together
 from app.state.turns.budget import POD, Budget
 from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
@@ -337,10 +337,10 @@ class Planner:
                 and self._unfit.still_holds(last.signature)
             )
 
-    def _nominated(self, gang: Gang) -> tuple[Nomination, ...]:
+    def _nominated(self, gang: Gang) -> Together:
         """Pods that this gang gives way to on the nodes they are nominated for."""
         lowest = gang.membership.lowest_priority
-        known = (gang.members, gang.placeholders, self.books.held)
+        known = (gang.members, gang.placeholders, self.nominations.booked(self.books))
         return self.nominations.above(lowest, *known)
 
     def _closed_to(self, gang: Gang) -> frozenset[str]:

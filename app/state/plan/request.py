@@ -11,21 +11,19 @@ can be searched on a copy of the books as well.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.dialects.spec import SearchPolicy
-from app.kube.core.objects import Amounts
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
 from app.state.gang.gang import Gang as GangRecord
 from app.state.plan.group_tree import GroupTree
 from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
-from app.state.pods.nominations import Nomination
+from app.state.pods.nominations import Together
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.capacity import Capacity
@@ -36,6 +34,8 @@ from topology.nested.complete import Kept, complete
 from topology.nested.walk import find
 
 Masks = Mapping[Hashable, Mask]
+
+NONE_NOMINATED = Together()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Question:
     closed: frozenset[str] = frozenset()
     """Nodes that are kept for other gangs."""
     offer: Offer | None = None
-    nominated: tuple[Nomination, ...] = ()
+    nominated: Together = NONE_NOMINATED
     """Other pods that count as being on their nodes already."""
     is_balanced: bool = False
     """Pods with a preferred level are spread evenly over the domains they need."""
@@ -89,7 +89,7 @@ class Question:
         pod_sets: tuple[PodSetMembers, ...],
         closed: frozenset[str],
         offer: Offer | None,
-        nominated: tuple[Nomination, ...] = (),
+        nominated: Together = NONE_NOMINATED,
         *,
         is_balanced: bool = False,
     ) -> Question:
@@ -192,13 +192,12 @@ class Builder:
     ) -> list[tuple[tuple[int, ...], Pairs]]:
         """The pods nominated for nodes of this topology."""
         slot_of = topology.tree.slot_of
-        alike = defaultdict[Amounts, Counter[int]](Counter)  # by request: pods by slot
-        for each in question.nominated:
-            if each.node in slot_of:
-                alike[each.request][slot_of[each.node]] += 1
-        return [
-            (self.books.vector(request), Pairs.of(pods.items())) for request, pods in alike.items()
-        ]
+        found = []
+        for request, pods in question.nominated.pods.items():
+            here = [(slot_of[node], number) for node, number in pods.items() if node in slot_of]
+            if here:
+                found.append((self.books.vector(request), Pairs.of(here)))
+        return found
 
     def _scores(
         self, pod_sets: Sequence[PodSetMembers], topology: TopologyBooks

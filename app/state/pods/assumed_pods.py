@@ -43,7 +43,7 @@ class AssumedPods:
             if not (lower and self.books.fits(node, pod.request, without=lower)):
                 return False
             self._taken_over[node] = pod
-        kept = self.nominations.kept(pod.priority, self.books.held).get(node)
+        kept = self.nominations.kept(pod.priority, self.nominations.booked(self.books)).get(node)
         if kept and not self.books.fits(node, pod.request, beside=kept):
             return False  # others were evicted there for a gang
         self.books.hold(uid, node, pod.request, KEPT)

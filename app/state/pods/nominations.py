@@ -8,10 +8,12 @@ Source: kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, addGENomi
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.cache.books import Books
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,28 @@ class Nomination:
 
 
 class Together(tuple[Nomination, ...]):
-    """Some nominations, hashed once: each search for a gang is compared with those before it."""
+    """Some nominations: each search for a gang is compared with those before it, and counts them.
+
+    Hashed once, and added up once.
+    """
 
     _hash: int | None = None
+    _pods: Mapping[Amounts, Mapping[str, int]] | None = None
 
     def __hash__(self) -> int:
         if self._hash is None:
             self._hash = super().__hash__()
         return self._hash
+
+    @property
+    def pods(self) -> Mapping[Amounts, Mapping[str, int]]:
+        """How many pods there are by request and by node."""
+        if self._pods is None:
+            alike = defaultdict[Amounts, Counter[str]](Counter)
+            for each in self:
+                alike[each.request][each.node] += 1
+            self._pods = alike
+        return self._pods
 
 
 @dataclass(slots=True)
@@ -46,8 +62,15 @@ class Nominations:
     _by_uid: dict[str, Nomination] = field(default_factory=dict)
     """Of all three, the ones that count."""
     _on: dict[str, dict[str, Nomination]] = field(default_factory=dict)  # the same by node
-    _together: dict[int, Together] = field(default_factory=dict)  # `above` without any `known`
-    _kept_on: dict[int, dict[str, list[Amounts]]] = field(default_factory=dict)  # and `kept`
+    _changed: int = 0  # so often some of these began or ended to count
+    _together: dict[tuple[int, frozenset[str]], Together] = field(default_factory=dict)
+    """By priority, and the pods that are left out."""
+    _kept_on: dict[tuple[int, frozenset[str]], dict[str, list[Amounts]]] = field(
+        default_factory=dict
+    )
+    """The same of `kept`."""
+    _booked: tuple[tuple[int, int], Mapping[str, object]] = (0, 0), {}
+    """As `booked` was, when so much had changed here and in the books."""
 
     def put(self, pod: PodRecord) -> str:
         """Learn of a pod; returns the node it is nominated for no longer, "" if there is none."""
@@ -74,39 +97,51 @@ class Nominations:
 
     def keep(self, nominations: Mapping[str, Nomination]) -> None:
         """Count these until they are ended: /filter keeps their nodes for them."""
+        self._kept_on.clear()
         for uid, nomination in nominations.items():
             self._kept[uid] = nomination
             self._settle(uid)
 
     def end_kept(self, uids: Iterable[str]) -> None:
         """Keep no node for these pods any more."""
+        self._kept_on.clear()
         for uid in uids:
             self._kept.pop(uid, None)
             self._settle(uid)
 
     def kept(self, priority: int, *known: Mapping[str, object]) -> Mapping[str, list[Amounts]]:
         """What is kept of each node from pods of this priority, but for pods in one of `known`."""
-        is_all = _has_none(self._kept, known)
-        if is_all and priority in self._kept_on:
-            return self._kept_on[priority]
-        found: dict[str, list[Amounts]] = {}
-        for each in _above(self._kept, priority, known):
-            found.setdefault(each.node, []).append(each.request)
-        if is_all:
-            self._kept_on[priority] = found
+        left_out = _among(self._kept, known)
+        found = self._kept_on.get((priority, left_out))
+        if found is None:
+            found = self._kept_on[priority, left_out] = {}
+            for each in _above(self._kept, priority, (left_out,)):
+                found.setdefault(each.node, []).append(each.request)
         return found
 
+    def booked(self, books: Books) -> Mapping[str, object]:
+        """The pods that the books hold something for: there they count as well."""
+        then, booked = self._booked
+        now = self._changed, books.holds_changed
+        if then != now:
+            booked = dict.fromkeys(self._by_uid.keys() & books.held.keys())
+            self._booked = now, booked
+        return booked
+
     def _settle(self, uid: str) -> None:
-        """Note which nomination of a pod counts now."""
+        """Note which nomination of a pod counts now: mostly the same, or none, as before."""
+        before = self._by_uid.get(uid)
+        now = self._expected.get(uid) or self._kept.get(uid) or self._watched.get(uid)
+        if now == before:
+            return
+        self._changed += 1
         self._together.clear()
-        self._kept_on.clear()
-        before = self._by_uid.pop(uid, None)
         if before is not None:
+            del self._by_uid[uid]
             on_node = self._on[before.node]
             del on_node[uid]
             if not on_node:
                 del self._on[before.node]
-        now = self._expected.get(uid) or self._kept.get(uid) or self._watched.get(uid)
         if now is not None:
             self._by_uid[uid] = now
             self._on.setdefault(now.node, {})[uid] = now
@@ -122,11 +157,12 @@ class Nominations:
 
     def above(self, priority: int, *known: Mapping[str, object]) -> Together:
         """Those that pods of this priority give way to, but for pods in one of `known`."""
-        if not _has_none(self._by_uid, known):
-            return Together(_above(self._by_uid, priority, known))
-        if priority not in self._together:
-            self._together[priority] = Together(_above(self._by_uid, priority, ()))
-        return self._together[priority]
+        left_out = _among(self._by_uid, known)
+        found = self._together.get((priority, left_out))
+        if found is None:
+            found = Together(_above(self._by_uid, priority, (left_out,)))
+            self._together[priority, left_out] = found
+        return found
 
     def on(self, node: str, priority: int, *known: Container[str]) -> list[Amounts]:
         """What those of `above` request that are nominated for this node."""
@@ -140,9 +176,11 @@ class Nominations:
         return bool(self._by_uid)
 
 
-def _has_none(nominations: Mapping[str, Nomination], known: Iterable[Mapping[str, object]]) -> bool:
-    """Whether none of these pods is in one of `known`."""
-    return all(nominations.keys().isdisjoint(some.keys()) for some in known)
+def _among(
+    nominations: Mapping[str, Nomination], known: Iterable[Mapping[str, object]]
+) -> frozenset[str]:
+    """The pods that are in one of `known`: looks at as many as the smaller one has."""
+    return frozenset().union(*(nominations.keys() & some.keys() for some in known))
 
 
 def _above(

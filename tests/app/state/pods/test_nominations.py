@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.state.pods.nominations import Nomination, Nominations
+from app.state.cache.books import Books
+from app.state.pods.nominations import Nomination, Nominations, Together
 from tests.app.state.failures import remove, running, where
 from tests.app.state.world import World, four_racks, members
 from tests.records import group, node, pod
@@ -52,6 +53,52 @@ def test_nominations_are_gathered_once_until_one_of_them_changes():
     nominations.end_kept(["uid-q"])
     assert nominations.kept(5) == {}
     assert nominations.above(5) == first
+
+
+def test_pods_that_are_not_nominated_change_nothing_that_was_gathered():
+    """Each pod that is bound, changes or goes is one that may have been nominated."""
+    nominations = Nominations()
+    nominations.keep({f"uid-{at}": Nomination(f"n{at}", (("cpu", 1),), 7) for at in range(9)})
+    gathered, kept = nominations.above(5), nominations.kept(5)
+    nominations.put(pod("ordinary"))
+    nominations.drop("uid-ordinary")
+    assert nominations.above(5) is gathered
+    assert nominations.kept(5) is kept
+
+
+class Counted(dict):
+    """How often all its keys were looked at."""
+
+    times = 0
+
+    def keys(self):
+        self.times += 1
+        return super().keys()
+
+
+def test_what_the_books_hold_is_looked_through_once_until_something_changes():
+    """Not for each gang that waits: there may be thousands of pods on either side."""
+    nominations, books = Nominations(), Books()
+    books.held = Counted()
+    nominations.keep({f"uid-{at}": Nomination(f"n{at}", (("cpu", 1),), 7) for at in range(9)})
+    books.hold("uid-3", "n3", (("cpu", 1),))
+    gathered = {id(nominations.above(5, {}, nominations.booked(books))) for _ in range(300)}
+    assert books.held.times == 1
+    assert len(gathered) == 1
+    assert nominations.booked(books).keys() == {"uid-3"}
+    books.release("uid-3")
+    assert nominations.booked(books).keys() == set()
+    books.hold("uid-other", "n3", (("cpu", 1),))
+    nominations.end_kept(["uid-4"])
+    assert nominations.booked(books).keys() == set()
+    assert len(nominations.above(5, {}, nominations.booked(books))) == 8
+
+
+def test_nominations_are_added_up_by_request_and_node():
+    alike = [Nomination("n1", (("cpu", 1),), 7)] * 2
+    some = Together([*alike, Nomination("n2", (("cpu", 2),), 7)])
+    assert some.pods == {(("cpu", 1),): {"n1": 2}, (("cpu", 2),): {"n2": 1}}
+    assert some.pods is some.pods
 
 
 ONE_NODE = [node("b0/r0/n00", gpus=8)]
