@@ -1,13 +1,13 @@
 """Our own gate and annotations: written by Corral, but for those of the whole workload.
 
 Some are read back after a restart: what a gang was made of when it started, which of its pods have
-succeeded, and what we narrowed a pod to when we took its gate off, which is no wish of the pod's
-own: `own_shape` takes it away.
+succeeded, where others were evicted for it, and what we narrowed a pod to when we took its gate
+off, which is no wish of the pod's own: `own_shape` takes it away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import FEW_TERMS
@@ -21,6 +21,7 @@ DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was 
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
 POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
 SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group that have succeeded
+ROOM = PREFIX + "room"  # on members that wait: the place that others were evicted from for the gang
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
 WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 PREEMPTIBLE = PREFIX + "preemptible"  # label "false": the pod is never a victim
@@ -33,9 +34,10 @@ MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label 
 WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
 MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
+MOST_ROOM_TEXT = 65_536  # characters: 2,000 nodes with names of 25
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
-WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, SUCCEEDED, WAKE)
-KEPT = (DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, SUCCEEDED, *WORKLOAD)
+WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, SUCCEEDED, WAKE)
+KEPT = (DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
@@ -83,7 +85,7 @@ def pod_sets_from_text(text: str) -> tuple[tuple[str, int], ...]:
     pods: dict[str, int] = {}
     for part in text.split(",") if len(text) <= MOST_POD_SETS_TEXT else ():
         name, _, count = part.rpartition("=")
-        if not name or not (count.isascii() and count.isdecimal() and len(count) <= 9):
+        if not name or not _is_small(count):
             return ()
         pods[name] = int(count)
     return tuple(pods.items())
@@ -113,8 +115,35 @@ def succeeded_from_text(text: str) -> tuple[dict[str, int], dict[str, str]]:
     for part in text.split(",") if 0 < len(text) <= MOST_SUCCEEDED_TEXT else ():
         name, _, said = part.rpartition("=")
         pods, _, digests = said.partition("/")
-        if not name or not (pods.isascii() and pods.isdecimal() and len(pods) <= 9):
+        if not name or not _is_small(pods):
             return {}, {}
         gone[name] = int(pods)
         present |= dict.fromkeys(digests.split(".") if digests else (), name)
     return gone, present
+
+
+def room_text(domain: str, seats: Iterable[tuple[int, str, int]]) -> str:
+    """A gang's place as an annotation, (pod set, node, pods) each: "rack=r1;0/n1=2,0/n2=2".
+
+    "" if it would be too long; then nothing is known of the place after a restart.
+    """
+    text = f"{domain};" + ",".join(f"{pod_set}/{node}={pods}" for pod_set, node, pods in seats)
+    return text if len(text) <= MOST_ROOM_TEXT else ""
+
+
+def room_from_text(text: str) -> tuple[str, tuple[tuple[int, str, int], ...]]:
+    """The same, read back; no place if the text is not ours."""
+    domain, _, said = text.partition(";")
+    seats = []
+    for part in said.split(",") if len(text) <= MOST_ROOM_TEXT else ():
+        pod_set, _, rest = part.partition("/")
+        node, _, pods = rest.rpartition("=")
+        if not node or not all(_is_small(number) for number in (pod_set, pods)):
+            return "", ()
+        seats.append((int(pod_set), node, int(pods)))
+    return domain, tuple(seats)
+
+
+def _is_small(number: str) -> bool:
+    """Whether a text is a number of at most nine digits."""
+    return number.isascii() and number.isdecimal() and len(number) <= 9

@@ -143,6 +143,7 @@ class Engine(EngineParts):
         if self.is_synced:
             self.planner.is_ready = True
             self.roll_calls.review_all(now)
+            self.room_plans.take_back(now)
             self.reservations.capacity_grew()
 
     def _is_first(self, event: Listed) -> bool:

@@ -201,6 +201,7 @@ class EngineParts:
             self.disruptions,
             self.outbox,
             self.reports,
+            self.notes,
             LeftAlone(self.settings),
         )
         self.making_room = MakingRoom(

@@ -73,6 +73,8 @@ class Members:
             if rejected_with or was_tried:
                 requeue.reject(gang, pod.uid, rejected_with)
             self._welcome(gang, member, claim, now)
+        if not self.planner.is_ready:
+            self.notes.find_room(gang.key, pod)
 
     def _owe_review(self, gang: Gang, before: Member | None, member: Member) -> None:
         """Have a roll call taken if the change matters to the gang."""

@@ -319,9 +319,10 @@ class Planner:
         self, gang: Gang, places: Iterable[tuple[int, str, int]]
     ) -> Iterator[tuple[Member, str]]:
         """A node for each of a gang's unplanned pods: (pod set, node, pods) of an answer."""
-        unseated = [iter(each.unplanned) for each in pod_sets_of(gang, gang.unplanned())]
+        pod_sets = enumerate(pod_sets_of(gang, gang.unplanned()))
+        unseated = {index: iter(each.unplanned) for index, each in pod_sets}
         for index, node, pods in places:
-            for member in islice(unseated[index], pods):
+            for member in islice(unseated.get(index, ()), pods):
                 yield member, node
 
     # -- requests that have no place -----------------------------------------------------------

@@ -154,13 +154,16 @@ class MakingRoom:
 
     def _may_ask(self, gang: Gang, now: float) -> bool:
         asked = self._asked.get(gang.key)
+        if asked is not None and asked.number == gang.number:
+            not_before = asked.not_before
+        else:
+            not_before = gang.complete_at + self.settings.preempt_after_seconds
         return (
-            (asked is None or asked.number != gang.number or now >= asked.not_before)
+            now >= not_before
             and gang.key not in self.room_plans.of
             and not self.room_plans.is_full
             and gang.phase is Phase.WAITING
             and gang.reporting.waits_for_room
-            and now >= gang.complete_at + self.settings.preempt_after_seconds
             and self.occupants.any_below(gang.membership.lowest_priority)
             and all(member.pod.preempts for member in gang.membership.unbound)
         )

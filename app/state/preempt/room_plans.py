@@ -9,8 +9,8 @@ freed there, and one of a higher priority may. Once the gang needs it no more (i
 changed, or fits elsewhere), no further pod goes: evictions that have not been sent are not sent.
 Pods that are made again alike between two looks have the place of those before them.
 
-None of this is durable. After a restart the pods that end count as gone, so that the same place is
-found without any other victim.
+The place is noted on pods of the gang before the first pod goes. After a restart it is kept again
+if it is enough once those have ended that end already; else the gang asks again at once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
 from app.state.cache.books import Books, Snapshot
@@ -35,6 +36,7 @@ from app.state.pods.occupants import EVERYWHERE, Occupants
 from app.state.preempt.left_alone import LeftAlone, Recent
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
 from app.state.report import messages
+from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.reserve.reservations import Reservations
@@ -71,6 +73,7 @@ class RoomPlans:
     disruptions: Disruptions
     outbox: Outbox
     reports: Reports
+    notes: Notes
     left_alone: LeftAlone
     of: dict[GangKey, RoomPlan] = field(default_factory=dict)
     results: Counter[str] = field(default_factory=Counter)
@@ -224,6 +227,44 @@ class RoomPlans:
     def _named(self, uid: str) -> tuple[str, str]:
         return self.occupants.by_uid[uid].namespace, self.occupants.names[uid]
 
+    # -- after a restart -----------------------------------------------------------------------
+
+    def _note(self, key: GangKey, plan: RoomPlan, now: float) -> None:
+        self.notes.note_room(key, corral.room_text(plan.where, plan.seats), now)
+
+    def take_back(self, now: float) -> None:
+        """Keep what the Corral before this one had kept, for gangs that still wait."""
+        for key, text in list(self.notes.found.items()):
+            if key in self.gangs.unreviewed:
+                continue  # some of its pods may not have been sorted out yet
+            del self.notes.found[key]
+            self.notes.note_room(key, text, now)
+            with confined(self.planner.on_fault, "room kept for gang {}", key):
+                gang = self.gangs.by_key.get(key)
+                waits = gang is not None and gang.phase is Phase.WAITING
+                if gang is not None and waits and not self._has_back(gang, text, now):
+                    self._again.add(key)
+            if key not in self.of:
+                self.notes.note_room(key, "", now)
+
+    def _has_back(self, gang: Gang, text: str, now: float) -> bool:
+        """Keep a place again; False if it is not enough once the pods have ended that do."""
+        domain, seats = corral.room_from_text(text)
+        is_there = all(node in self.books.nodes for _, node, _ in seats)
+        if not is_there or self.most_pods_for(gang) is None:
+            return False
+        self.planner.refresh()
+        answer = RoomAnswer(is_found=True, domain=domain, places=seats)
+        if not self.begin(gang, answer, self.books.snapshot, now):
+            return False
+        plan = self.of[gang.key]
+        plan.stage = Stage.DRAINING
+        while not plan.is_seen:
+            if not self._has_room(gang, plan):
+                self._end(gang.key, "changed", now)
+                return False
+        return True
+
     # -- outcomes ------------------------------------------------------------------------------
 
     def tried(self, uid: str, outcome: EvictOutcome, now: float) -> None:
@@ -271,6 +312,7 @@ class RoomPlans:
 
     def review(self, now: float) -> None:
         """Go on with what is under way, and end what is over."""
+        self.take_back(now)
         self.end_over(now)
         for key, plan in list(self.of.items()):
             with confined(self.planner.on_fault, "room made for gang {}", key):
@@ -282,10 +324,10 @@ class RoomPlans:
         """End what is over: those of its evictions that have not been sent are not sent."""
         for key, plan in list(self.of.items()):
             with confined(self.planner.on_fault, "room made for gang {}", key):
-                if over := self._over(self.gangs.by_key.get(key), plan):
+                if over := self._over(self.gangs.by_key.get(key), plan, now):
                     self._end(key, over, now)
 
-    def _over(self, gang: Gang | None, plan: RoomPlan) -> Result | None:
+    def _over(self, gang: Gang | None, plan: RoomPlan, now: float) -> Result | None:
         """Why the gang needs the room no more; None if it does."""
         if gang is None:
             return "withdrawn"
@@ -296,12 +338,14 @@ class RoomPlans:
             return None  # as in most ticks: it may have thousands of pods
         if gang.phase is not Phase.WAITING or gang.membership.lowest_priority < plan.priority:
             return "withdrawn"
-        if not (is_same and _wanted(gang) == plan.wanted) and not self._has_moved_in(gang, plan):
+        if not (is_same and _wanted(gang) == plan.wanted) and not self._has_moved_in(
+            gang, plan, now
+        ):
             return "other_pods" if is_same else "withdrawn"
         plan.version = gang.version
         return None
 
-    def _has_moved_in(self, gang: Gang, plan: RoomPlan) -> bool:
+    def _has_moved_in(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
         """Keep the place for pods that were made again; False if they are not as those before."""
         if self.planner.sought(gang) != plan.sought:
             return False
@@ -309,6 +353,8 @@ class RoomPlans:
         plan.number, plan.wanted = gang.number, _wanted(gang)
         plan.places = self._places(gang, plan.seats, plan.priority)
         self.nominations.keep(plan.places)
+        if plan.stage is not Stage.CHECKING:
+            self._note(gang.key, plan, now)
         self.reservations.capacity_grew(plan.nodes)
         return True
 
@@ -323,6 +369,8 @@ class RoomPlans:
             if now >= plan.heard_at + CHECK_SECONDS:
                 self._end(gang.key, "unanswered", now)
             return
+        if plan.stage is Stage.CHECKING:
+            self._note(gang.key, plan, now)
         if plan.begun < len(plan.victims):
             plan.stage = Stage.EVICTING
             if not self._evict_next(gang, plan, now):
@@ -495,6 +543,7 @@ class RoomPlans:
         plan = self.of.pop(key)
         self.results[result] += 1
         self.nominations.end_kept(plan.places)
+        self.notes.note_room(key, "", now)
         for uid in plan.pods:
             self._going.pop(uid, None)
         for victim in plan.victims[: plan.begun]:

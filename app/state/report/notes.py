@@ -3,8 +3,9 @@
     a pod succeeds              noted after a while: most gangs end as a whole, and need no note
     a succeeded pod is deleted  noted at once: nothing else says any more that it succeeded
     a pod with a note goes      another member gets it
+    others are evicted          where the gang is to be is noted at once, until it is there or not
 
-Two live members carry the note, so that one of them may go while Corral does not run. Where only
+Two live members carry each note, so that one of them may go while Corral does not run. Where only
 pods in excess are left, they carry it: without it they would be members after a restart.
 """
 
@@ -29,7 +30,11 @@ SEEN_SECONDS = 10.0  # until it is looked at again whether the watch shows a not
 class Notes:
     """The gangs whose notes have to be looked at, and when."""
 
+    found: dict[GangKey, str] = field(default_factory=dict)
+    """Places that the Corral before this one has noted on pods that wait."""
     _due: dict[GangKey, float] = field(default_factory=dict)
+    _rooms: dict[GangKey, str] = field(default_factory=dict)
+    """The places to be noted; "": none any more, and some pod may still say so."""
 
     def look(self, gang: Gang, now: float) -> None:
         """The members have changed: look soon at what is noted on them."""
@@ -41,13 +46,28 @@ class Notes:
         at = now + GONE_SECONDS
         self._due[gang.key] = min(self._due.get(gang.key, at), at)
 
+    def find_room(self, key: GangKey, pod: PodRecord) -> None:
+        """Read what a pod says at the start of the place that is kept for its gang."""
+        text = pod.annotations.get(corral.ROOM, "")
+        if text and not pod.node:
+            self.found[key] = text
+
+    def note_room(self, key: GangKey, text: str, now: float) -> None:
+        """Have the place noted that is kept for a gang; "": none is any more."""
+        if text or key in self._rooms:
+            self._rooms[key] = text
+            self._due[key] = now
+
     def written(self, gangs: Mapping[GangKey, Gang], now: float) -> Iterator[Annotate]:
         """The notes that are missing by now."""
         for key in [key for key, at in self._due.items() if at <= now]:
             del self._due[key]
-            missing = list(_missing(gangs[key])) if key in gangs else []
+            room = self._rooms.get(key)
+            missing = list(_missing(gangs[key], room)) if key in gangs else []
             if missing:
                 self._due[key] = now + SEEN_SECONDS
+            elif not room or key not in gangs:
+                self._rooms.pop(key, None)
             yield from missing
 
 
@@ -61,8 +81,16 @@ def carriers(gang: Gang) -> tuple[PodRecord, ...]:
     return tuple(gang.members[member.pod.uid].pod for member in live[:CARRIERS])
 
 
-def _missing(gang: Gang) -> Iterator[Annotate]:
+def _missing(gang: Gang, room: str | None) -> Iterator[Annotate]:
+    """`room`: the place that is to be noted; None: that is not looked at."""
     text = gang.succeeded.text
     for pod in carriers(gang):
         if pod.annotations.get(corral.SUCCEEDED, "") != text:
             yield Annotate(pod.namespace, pod.name, pod.uid, ((corral.SUCCEEDED, text),))
+    if room is not None:
+        waiting = [each.pod for each in gang.members.values() if each.is_live and not each.pod.node]
+        waiting.sort(key=lambda pod: pod.annotations.get(corral.ROOM, "") != room)
+        for number, pod in enumerate(waiting):
+            wanted = room if number < CARRIERS else ""
+            if pod.annotations.get(corral.ROOM, "") != wanted:
+                yield Annotate(pod.namespace, pod.name, pod.uid, ((corral.ROOM, wanted),))

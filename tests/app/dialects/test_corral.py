@@ -8,12 +8,15 @@ from msgspec import structs
 from app.dialects.corral import (
     MOST_LISTED,
     MOST_POD_SETS_TEXT,
+    MOST_ROOM_TEXT,
     MOST_SUCCEEDED_TEXT,
     NARROWED,
     NODES,
     own_shape,
     pod_sets_from_text,
     pod_sets_text,
+    room_from_text,
+    room_text,
     succeeded_from_text,
     succeeded_text,
 )
@@ -117,3 +120,32 @@ def test_a_text_that_is_not_ours_names_no_succeeded_pods(text):
 
 def test_names_of_pod_sets_too_long_for_an_annotation_are_not_written():
     assert succeeded_text({"w" * MOST_SUCCEEDED_TEXT: 1}, {}) == ""
+
+
+@pytest.mark.parametrize("domain", ["", "cloud.provider.com/topology-rack=b0/r1"])
+def test_a_place_is_read_back_as_it_was_written(domain):
+    seats = ((0, "n1.example.com", 2), (1, "n1.example.com", 1))
+    text = f"{domain};0/n1.example.com=2,1/n1.example.com=1"
+    assert room_text(domain, seats) == text
+    assert room_from_text(text) == (domain, seats)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("rack=r1", id="no_nodes"),
+        pytest.param(";0/=1", id="no_name"),
+        pytest.param(";0/n1=x", id="no_number_of_pods"),
+        pytest.param(";x/n1=1", id="no_pod_set"),
+        pytest.param(";0/n1=-1", id="fewer_than_none"),
+        pytest.param(";0/n1=1,", id="one_is_missing"),
+        pytest.param(f";0/{'n' * MOST_ROOM_TEXT}=1", id="too_long"),
+    ],
+)
+def test_a_text_that_is_not_ours_names_no_place(text):
+    assert room_from_text(text)[1] == ()
+
+
+def test_a_place_too_long_for_an_annotation_is_not_written():
+    assert room_text("", [(0, "n" * MOST_ROOM_TEXT, 1)]) == ""

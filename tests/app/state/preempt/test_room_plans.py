@@ -13,16 +13,19 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from app.dialects.corral import ROOM
 from app.dialects.kueue.pod_groups import SPARES
 from app.dialects.spec import GangKey
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.kube.core.objects import Taint
+from app.kube.watch.events import Listed
 from app.metrics import ROOM_RESULTS, Metrics
-from app.state.effects import EmitEvent, Evict, SeekRoom, TryEviction
+from app.state.effects import Annotate, EmitEvent, Evict, SeekRoom, TryEviction
 from app.state.filter_result import Passed
 from app.state.preempt.room_plan import Result
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
+from app.state.settings import EngineSettings
 from tests.app.dialects.volcano import workloads as volcano
 from tests.app.dialects.volcano.objects import exact, record
 from tests.app.dialects.volcano.workloads import GROUP_NAME
@@ -72,6 +75,10 @@ class Evicting(Operated):
                 self._take(self.inputs.eviction_tried(effect.uid, outcome, self.now))
             elif isinstance(effect, Evict) and not self.is_slow:
                 self._evict(effect)
+            elif isinstance(effect, Annotate) and effect.uid in self.pods:
+                before = self.pods[effect.uid]
+                said = {**before.annotations, **dict(effect.annotations)}
+                self.put(replace(before, annotations=said))
 
     def _evict(self, effect):
         if not self.engine.room_plans.is_wanted(effect.uid):
@@ -82,6 +89,16 @@ class Evicting(Operated):
             ending = replace(self.pods[effect.uid], is_terminating=True)
             self.put(ending)
             self._take(self.inputs.eviction_finished(effect.uid, "done", self.now))
+
+    def restart(self, **settings):
+        """Another Corral takes the place of this one; it has read everything, and done nothing."""
+        self.settings = EngineSettings(**{**self.settings.model_dump(), **settings})
+        nodes = tuple(self.engine.books.nodes.values())
+        self.engine = self.built()
+        for kind in ("Topology", "Job", "PodDisruptionBudget"):
+            self.apply(Listed(kind, ()))
+        self.apply(Listed("Node", nodes))
+        self.read_again()
 
     def let_go(self, *only):
         """Pods that end are gone; all of them, or those of these names."""
@@ -305,6 +322,100 @@ def test_a_gang_that_was_evicted_comes_back_after_the_other_one_and_takes_no_rev
     world.run(5.0)
     assert len(placed(world, "a")) == 4
     assert world.evicted == ["a0", "a1", "a2", "a3"]
+
+
+# -- after a restart -------------------------------------------------------------------------------
+
+
+def notes(world):
+    """The notes of a place that pods carry."""
+    found = [each.annotations.get(ROOM, "") for each in world.pods.values()]
+    return [text for text in found if text]
+
+
+@pytest.mark.parametrize("gone", [(), ("a0", "a1"), ("a0", "a1", "a2", "a3")])
+def test_a_corral_that_starts_keeps_the_room_that_was_made_from_its_first_answer_on(gone):
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.run(1.0)
+    if gone:
+        world.let_go(*gone)
+    world.restart()
+    low, equal = pod("low"), pod("equal", priority=1000)
+    assert world.filter(low).without >= set(N1)
+    assert world.filter(equal).without >= set(N1)
+    world.put(*[replace(each, priority=1000) for each in members("A", 4)])  # before T, by its name
+    world.run(2.0)
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world).values()) == set(N1)
+    assert placed(world, "A") == {}
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+
+
+def test_where_some_were_not_evicted_yet_the_gang_asks_at_once_and_the_same_go():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], is_slow=True)
+    world.run(1.0)
+    for effect in world.told(Evict)[:2]:
+        world._evict(effect)
+    world.let_go()
+    world.restart()
+    world.is_slow, world._heard = False, len(world.effects)
+    world.run(2.0)
+    assert world.ending == ["a2", "a3"]
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world).values()) == set(N1)
+
+
+def test_what_is_kept_is_noted_on_two_pods_once_and_no_longer_than_it_is_kept():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.run(30.0)
+    text = "cloud.provider.com/topology-rack=b0/r1;0/n10=1,0/n11=1,0/n12=1,0/n13=1"
+    assert notes(world) == [text] * 2
+    assert len(world.told(Annotate)) == 2
+    world.restart()
+    world.run(30.0)
+    assert len(world.told(Annotate)) == 2
+    world.let_go()
+    world.run(2.0)
+    assert notes(world) == []
+    assert len(world.told(Annotate)) == 4
+    world.restart()
+    assert world.engine.room_plans.of == {}
+
+
+def test_nothing_is_noted_of_a_place_that_no_pod_goes_for():
+    world = Evicting(rack(1, 4), gang("a", *N1), kept=["a0"])
+    world.run(5.0)
+    assert world.told(Annotate) == []
+
+
+def test_pods_that_are_made_again_have_the_note_as_well():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.run(1.0)
+    all_pods(world)
+    world.run(2.0)
+    assert len(notes(world)) == 2
+
+
+@pytest.mark.parametrize("why", ["explained", "taken", "removed", "not_ours"])
+def test_what_is_noted_is_not_kept_where_it_is_no_room_any_more(why):
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2, priority=1000)])
+    world.run(1.0)
+    world.let_go()
+    settings = {"preempt": "explain"} if why == "explained" else {}
+    if why == "taken":
+        world.put(foreign("thief", "n10", priority=1000))
+    elif why == "removed":
+        world.delete(node("b0/r1/n10"))
+    elif why == "not_ours":
+        for each in world.pods.values():
+            if each.annotations.get(ROOM):
+                world.pods[each.uid] = replace(each, annotations={**each.annotations, ROOM: "x"})
+    world.restart(**settings)
+    assert world.engine.nominations.kept(0) == {}
+    world.run(12.0)
+    assert notes(world) == []
 
 
 # -- beside gangs that starve ----------------------------------------------------------------------
