@@ -11,6 +11,7 @@ Strings that repeat are interned and so are requests and shapes: gangs have thou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from sys import intern
 from typing import TypeVar
 
@@ -168,9 +169,12 @@ def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
 
     Raises: DecodeError naming the object, also for one whose metadata is more than is read.
     """
-    if len(raw) > large.LARGE and (unread := _read(large.unread_of, raw, kind)):
-        raise DecodeError(f"{kind} {_name_in(raw)}: {unread}")
-    return _read(decoder.decode, raw, kind)
+    if len(raw) <= large.LARGE:
+        return _read(decoder.decode, raw, kind)
+    found, metadata, unread = _read(partial(large.any_object, decoder), raw, kind)
+    if unread:
+        raise DecodeError(f"{kind} {_name_of(metadata)}: {unread}")
+    return found
 
 
 def part(
@@ -187,9 +191,7 @@ def part(
     try:
         return large.part(decoder, raw, path)
     except (ValueError, RecursionError) as error:
-        metadata = written or _NO_METADATA
-        name = f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
-        raise DecodeError(f"{kind} {name}: {error}") from error
+        raise DecodeError(f"{kind} {_name_of(written or _NO_METADATA)}: {error}") from error
 
 
 def conditions(
@@ -214,6 +216,10 @@ def _name_in(raw: Json) -> str:
         metadata = _VERSIONED.decode(raw).metadata or _UNNAMED
     except (ValueError, RecursionError):
         return "without a readable name"
+    return _name_of(metadata)
+
+
+def _name_of(metadata: wire.Metadata | wire.VersionedMetadata) -> str:
     return f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
 
 

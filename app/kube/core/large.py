@@ -15,7 +15,8 @@ counts it, and a gang that is narrowed to nodes with less room than the books sa
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -89,13 +90,9 @@ class _Node(wire.Wire):
     status: _NodeStatus | None = None
 
 
-class _Object(wire.Wire):
-    metadata: _Metadata | None = None
-
-
 _POD = msgspec.json.Decoder(_Pod)
 _NODE = msgspec.json.Decoder(_Node)
-_OBJECT = msgspec.json.Decoder(_Object)
+_LONG_METADATA = ("labels", "annotations", "owner_references")
 _STRINGS: msgspec.json.Decoder[wire.Strings] = msgspec.json.Decoder(wire.Strings)
 _OWNERS = msgspec.json.Decoder(list[wire.OwnerReference | None] | None)
 _TOLERATIONS = msgspec.json.Decoder(list[wire.PodToleration | None] | None)
@@ -224,16 +221,33 @@ def node(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Node, str]:
     return read, "; ".join(parts.unread)
 
 
-def unread_of(raw: bytes | memoryview | msgspec.Raw) -> str:
-    """Return a sentence on what of any object's metadata is not read, "" if all of it may be.
+def any_object(
+    decoder: msgspec.json.Decoder[_T], raw: bytes | memoryview | msgspec.Raw
+) -> tuple[_T, wire.Metadata, str]:
+    """Return an object, its metadata, and a sentence on what of that is not read, "" if all is.
 
     Raises: ValueError, RecursionError.
     """
-    found, parts = _OBJECT.decode(raw).metadata or _Metadata(), _Parts()
-    parts.fits(found.labels, "metadata.labels", MOST_TEXTS, has_objects=False)
-    parts.fits(found.annotations, "metadata.annotations", MOST_TEXTS, has_objects=False)
-    parts.fits(found.owner_references, "metadata.ownerReferences", MOST_VALUES)
-    return "; ".join(parts.unread)
+    kind: Any = decoder.type
+    found: Any = _with_raw_metadata(kind).decode(raw)
+    written, parts = found.metadata, _Parts()
+    if written is None:
+        return found, wire.Metadata(), ""
+    written.labels = parts.strings(written.labels, "metadata.labels")
+    written.annotations = parts.strings(written.annotations, "metadata.annotations")
+    owners = parts.values(written.owner_references, "metadata.ownerReferences", _OWNERS)
+    written.owner_references = owners
+    return found, written, "; ".join(parts.unread)
+
+
+@cache  # there are two dozen kinds
+def _with_raw_metadata(kind: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    """Reads a kind of objects in one scan; what may be long of their metadata stays bytes."""
+    metadata, _ = get_args(get_type_hints(kind)["metadata"])
+    raw = [(name, msgspec.Raw, _NULL) for name in _LONG_METADATA]
+    held = msgspec.defstruct(metadata.__name__, raw, bases=(metadata,))
+    whole = [("metadata", held | None, None)]
+    return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, whole, bases=(kind,)))
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], part: msgspec.Raw, path: str) -> _T:

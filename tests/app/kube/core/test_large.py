@@ -236,6 +236,7 @@ def test_a_node_with_more_labels_than_are_read_is_closed_and_has_not_failed():
     assert not record.labels
 
 
+LABELS = ("jobset.sigs.k8s.io/jobset-name", "volcano.sh/network-topology-source")
 OF_VOCABULARIES = {
     each.kind: each.decode
     for each in ON.resources(lambda _key: True)
@@ -258,3 +259,29 @@ def test_a_pod_of_which_not_all_is_read_is_refused_and_not_taken_for_an_ordinary
     assert claim is not None
     assert claim.flaw == pod.problem
     assert "metadata.labels" in pod.problem
+
+
+@pytest.mark.parametrize("decode", OF_VOCABULARIES.values(), ids=OF_VOCABULARIES.keys())
+def test_a_large_object_is_read_like_a_small_one(decode):
+    owner = {"apiVersion": "v1", "kind": "a", "name": "a", "uid": "a", "controller": True}
+    said = {
+        "namespace": "team",
+        "name": "o",
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 3,
+        "labels": {key: "v" for key in ("a", *LABELS)},
+        "annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"},
+        "ownerReferences": [owner],
+    }
+    for metadata in (said, {}, None):
+        long = {"metadata": metadata, "padding": "x" * LARGE}
+        short = json.dumps({"metadata": metadata}).encode()
+        assert decode(json.dumps(long).encode()) == decode(short)
+
+
+@pytest.mark.parametrize("decode", OF_VOCABULARIES.values(), ids=OF_VOCABULARIES.keys())
+def test_a_label_of_another_type_in_a_large_object_is_named(decode):
+    metadata = {"namespace": "team", "name": "o", "labels": {"a": 5}}
+    with pytest.raises(DecodeError, match=r"team/o: .*`\$\.metadata\.labels\[\.\.\.\]`"):
+        decode(json.dumps({"metadata": metadata, "padding": "x" * LARGE}).encode())
