@@ -262,6 +262,31 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
     yield from of_kai()
     yield from of_native()
     yield from of_grove()
+    yield from of_administrators()
+
+
+def of_administrators() -> Iterator[tuple[str, str, bytes]]:
+    """Kind, input and bytes of what no tenant may store: beyond a bound, and just below it."""
+
+    def made(kind: str, name: str, spec: Json, status: Json) -> tuple[str, str, bytes]:
+        named = {"name": "a", "namespace": "b"}
+        return kind, name, written({"metadata": named, "spec": spec, "status": status})
+
+    for name, levels in (
+        ("1,300 levels", [{"nodeLabel": f"l{at}"} for at in range(1_300)]),
+        ("levels", as_many(lambda at: {"nodeLabel": f"l{at}"})),
+        ("empty levels", as_many(lambda at: {})),
+    ):
+        yield made("Topology", name, {"levels": levels}, {})
+    for resources in (2_000, 50_000):
+        hard = {f"requests.a.b/r{at}": f"{at}" for at in range(resources)}
+        yield made("ResourceQuota", f"{resources} resources", {}, {"hard": hard})
+    exact = [
+        {"type": "Node", "selector": {"exactMatch": {"name": f"n{at}"}}} for at in range(10_000)
+    ]
+    yield made("HyperNode", "10,000 members", {"tier": 1, "members": exact}, {})
+    yield made("HyperNode", "1,000 members", {"tier": 1, "members": exact[:1_000]}, {})
+    yield made("HyperNode", "empty members", {"tier": 1, "members": as_many(lambda at: {})}, {})
 
 
 def of_volcano() -> Iterator[tuple[str, str, bytes]]:

@@ -11,7 +11,7 @@ import msgspec
 
 from app.dialects.spec import TopologySpec
 from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
+from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 
@@ -29,7 +29,7 @@ class _Level(wire.Wire):
 
 
 class _Spec(wire.Wire):
-    levels: list[_Level | None] | None = None
+    levels: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Topology(wire.Wire):
@@ -38,6 +38,9 @@ class _Topology(wire.Wire):
 
 
 _TOPOLOGY = msgspec.json.Decoder(_Topology)
+_LEVELS: msgspec.json.Decoder[list[_Level | None] | None] = msgspec.json.Decoder(
+    list[_Level | None] | None
+)
 
 
 def decode_topology(raw: Json) -> TopologyRecord:
@@ -47,7 +50,8 @@ def decode_topology(raw: Json) -> TopologyRecord:
     """
     topology = decoded(_TOPOLOGY, raw, KIND)
     metadata = topology.metadata or wire.Metadata()
-    levels = topology.spec.levels if topology.spec is not None else None
+    spec = topology.spec or _Spec()
+    levels = part(_LEVELS, spec.levels, "spec.levels", KIND, topology.metadata)
     return TopologyRecord(
         kind=KIND,
         namespace="",

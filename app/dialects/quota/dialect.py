@@ -12,7 +12,7 @@ import msgspec
 from app.dialects.dialect import Dialect
 from app.dialects.spec import Allowance
 from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded
+from app.kube.core.decode import Json, Keep, decoded, part
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.core.quantity import InvalidQuantity, amount
 from app.kube.watch.resource import Resource
@@ -31,13 +31,13 @@ class QuotaRecord(ObjectRecord, frozen=True, gc=False):
 
 
 class _Spec(wire.Wire):
-    scopes: list[msgspec.Raw] | None = None
+    scopes: msgspec.Raw = msgspec.Raw(b"null")  # only whether there is one
     scope_selector: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Status(wire.Wire):
-    hard: wire.Quantities = None
-    used: wire.Quantities = None
+    hard: msgspec.Raw = msgspec.Raw(b"null")
+    used: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Quota(wire.Wire):
@@ -47,6 +47,8 @@ class _Quota(wire.Wire):
 
 
 _QUOTA = msgspec.json.Decoder(_Quota)
+_QUANTITIES: msgspec.json.Decoder[wire.Quantities] = msgspec.json.Decoder(wire.Quantities)
+_NONE = (b"null", b"[]", b"{}")
 
 
 def decode_quota(raw: Json) -> QuotaRecord:
@@ -57,9 +59,9 @@ def decode_quota(raw: Json) -> QuotaRecord:
     quota = decoded(_QUOTA, raw, KIND)
     metadata = quota.metadata or wire.Metadata()
     spec, status = quota.spec or _Spec(), quota.status or _Status()
-    is_scoped = bool(spec.scopes) or bytes(spec.scope_selector) not in (b"null", b"{}")
-    hard = () if is_scoped else _amounts(status.hard)
-    used = dict(_amounts(status.used))
+    is_scoped = _is_set(spec.scopes) or _is_set(spec.scope_selector)
+    hard = () if is_scoped else _amounts(status.hard, "status.hard", metadata)
+    used = dict(_amounts(status.used, "status.used", metadata)) if hard else {}
     return QuotaRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
@@ -70,8 +72,14 @@ def decode_quota(raw: Json) -> QuotaRecord:
     )
 
 
-def _amounts(quantities: wire.Quantities) -> Amounts:
+def _is_set(raw: msgspec.Raw) -> bool:
+    """Whether a list or an object has something in it."""
+    return bytes(memoryview(raw)[:64]).translate(None, b" \t\r\n") not in _NONE
+
+
+def _amounts(raw: msgspec.Raw, field: str, metadata: wire.Metadata) -> Amounts:
     """What a quota says of a pod's requests, by the names that pods use; the least of each."""
+    quantities = part(_QUANTITIES, raw, field, KIND, metadata)
     found: dict[str, int] = {}
     for key, quantity in list((quantities or {}).items())[:MOST_READ]:
         resource = "pods" if key in PODS else key.removeprefix(REQUESTS)

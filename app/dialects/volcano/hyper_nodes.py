@@ -11,7 +11,7 @@ pkg/util/hypernode/member_selector.go (v1.15).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ from app.dialects.spec import (
 from app.dialects.volcano import members
 from app.dialects.volcano.members import HYPER_NODE, Few, Member
 from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
+from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from topology.model.explicit_tree import DomainFlaw
@@ -43,6 +43,8 @@ TOPOLOGY = "HyperNodes"  # no object can have this name
 LEVEL = "topology.volcano.sh/tier-{}"
 CONDITION = "MembersResolved"
 MOST_SHOWN = 8  # flaws in the message of the condition
+MOST_MEMBERS = 10_000  # a node each, in a cluster without narrower HyperNodes
+MOST_VALUES = 9 * MOST_MEMBERS  # objects and strings: an exactMatch has 9
 SOURCE = "volcano.sh/network-topology-source"
 """The label that says what made a HyperNode. A discoverer of Volcano deletes those of its own."""
 OURS = "corral"  # as its value: no discoverer of Volcano has this name
@@ -66,7 +68,7 @@ class HyperNodeRecord(ObjectRecord, frozen=True, gc=False):
 class _Spec(wire.Wire):
     tier: int | None = None
     tier_name: wire.Text = None
-    members: list[Member | None] | None = None
+    members: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Status(wire.Wire):
@@ -81,6 +83,9 @@ class _HyperNode(wire.Wire):
 
 
 _HYPER_NODE = msgspec.json.Decoder(_HyperNode)
+_MEMBERS: msgspec.json.Decoder[list[Member | None] | None] = msgspec.json.Decoder(
+    list[Member | None] | None
+)
 _STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | None)
 
 
@@ -99,7 +104,7 @@ def decode_hyper_node(raw: Json) -> HyperNodeRecord:
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        domain=_domain(metadata.name or "", found.spec or _Spec()),
+        domain=_domain(metadata.name or "", found.spec or _Spec(), _members(found)),
         node_count=status.node_count or 0,
         condition=(str(own.get("status")), str(own.get("reason")), str(own.get("message"))),
         turned_at=str(own.get("lastTransitionTime", "")),
@@ -134,30 +139,37 @@ def check_hyper_node(
     name = (found.metadata or wire.Metadata()).name or ""
     known: frozenset[str] = frozenset()
     if before is not None:
-        spec = decoded(_HYPER_NODE, before, KIND).spec or _Spec()
-        known = members.patterns(spec.members or ())
-    return CheckedObject(of_spec(_flaws(name, found.spec or _Spec(), known)))
+        known = members.patterns(_members(decoded(_HYPER_NODE, before, KIND)))
+    return CheckedObject(of_spec(_flaws(name, found.spec or _Spec(), _members(found), known)))
 
 
-def _flaws(name: str, spec: _Spec, known: Collection[str]) -> Iterator[Flaw]:
-    """`known`: the patterns that are not looked at."""
+def _members(found: _HyperNode) -> Sequence[Member | None]:
+    """The members of a HyperNode. Raises: DecodeError, also if there are too many."""
+    raw = (found.spec or _Spec()).members
+    return part(_MEMBERS, raw, "spec.members", KIND, found.metadata, MOST_VALUES) or ()
+
+
+def _flaws(
+    name: str, spec: _Spec, written: Sequence[Member | None], known: Collection[str]
+) -> Iterator[Flaw]:
+    """`written`: its members. `known`: the patterns that are not looked at."""
     if spec.tier is None:
         yield required("tier", "how close together the members are")
     elif spec.tier < 0:
         yield too_small("tier", spec.tier, 0)
-    if not spec.members:
+    if not written:
         yield required("members", "must have at least one member")
-    for at, member in enumerate(members.read(spec.members or (), Few(known).take)):
+    for at, member in enumerate(members.read(written, Few(known).take)):
         yield from member.flaws
         if name and member.named == name:
             where = f"members[{at}].selector.exactMatch.name"
             yield invalid(where, name, "must not be the HyperNode itself")
 
 
-def _domain(name: str, spec: _Spec) -> DomainSpec:
+def _domain(name: str, spec: _Spec, written: Sequence[Member | None]) -> DomainSpec:
     inner, nodes = list[str](), dict[NodesNamed, None]()
     wrong: list[DomainFlaw] = []
-    for member in members.read(spec.members or (), members.every):
+    for member in members.read(written, members.every):
         if member.named is None:
             reason = "UnsupportedSelector" if member.is_hyper_node else "InvalidSelector"
             fatal = next(flaw for flaw in member.flaws if flaw.is_fatal)

@@ -183,13 +183,14 @@ def part(
     path: str,
     kind: str,
     written: wire.Metadata | None,
+    most: int = large.MOST_VALUES,
 ) -> _T:
     """Return a part of an object, if it has no more values than any real one.
 
     Raises: DecodeError naming the object and the part.
     """
     try:
-        return large.part(decoder, raw, path)
+        return large.part(decoder, raw, path, most)
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"{kind} {_name_of(written or _NO_METADATA)}: {error}") from error
 

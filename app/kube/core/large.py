@@ -114,13 +114,15 @@ def values_in(part: bytes | msgspec.Raw, *, has_objects: bool = True) -> int:
     return strings + text.count(b"{") if has_objects else strings
 
 
-def part(decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, path: str) -> _T:
+def part(
+    decoder: msgspec.json.Decoder[_T], raw: msgspec.Raw, path: str, most: int = MOST_VALUES
+) -> _T:
     """Return a part of an object that has no more values than are read.
 
     Raises: ValueError, RecursionError.
     """
     parts = _Parts()
-    if not parts.fits(raw, path, MOST_VALUES):
+    if not parts.fits(raw, path, most):
         raise ValueError(parts.unread[0])
     return _decoded(decoder, raw, path)
 

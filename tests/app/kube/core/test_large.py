@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
+from app.dialects.volcano.hyper_nodes import MOST_MEMBERS
 from app.errors import DecodeError
 from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.large import (
@@ -285,3 +288,51 @@ def test_a_label_of_another_type_in_a_large_object_is_named(decode):
     metadata = {"namespace": "team", "name": "o", "labels": {"a": 5}}
     with pytest.raises(DecodeError, match=r"team/o: .*`\$\.metadata\.labels\[\.\.\.\]`"):
         decode(json.dumps({"metadata": metadata, "padding": "x" * LARGE}).encode())
+
+
+def quota(part: str, count: int) -> dict[str, Any]:
+    return {"status": {part: {f"requests.a.b/r{at}": "1" for at in range(count)}}}
+
+
+def hyper_node(count: int) -> dict[str, Any]:
+    named = [{"exactMatch": {"name": f"n{at}"}} for at in range(count)]
+    return {"spec": {"members": [{"type": "Node", "selector": each} for each in named]}}
+
+
+LISTS: dict[str, tuple[str, str, int, int, Callable[[int], dict[str, Any]]]] = {
+    "levels": (
+        "Topology",
+        "spec.levels",
+        3,
+        MOST_VALUES,
+        lambda count: {"spec": {"levels": [{"nodeLabel": "l"}] * count}},
+    ),
+    "hard": ("ResourceQuota", "status.hard", 2, MOST_VALUES - 1, partial(quota, "hard")),
+    "members": ("HyperNode", "spec.members", 9, 9 * MOST_MEMBERS, hyper_node),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_more_than_any_real_object_has_is_refused_before_it_is_built(name):
+    kind, field, values_of_one, most, made = LISTS[name]
+    decode = OF_VOCABULARIES[kind]
+
+    def body(count: int) -> bytes:
+        metadata = {"namespace": "team", "name": "o"}
+        return json.dumps({"metadata": metadata, **made(count)}).encode()
+
+    def refuse(raw: bytes) -> None:
+        with pytest.raises(DecodeError, match=rf"{kind} team/o: {field} is not read: it has"):
+            decode(raw)
+
+    at_most = most // values_of_one
+    assert decode(body(at_most)).name == "o"
+    over, largest = body(at_most + 1), body(2 * at_most)
+    refuse(over)
+    assert lines_run(lambda: refuse(largest)) <= lines_run(lambda: refuse(over))
+
+
+@pytest.mark.parametrize("scopes", [[{}], ["x"] * 60_000])
+def test_scopes_of_a_quota_are_not_built(scopes):
+    raw = json.dumps({"spec": {"scopes": scopes}, **quota("hard", 3)}).encode()
+    assert OF_VOCABULARIES["ResourceQuota"](raw).lines == ()
