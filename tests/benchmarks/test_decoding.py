@@ -20,7 +20,8 @@ decoded = partial(decode_pod, keep=DIALECTS.keeps)
 def test_pods_have_the_size_of_the_largest_or_as_much_as_their_part_may_have():
     for name, raw in pods(STORED):
         stored = len(raw.replace(b"\\u003c", b"<").replace(b"\\u0001", b"."))
-        assert stored < 1.4 * STORED, name
+        # Containers have names of fields in JSON, and none in etcd.
+        assert stored < (2.4 if "containers" in name or "sidecars" in name else 1.4) * STORED, name
         assert stored > STORED / 4, name
 
 

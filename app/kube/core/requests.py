@@ -155,8 +155,10 @@ def _sum_of(amounts: _Amounts) -> _Nanos:
 def _counted(total: _Nanos, asked: Sequence[str], offered: Offered) -> Sequence[str]:
     """Those of the many resources in a total that are counted; `asked` have an amount."""
     first = {resource for resource in offered if total.get(resource)}
-    # As many by name leave enough when those that nodes offer are taken out.
-    by_name = [resource for resource in nsmallest(MOST_RESOURCES, asked) if resource not in first]
+    # As many by name leave enough when those that nodes offer are taken out. From a set, since the
+    # longest way is through names from the last to the first, as a pod may list them.
+    smallest = nsmallest(MOST_RESOURCES, set(asked))
+    by_name = [resource for resource in smallest if resource not in first]
     return sorted({*first, *by_name[: MOST_RESOURCES - len(first)], *ALWAYS_COUNTED})
 
 

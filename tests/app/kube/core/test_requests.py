@@ -334,6 +334,19 @@ def test_of_too_many_resources_those_that_nodes_offer_are_counted_first(kind, ma
     assert record.problem.startswith(f"Pod team/p: more than {MOST_RESOURCES} resources requested")
 
 
+def test_the_order_in_which_a_pod_lists_its_resources_makes_no_difference():
+    names = [f"a.com/r{at:05}" for at in range(5_000)]
+
+    def lines(listed):
+        made = [container(**dict.fromkeys(listed, "1"))]
+        return lines_run(lambda: record_of(containers=made))
+
+    assert record_of(containers=[container(**dict.fromkeys(reversed(names), "1"))]) == record_of(
+        containers=[container(**dict.fromkeys(names, "1"))]
+    )
+    assert lines(reversed(names)) < 1.2 * lines(names)
+
+
 def test_what_is_counted_follows_what_is_offered_at_the_time():
     offered = ["pods", "cpu"]
     asked = dict.fromkeys((f"a.com/r{at:05}" for at in range(1_000)), "1")
