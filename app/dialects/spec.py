@@ -333,6 +333,23 @@ class GangSpec:
             if isinstance(member, GroupSpec):
                 waiting.extend(member.members)
 
+    def requires_more_than(self, before: GangSpec) -> bool:
+        """Whether a group or leaf that was there requires a level that it did not require then."""
+        required, now = before.required_levels(), self.required_levels()
+        return any(now[path] - required[path] for path in now.keys() & required.keys())
+
+    def required_levels(self) -> dict[tuple[str, ...], frozenset[str]]:
+        """The levels that each group and leaf requires, by the names on the way to it."""
+        found: dict[tuple[str, ...], frozenset[str]] = {}
+        for path in _paths(self.root):
+            for depth in range(1, len(path) + 1):
+                last = path[depth - 1]
+                needed = last.constraint.required if last.constraint is not None else None
+                slices = last.slices if isinstance(last, LeafSpec) else ()
+                levels = (needed, *(each.level for each in slices))
+                found[tuple(each.name for each in path[:depth])] = frozenset(filter(None, levels))
+        return found
+
     def leaves(self) -> Iterator[LeafSpec]:
         """Every leaf, at any depth, in the order they are written."""
         for *_, leaf in _paths(self.root):

@@ -40,7 +40,7 @@ def arrived_of(life: Life, gang: Gang) -> set[str]:
 class Arrivals:
     """Compares a gang before and after a pod of it comes to /bind."""
 
-    _before: tuple[Gang, dict[str, str], float] | None = None  # of one that comes again
+    _before: tuple[Gang, dict[str, str], float, bool] | None = None  # of one that comes again
 
     def arriving(self, life: Life, uid: str, node: str) -> None:
         """Remember what a member that comes again must not change."""
@@ -48,7 +48,8 @@ class Arrivals:
         self._before = None
         if key is not None and has_arrived(life, uid) and life.arrived[uid].node == node:
             gang = life.engine.gangs.by_key[key]
-            self._before = (gang, dict(gang.plan.nodes), gang.binding.moved_at)
+            runs = bool(gang.membership.bound)
+            self._before = (gang, dict(gang.plan.nodes), gang.binding.moved_at, runs)
 
     def arrived(self, life: Life, uid: str, node: str) -> None:
         """Raises: Violation."""
@@ -57,9 +58,12 @@ class Arrivals:
             life.arrived[uid] = booking
         if self._before is None:
             return
-        gang, plan, moved_at = self._before
+        gang, plan, moved_at, ran = self._before
+        # The roll call that this one has had may have found that no other member runs any more: the
+        # start of the rest as a whole begins there.
+        has_begun_anew = ran and not gang.membership.bound
         require(
-            gang.plan.nodes != plan or gang.binding.moved_at == moved_at,
+            has_begun_anew or gang.plan.nodes != plan or gang.binding.moved_at == moved_at,
             f"I3: {uid} comes to /bind again, and gang {gang.key} counts that as progress",
         )
 

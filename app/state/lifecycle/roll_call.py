@@ -99,7 +99,7 @@ class RollCalls:
             spec = self.objects.spec(gang.key, said, ended, pods)
             return None if spec is None else self.topologies.resolved(spec)
 
-        ran = bool(gang.membership.bound)
+        ran, was = bool(gang.membership.bound), gang.membership.spec
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
         if ran and not gang.membership.bound:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
@@ -112,6 +112,7 @@ class RollCalls:
         self.plans.review_wait(gang, now)
         if self.objects.names_keys:
             self._hold_back(gang, now)
+        self._lose_outgrown(gang, was, now)
         self.notes.look(gang, now)
         given_up = self.replacements.review(gang, now)
         if given_up:
@@ -123,6 +124,15 @@ class RollCalls:
             return
         self.reports.roll_call(gang)
         self.plans.make_in_turn(gang, now)
+
+    def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:
+        """Give up a plan that was made when less was required: of an object, or of its levels."""
+        spec = gang.membership.spec
+        if spec is None or was is None or spec == was:
+            return
+        is_open = gang.plan.nodes.keys() - gang.binding.posted
+        if is_open and spec.requires_more_than(was):
+            self.plans.lose(gang, "what it requires of levels has changed", now, losses=0)
 
     def _hold_back(self, gang: Gang, now: float) -> None:
         """Keep a gang from starting whose pods were read without labels that its objects name."""

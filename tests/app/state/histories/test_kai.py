@@ -364,11 +364,20 @@ def test_the_pod_group_says_why_its_pods_wait_and_that_they_do_no_more():
 
 
 def test_a_pod_that_says_kueues_annotations_as_well_is_in_kueues_gang():
-    world = world_of(group("pg", 5, on=within(RACK)), topology("default", BLOCK, RACK))
-    kueues = {KUEUE_GROUP: "g", TOTAL: "2", PREFERRED: RACK}
-    pods = members(2, annotations=kueues)
+    world = world_of(group("pg", 5), topology("default", BLOCK, RACK))
+    pods = members(2, annotations={KUEUE_GROUP: "g", TOTAL: "2", PREFERRED: RACK})
     assert len(started(world, *pods)) == 2
     assert [key.source for key in world.engine.gangs.by_key] == ["group"]
+
+
+def test_a_pod_group_that_asks_for_a_level_beside_kueues_annotations_is_refused():
+    world = world_of(group("pg", 2, on=within(RACK)), topology("default", BLOCK, RACK))
+    pods = members(2, annotations={KUEUE_GROUP: "g", TOTAL: "2"})
+    assert started(world, *pods) == {}
+    told = "metadata.annotations[pod-group-name]: Forbidden: may not be set together with"
+    assert told in sentence(world, "uid-pg-0")
+    world.put(group("pg", 2))
+    assert len(started(world, *pods)) == 2
 
 
 def test_a_pod_that_says_volcanos_annotation_as_well_is_in_volcanos_gang():

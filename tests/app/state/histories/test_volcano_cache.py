@@ -162,3 +162,46 @@ def test_allocated_hyper_node_that_is_deleted_is_deduced_anew():
     assert "b" not in started(world, *workers("b"))
     world.put(record("HyperNode6", 1, exact("Node", "n0", "n8")))
     assert started(world)["b"] == "n8"
+
+
+# -- what changes under a plan ---------------------------------------------------------------------
+
+
+def test_a_plan_made_without_hyper_nodes_does_not_outlive_the_first_of_their_tier():
+    """Without any, tier 1 is the whole cluster; the first one need not have the planned nodes."""
+    world = cluster(hyper_nodes=())
+    cordon(world, "n0", "n1", "n4", "n6", "n7")
+    gang = workers("a b")
+    world.put(group(2, tier=1), *gang)
+    world.tick(1.0)
+    assert {each.node for each in world.engine.books.held.values()} <= {"n2", "n3", "n5"}
+    world.put(record("HyperNode0", 1, exact("Node", "n0", "n1")))
+    world.tick(1.0)
+    assert world.engine.books.held == {}
+    assert started(world) == {}
+    world.put(record("HyperNode1", 1, exact("Node", "n2", "n3")))
+    on = started(world)
+    assert around(on.values()) == "HyperNode1"
+
+
+def test_a_plan_does_not_outlive_a_change_of_what_its_pod_group_requires():
+    world = cluster()
+    cordon(world, "n1", "n3", "n5", "n7")
+    world.put(group(2, tier=3), *workers("a b"))
+    world.tick(1.0)
+    assert len(world.engine.books.held) == 2
+    world.put(group(2, tier=1))
+    world.tick(1.0)
+    assert world.engine.books.held == {}
+    world.put(group(2, tier=2))
+    assert around(started(world).values()) == "HyperNode4"
+
+
+def test_a_plan_stays_where_less_is_required_than_before():
+    world = cluster()
+    world.put(group(2, tier=1), *workers("a b"))
+    world.tick(1.0)
+    held = dict(world.engine.books.held)
+    world.delete(*HYPER_NODES)
+    world.tick(1.0)
+    assert world.engine.books.held == held != {}
