@@ -10,7 +10,7 @@ must reach kube-scheduler as an error answer, not as a closed connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -20,12 +20,13 @@ from starlette.requests import ClientDisconnect
 from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
+from app.kube.core import aside
 from app.kube.core.decode import Keep
 from app.kube.core.escapes import shortened
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.state.effects import Effect
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned
+from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Victims
 from app.state.inputs import Inputs
 from app.verbs.bind import BindDesk
 from app.verbs.filter import filter_nodes
@@ -73,10 +74,13 @@ def verbs(port: Port) -> APIRouter:
     def pod_and_nodes(body: bytes) -> tuple[PodRecord, models.Nodes]:
         return models.pod_and_nodes(body, port.keep, port.keep_label, full_nodes=limits.full_nodes)
 
+    def preemption(body: bytes) -> tuple[PodRecord, Mapping[str, Victims]]:
+        return models.preemption(body, port.keep, port.keep_label)
+
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = pod_and_nodes(body)
+            pod, nodes = await aside.read(pod_and_nodes, body)
             given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
@@ -88,7 +92,7 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = pod_and_nodes(body)
+            pod, nodes = await aside.read(pod_and_nodes, body)
             scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 
@@ -99,7 +103,7 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/preempt", methods=["POST"])
     async def preempt(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, offered = models.preemption(body, port.keep, port.keep_label)
+            pod, offered = await aside.read(preemption, body)
             victims = choose_victims(port.inputs, port.feed, pod, offered, time.monotonic())
             return encode.preemption_result(victims)
 

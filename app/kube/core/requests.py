@@ -97,7 +97,8 @@ def _finished(total: _Nanos, problems: list[str], offered: Offered) -> _Request:
     if len(total) > MOST_RESOURCES:
         asked: Sequence[str] = [resource for resource, nanos in total.items() if nanos]
         if len(asked) > MOST_RESOURCES:
-            asked, offered_then = _counted(total, asked, offered), len(offered)
+            there = tuple(offered)  # this may be another thread than the one that adds to them
+            asked, offered_then = _counted(total, asked, there), len(there)
             problems.append(
                 f"more than {MOST_RESOURCES} resources requested, of which those that nodes offer"
                 " are counted, and the first of the others by name: no node offers so many"

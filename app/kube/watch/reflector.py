@@ -43,7 +43,7 @@ from app.errors import (
 )
 from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from app.kube.client.transport import LONGEST_OBJECT
-from app.kube.core import wire
+from app.kube.core import aside, wire
 from app.kube.core.decode import decode_version
 from app.kube.core.objects import Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
@@ -54,10 +54,13 @@ EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop withi
 BYTES_PER_TURN = 2**17  # about 32 pods; a larger object is a turn of its own
 PAGE_BYTES = 2**22  # of a page, to aim at: it is taken apart in one step of 4 ms
 MOST_PAGE_BYTES = 2 * PAGE_BYTES  # beyond that fewer objects are asked for, down to a single one
-# How the API server writes a line, by event type: what is between is the object.
-_AROUND = {
-    b'{"type":"%b","object":' % name.encode(): name for name in ("ADDED", "MODIFIED", "DELETED")
+_EVENTS: Mapping[str, type[Applied] | type[Deleted]] = {
+    "ADDED": Applied,
+    "MODIFIED": Applied,
+    "DELETED": Deleted,
 }
+# How the API server writes a line, by event type: what is between is the object.
+_AROUND = {b'{"type":"%b","object":' % name.encode(): name for name in _EVENTS}
 _LONGEST_START = max(map(len, _AROUND))
 
 _LINE = msgspec.json.Decoder(wire.WatchLine)
@@ -271,7 +274,7 @@ class Reflector:
     async def _decode_all(self, items: list[msgspec.Raw], records: list[Record]) -> None:
         for raw in items:
             try:
-                records.append(self._served.decode(raw))
+                records.append(await aside.read(self._served.decode, raw))
             except DecodeError as error:
                 self._on_problem(self.kind, error)
             if self._turn.is_over(len(raw)):
@@ -300,55 +303,54 @@ class Reflector:
         async with aclosing(self._source.stream(self._served.path, params, silence)) as lines:
             async for line in lines:
                 self._heard_at = self._pace.clock()
-                self._take(line)
+                self._take(await aside.read(self._read, line))
                 if self._turn.is_over(len(line)):
                     await asyncio.sleep(0)
 
-    def _take(self, line: bytes) -> None:
-        """Turn one line into an event, or raise what makes us list again."""
-        if self._is_taken_at_once(line):
-            return
+    def _take(self, told: Applied | Deleted | DecodeError | wire.WatchLine) -> None:
+        """Follow one line that was read, or raise what makes us list again."""
+        if isinstance(told, Applied | Deleted):
+            self._version = told.record.version or self._version
+            self._sink(told)
+        elif isinstance(told, DecodeError):
+            self._on_problem(self.kind, told)
+        elif told.type == "BOOKMARK":
+            self._move_to(decode_version(told.object))
+        elif told.type == "ERROR":
+            self._version = ""  # whatever the code: this watch cannot be trusted to go on
+            raise _error_in(told.object)
+        else:
+            raise DecodeError(f"watch of {self._served.path}: event type {told.type[:64]!r}")
+
+    def _read(self, line: bytes) -> Applied | Deleted | DecodeError | wire.WatchLine:
+        """One line as an event; an error for an object that cannot be read; else the line.
+
+        Raises: DecodeError for what is no line of a watch.
+        """
+        event = self._read_at_once(line)
+        if event is not None:
+            return event
         try:
-            event = _LINE.decode(line)
+            told = _LINE.decode(line)
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"watch of {self._served.path}: {error}") from error
-        match event.type:
-            case "ADDED" | "MODIFIED":
-                self._deliver(event.object, Applied)
-            case "DELETED":
-                self._deliver(event.object, Deleted)
-            case "BOOKMARK":
-                self._move_to(decode_version(event.object))
-            case "ERROR":
-                self._version = ""  # whatever the code: this watch cannot be trusted to go on
-                raise _error_in(event.object)
-            case unknown:
-                raise DecodeError(f"watch of {self._served.path}: event type {unknown[:64]!r}")
+        if told.type not in _EVENTS:
+            return told
+        try:
+            return _EVENTS[told.type](self._served.decode(told.object))
+        except DecodeError as error:
+            return error
 
-    def _is_taken_at_once(self, line: bytes) -> bool:
-        """Take a line that is written as the API server does, without reading it twice."""
+    def _read_at_once(self, line: bytes) -> Applied | Deleted | None:
+        """A line that is written as the API server does, without reading it twice."""
         start = line.find(b"{", 1, _LONGEST_START + 1)
         kind = _AROUND.get(line[:start])
         if kind is None or not line.endswith(b"}"):
-            return False
+            return None
         try:
-            record = self._served.decode(memoryview(line)[start:-1])
+            return _EVENTS[kind](self._served.decode(memoryview(line)[start:-1]))
         except DecodeError:
-            return False
-        self._tell(record, Deleted if kind == "DELETED" else Applied)
-        return True
-
-    def _deliver(self, raw: msgspec.Raw, event: type[Applied] | type[Deleted]) -> None:
-        try:
-            record = self._served.decode(raw)
-        except DecodeError as error:
-            self._on_problem(self.kind, error)
-            return
-        self._tell(record, event)
-
-    def _tell(self, record: Record, event: type[Applied] | type[Deleted]) -> None:
-        self._version = record.version or self._version
-        self._sink(event(record))
+            return None
 
     def _move_to(self, version: str) -> None:
         seen = self._version

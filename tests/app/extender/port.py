@@ -17,6 +17,7 @@ from app.extender.guard import Bounds, GuardedProtocol, Taken
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
+from app.kube.core.decode import Keep
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.settings import Address
@@ -111,6 +112,7 @@ async def running_port(
     preempt_body_bytes: int = 32 * 1024 * 1024,
     bind_body_bytes: int = 64 * 1024,
     full_nodes: bool = True,
+    keep: Keep = DIALECTS.keeps,
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     engine = engine or ScriptedEngine()
@@ -119,7 +121,7 @@ async def running_port(
     desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds, most_held=1_000)
     limits = Limits(filter_body_bytes, preempt_body_bytes, bind_body_bytes, full_nodes)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(verbs(Port(engine, DIALECTS.keeps, fed.extend, desk, metrics, limits)))
+    app.include_router(verbs(Port(engine, keep, fed.extend, desk, metrics, limits)))
     app.include_router(health(lambda: unready, metrics.exposition))
     bounds = Bounds(
         receive_seconds,

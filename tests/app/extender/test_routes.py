@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 
 import httpx
 import pytest
 
+from app.kube.core.aside import LARGE_BYTES
 from app.state.effects import Bind, Bound, RejectBind, Requeue
 from app.state.filter_result import Failed, Passed, Pinned, Rejected
 from tests.app.extender.port import (
@@ -43,6 +45,29 @@ async def test_filter_answers_a_member_with_its_one_node():
     assert list(answer.json()) == FILTER_KEYS
     assert answer.json()["NodeNames"] == ["n2"]
     assert port.engine.asked[0].uid == "uid-trainer-0"
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_a_large_pod_is_read_beside_the_loop(verb, is_large):
+    on = set()
+
+    def keep(_key):
+        on.add(threading.get_ident())
+        return True
+
+    asked = pod()
+    asked["metadata"]["annotations"] = {"note": "x" * (LARGE_BYTES if is_large else 1)}
+    bodies = {
+        "filter": args(["n1"], Pod=asked),
+        "prioritize": args(["n1"], Pod=asked),
+        "preempt": dumped({**PREEMPTION, "Pod": asked}),
+    }
+    async with running_port(ScriptedEngine(), keep=keep) as port:
+        answer = await post(port.url, verb, bodies[verb])
+    assert answer.status_code == 200
+    assert len(on) == 1
+    assert (threading.get_ident() not in on) == is_large
 
 
 async def test_filter_echoes_the_bytes_of_a_stranger():

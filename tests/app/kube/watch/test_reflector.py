@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from app.dialects.kueue.topology import RESOURCE as TOPOLOGIES
 from app.dialects.registry import DIALECTS
 from app.errors import CorralError, Forbidden, TooLong, TooManyRequests, Unreachable
 from app.kube.client.transport import LONGEST_OBJECT
+from app.kube.core.aside import LARGE_BYTES
 from app.kube.core.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.reflector import (
@@ -136,6 +138,29 @@ async def test_pages_become_one_listed_event_then_the_watch_follows(server, tran
     assert second == {"limit": "500", "continue": "next"}
     assert 240 <= int(watch.pop("timeoutSeconds")) <= 300
     assert watch == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "10"}
+
+
+async def test_what_is_large_is_read_beside_the_loop_and_told_in_its_turn(server, transport):
+    on: list[tuple[str, int]] = []
+
+    def decode(raw):
+        record = served.decode(raw)
+        on.append((record.name, threading.get_ident()))
+        return record
+
+    served = nodes()
+    large = {"padding": "x" * LARGE_BYTES}
+    added = [line("ADDED", "c", 11), {"type": "ADDED", "object": node("d", 12, **large)}]
+    server.script = [
+        page([node("a", 1), node("b", 2, **large)], "10"),
+        server.watch([*added, line("DELETED", "d", 13)], then="hold"),
+    ]
+    heard = Heard()
+    async with reflecting(transport, heard, replace(served, decode=decode)):
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed a b", "applied c@11", "applied d@12", "deleted d@13"]
+    here = threading.get_ident()
+    assert {name for name, thread in on if thread != here} == {"b", "d"}
 
 
 async def test_every_line_of_a_watch_counts_as_heard(server, transport):
