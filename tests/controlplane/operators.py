@@ -19,32 +19,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.cluster import STRATEGIC, Cluster, Object, Objects, Refused, collection
+from tests.cluster import Cluster, Object, Objects, Refused, collection
 
 JOBSET = "jobset.sigs.k8s.io/"
 LWS = "leaderworkerset.sigs.k8s.io/"
 POLICY = "MutatingAdmissionPolicy"
 BINDING = "MutatingAdmissionPolicyBinding"
 EFFECTIVE_SECONDS = 20.0  # until an API server applies a new policy
-
-
-def start_bound_pods(cluster: Cluster) -> None:
-    """What kubelets would do: every bound pod runs and is ready."""
-    ready = [{"type": "Ready", "status": "True"}]
-    status = {"status": {"phase": "Running", "conditions": ready}}
-    for one in cluster.list("Pod", "default"):
-        if one["spec"].get("nodeName") and one["status"].get("phase") == "Pending":
-            name = f"{one['metadata']['name']}/status"
-            cluster.patch("Pod", name, status, content_type=STRATEGIC)
-
-
-def end_running_pods(cluster: Cluster) -> None:
-    """What kubelets would do when the work is done: every running pod has succeeded."""
-    status = {"status": {"phase": "Succeeded"}}
-    for one in cluster.list("Pod", "default"):
-        if one["status"].get("phase") == "Running":
-            name = f"{one['metadata']['name']}/status"
-            cluster.patch("Pod", name, status, content_type=STRATEGIC)
 
 
 # -- JobSet ------------------------------------------------------------------------------------

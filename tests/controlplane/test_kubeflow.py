@@ -10,7 +10,7 @@ import pytest
 from tests.cluster import GPU, Cluster, Object, grid
 from tests.controlplane.kinds import MPI, TRAINING, VERSIONS, served, training_job
 from tests.controlplane.kubeflow import training_operator
-from tests.controlplane.operators import end_running_pods, start_bound_pods
+from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.volcano import POD_GROUP

@@ -24,11 +24,11 @@ from tests.cluster import (
     node,
 )
 from tests.controlplane import kinds
+from tests.controlplane.kubelet import start_bound_pods
 from tests.controlplane.operators import (
     job_set_step,
     leader_worker_set_step,
     leader_worker_set_webhook,
-    start_bound_pods,
 )
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable

@@ -15,7 +15,7 @@ import pytest
 from tests.app.dialects.volcano.objects import exact
 from tests.app.dialects.volcano.workloads import partition_policy, task, vcjob
 from tests.cluster import Cluster, Object, node, pod
-from tests.controlplane.operators import end_running_pods, start_bound_pods
+from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS

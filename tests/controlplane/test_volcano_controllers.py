@@ -27,7 +27,7 @@ from tests.app.dialects.volcano.workloads import (
     vcjob,
 )
 from tests.cluster import GPU, Cluster, Object, Objects, job, node
-from tests.controlplane.operators import end_running_pods, start_bound_pods
+from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.volcano import INQUEUE, JOB, POD_GROUP
 from tests.workloads import GATE, gates_of
 

@@ -12,7 +12,7 @@ import pytest
 from tests.app.dialects.volcano.objects import exact
 from tests.app.dialects.volcano.workloads import network_topology, task, vcjob
 from tests.cluster import GPU, RACK, Cluster, Object, job, pod
-from tests.controlplane.operators import start_bound_pods
+from tests.controlplane.kubelet import start_bound_pods
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.volcano_cluster import (

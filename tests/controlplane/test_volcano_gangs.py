@@ -22,7 +22,7 @@ from tests.app.dialects.volcano.workloads import (
     vcjob,
 )
 from tests.cluster import GPU, RACK, Cluster, Object, job
-from tests.controlplane.operators import end_running_pods, start_bound_pods
+from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_preemption import URGENT, classes

@@ -10,7 +10,7 @@ import pytest
 
 from tests.app.dialects.volcano.workloads import network_topology, task, vcjob
 from tests.cluster import GPU, STRATEGIC, Cluster, Object
-from tests.controlplane.operators import start_bound_pods
+from tests.controlplane.kubelet import start_bound_pods
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.volcano import JOB
 from tests.controlplane.volcano_cluster import LEAF_OF, SOON, SPINE_OF, bound, phase_of, uids
