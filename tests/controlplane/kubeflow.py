@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.certificates import pair
 from tests.cluster import Cluster
 from tests.controlplane.plane import ControlPlane, free_ports, operator
-from tests.controlplane.process import Process
+from tests.controlplane.process import Process, running
 from tests.controlplane.webhook import VALIDATING
 
 NAMESPACE = "kubeflow"
@@ -34,22 +34,16 @@ def training_operator(plane: ControlPlane, folder: Path) -> Iterator[Process]:
     """
     with _certificates(), _expected(plane.cluster()):
         probes, webhook = free_ports(2)
-        process = Process(
-            [
-                operator("training-operator"),
-                f"--kubeconfig={plane.kubeconfig()}",
-                "--gang-scheduler-name=volcano",
-                "--metrics-bind-address=0",
-                f"--health-probe-bind-address=127.0.0.1:{probes}",
-                f"--webhook-server-port={webhook}",
-            ],
-            folder / "training-operator.log",
-        )
-        try:
+        command: list[str | Path] = [
+            operator("training-operator"),
+            f"--kubeconfig={plane.kubeconfig()}",
+            "--gang-scheduler-name=volcano",
+            "--metrics-bind-address=0",
+            f"--health-probe-bind-address=127.0.0.1:{probes}",
+            f"--webhook-server-port={webhook}",
+        ]
+        with running(command, folder / "training-operator.log") as process:
             yield process
-            process.check()
-        finally:
-            process.stop()
 
 
 @contextmanager

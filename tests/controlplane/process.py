@@ -10,7 +10,8 @@ import ctypes
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 STOP_SECONDS = 10.0  # from SIGTERM to SIGKILL; etcd and the API server need under one
@@ -85,6 +86,17 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait(STOP_SECONDS)
+
+
+@contextmanager
+def running(command: Sequence[str | Path], log: Path) -> Iterator[Process]:
+    """The program while the block lasts. Raises: ProcessEnded if it has ended before."""
+    process = Process(command, log)
+    try:
+        yield process
+        process.check()
+    finally:
+        process.stop()
 
 
 def _die_with_parent() -> None:

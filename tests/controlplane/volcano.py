@@ -17,7 +17,7 @@ from tests.app.dialects.volcano.workloads import queue
 from tests.cluster import Cluster
 from tests.controlplane.kinds import served
 from tests.controlplane.plane import ControlPlane, operator
-from tests.controlplane.process import Process
+from tests.controlplane.process import Process, running
 
 JOB = "Job.batch.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -49,21 +49,16 @@ def controllers(plane: ControlPlane, queues: Iterable[str] = ()) -> Iterator[Pro
     flags = [f"--scheduler-name={name}" for name in SCHEDULERS]
     with served(cluster, KINDS):
         cluster.create_all(map(queue, queues))
-        process = Process(
-            [
-                program(),
-                f"--kubeconfig={plane.kubeconfig()}",
-                "--leader-elect=false",
-                "--enable-healthz=false",
-                *flags,
-            ],
-            plane.folder / "vc-controller-manager.log",
-        )
-        try:
+        command: list[str | Path] = [
+            program(),
+            f"--kubeconfig={plane.kubeconfig()}",
+            "--leader-elect=false",
+            "--enable-healthz=false",
+            *flags,
+        ]
+        # It stops before its kinds go: it would make anew what goes.
+        with running(command, plane.folder / "vc-controller-manager.log") as process:
             yield process
-            process.check()
-        finally:
-            process.stop()  # first: it would make anew what goes
 
 
 def clear(cluster: Cluster) -> None:
