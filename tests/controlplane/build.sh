@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the real control plane of the e2e tests, and prints its folder: programs from the Go modules go.mod names,
-# the operators of operators/table.txt, and the CRDs that crds.txt names, each a file of a Go module.
+# the operators of operators/table.txt with their webhooks, and the CRDs that crds.txt names, each a file of a Go module.
 #
 #   sh build.sh                  make what is missing (minutes when Go's own cache is cold), then print the folder
 #   sh build.sh --operators      the same with the operators that CI leaves out
@@ -29,13 +29,17 @@ cache=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
 folder=$cache/corral-controlplane/$kubernetes-etcd-$etcd
 # Dearest first: it fills Go's build cache for the two after it.
 binaries='kube-scheduler kube-apiserver kube-controller-manager etcd'
-# operators_of PATTERN: the files of the operators whose "when" matches.
+# operators_of PATTERN: the files of the operators whose "when" matches, and those of their webhooks.
 # Most are of another Kubernetes, so what the others have cached is of no use to the first of them: Volcano's takes 210 s
 # on two busy cores, 0.4 GB more of modules and 1.3 GB more of Go's build cache.
 operators_of() {
-    grep '^[a-z]' "$here/operators/table.txt" | while read -r program place when module package; do
+    grep '^[a-z]' "$here/operators/table.txt" | while read -r program place when module package webhooks; do
         case $when in
-        $1) echo "$program-$(version_of "$module" "operators/$place/go.mod")" ;;
+        $1)
+            version=$(version_of "$module" "operators/$place/go.mod")
+            echo "$program-$version"
+            [ -z "$webhooks" ] || echo "webhooks/$program-$version.yaml"
+            ;;
         esac
     done
 }
@@ -51,11 +55,8 @@ if [ -z "$crds" ]; then
 fi
 
 missing() {
-    for binary in $binaries $(operators_of "$wanted"); do
-        [ -x "$folder/$binary" ] || echo "$binary"
-    done
-    for crd in $crds; do
-        [ -s "$folder/$crd" ] || echo "$crd"
+    for file in $binaries $(operators_of "$wanted") $crds; do
+        [ -s "$folder/$file" ] || echo "$file"
     done
 }
 
@@ -81,7 +82,7 @@ if ! command -v go >/dev/null 2>&1; then
     exit 3
 fi
 
-mkdir -p "$folder/crds"
+mkdir -p "$folder/crds" "$folder/webhooks"
 partial=$folder/.partial.$$
 trap 'rm -f "$partial"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -101,16 +102,11 @@ build() {
     ) </dev/null
 }
 
-# take KIND: its CRD out of the module that carries it, of which Go checks the sum. Nothing that module needs is fetched.
+# take MODULE VERSION FILE: a file of a module, of which Go checks the sum. Nothing that module needs is fetched.
 take() {
-    line=$(sed -n "s|^$1  *||p" "$here/crds.txt")
-    module=${line%% *}
-    line=$(echo "${line#* }" | sed 's|^ *||')
-    version=${line%% *}
-    path=$(echo "${line#* }" | sed 's|^ *||')
-    told=$(cd "$folder" && go mod download -json "$module@$version" </dev/null) || { echo "$told" >&2 && return 1; }
+    told=$(cd "$folder" && go mod download -json "$1@$2" </dev/null) || { echo "$told" >&2 && return 1; }
     unpacked=$(echo "$told" | sed -n 's|^[[:space:]]*"Dir": "\(.*\)",*$|\1|p')
-    cat "$unpacked/$path" >"$partial"
+    cat "$unpacked/$3" >"$partial"
 }
 
 for thing in $(missing); do
@@ -119,12 +115,18 @@ for thing in $(missing); do
     case $thing in
     crds/*)
         kind=${thing#crds/}
-        take "${kind%%-*}"
+        take $(awk -v kind="${kind%%-*}" '$1 == kind { print $2, $3, $4 }' "$here/crds.txt")
+        ;;
+    webhooks/*)
+        named=$(basename "$thing" .yaml)
+        program=${named%-v*}
+        take "$(column_of "$program" 4)" "${named#"$program-"}" "$(column_of "$program" 6)"
         ;;
     etcd) build go.etcd.io/etcd/server/v3 "$here" "$stamps" ;;
     *-v*)
         program=${thing%-v*}
-        build "$(column_of "$program" 4)/$(column_of "$program" 5)" "$here/operators/$(column_of "$program" 2)" ''
+        package=$(column_of "$program" 4)/$(column_of "$program" 5)
+        build "${package%/.}" "$here/operators/$(column_of "$program" 2)" ''
         ;;
     *) build "k8s.io/kubernetes/cmd/$thing" "$here" "$stamps" ;;
     esac

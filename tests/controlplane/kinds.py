@@ -4,7 +4,7 @@
         cluster.create(job_set("train", annotations=asking(required=RACK)))
 
 The objects say all that a careful user would. What the webhooks of their projects fill in is
-written out, since those do not run here; the defaults of the CRDs come from the API server.
+written out, since most tests run without those; the defaults of the CRDs come from the API server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rank i on the planned node, whatever made the pods, through the real API server and scheduler.
 
-The Job and the StatefulSet controller are real. JobSets and LeaderWorkerSets are checked by their
-own CRDs; what their controllers make of them, `operators` does.
+All controllers are real: Kubernetes' own, JobSet's and LeaderWorkerSet's.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from tests.cluster import (
     node,
 )
 from tests.controlplane import kinds
-from tests.controlplane.kubelet import start_bound_pods
-from tests.controlplane.operators import (
-    job_set_step,
-    leader_worker_set_step,
-    leader_worker_set_webhook,
+from tests.controlplane.jobset_lws import (
+    KINDS,
+    job_set_controller,
+    leader_worker_set_controller,
 )
+from tests.controlplane.kubelet import start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.corral_process import scheduled
@@ -53,15 +52,20 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
 @pytest.fixture(scope="module")
-def kinds_served(plane: ControlPlane) -> Iterator[None]:
-    """The API server knows JobSets and LeaderWorkerSets."""
-    with kinds.served(plane.cluster(), ["JobSet", "LeaderWorkerSet"]):
+def controllers(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """JobSets and LeaderWorkerSets, and what makes their pods."""
+    folder = tmp_path_factory.mktemp("controllers")
+    with (
+        kinds.served(plane.cluster(), KINDS),
+        job_set_controller(plane, folder),
+        leader_worker_set_controller(plane, folder),
+    ):
         yield
 
 
 @pytest.fixture
 def served(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path, kinds_served: None
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, controllers: None
 ) -> Iterator[Cluster]:
     """A cluster with Corral at work in it."""
     plane.nodes(grid(racks=2, nodes=2, gpus=8))
@@ -81,8 +85,8 @@ def test_a_job_by_its_completion_indexes(served: Cluster) -> None:
 
 
 def test_a_job_set_by_its_jobs_and_their_indexes(served: Cluster) -> None:
-    stored = served.create(kinds.job_set("js", IN_BLOCK, HALF_A_NODE, driver=IN_BLOCK))
-    pods = run(served, pods=1 + PODS, step=lambda: job_set_step(served, stored))
+    served.create(kinds.job_set("js", IN_BLOCK, HALF_A_NODE, driver=IN_BLOCK))
+    pods = run(served, pods=1 + PODS)
     assert nodes_by(JOB_INDEX, COMPLETION_INDEX, pods=workers_of(pods)) == PLANNED
 
 
@@ -90,8 +94,8 @@ def test_the_jobs_a_job_set_makes_later_are_in_the_rack_of_those_that_run(
     served: Cluster,
 ) -> None:
     thing = kinds.job_set("js", IN_RACK, HALF_A_NODE, driver=IN_RACK, jobs=2, order="InOrder")
-    stored = served.create(thing)
-    pods = run(served, pods=1 + PODS // 2, step=lambda: job_set_step(served, stored))
+    served.create(thing)
+    pods = run(served, pods=1 + PODS // 2)
     assert len(workers_of(pods)) == PODS // 2
     assert len({one["spec"]["nodeName"].rsplit("-", 1)[0] for one in pods}) == 1
 
@@ -103,8 +107,7 @@ def test_the_first_job_of_a_job_set_in_order_waits_until_the_others_fit_too(
     thing = kinds.job_set(
         "js", IN_RACK, HALF_A_NODE, driver=IN_RACK, jobs=1, pods=PODS, order="InOrder"
     )
-    stored = served.create(thing)
-    job_set_step(served, stored)
+    served.create(thing)
     driver = "js-driver-0-"
 
     def refusal() -> str:
@@ -113,7 +116,7 @@ def test_the_first_job_of_a_job_set_in_order_waits_until_the_others_fit_too(
     served.wait(lambda: "cannot be placed" in refusal(), START_SECONDS, "a verdict")
     served.create(node("b0-r0-more-0", labels={BLOCK: "b0", RACK: "b0-r0"}, gpus=8))
     served.create(node("b0-r0-more-1", labels={BLOCK: "b0", RACK: "b0-r0"}, gpus=8))
-    pods = run(served, pods=1 + PODS, step=lambda: job_set_step(served, stored))
+    pods = run(served, pods=1 + PODS)
     assert {one["spec"]["nodeName"].split("-")[1] for one in workers_of(pods)} == {"r0"}
 
 
@@ -133,9 +136,8 @@ def test_each_group_of_a_leader_worker_set_by_its_worker_indexes(
     thing = kinds.leader_worker_set(
         "lws", IN_RACK, HALF_A_NODE, groups=2, size=PODS // 2, leader=leader, startup=startup
     )
-    stored = served.create(thing)
-    with leader_worker_set_webhook(served, "lws", groups=2):
-        pods = run(served, pods=PODS, step=lambda: leader_worker_set_step(served, stored))
+    served.create(thing)
+    pods = run(served, pods=PODS)
     seen = [
         nodes_by(WORKER_INDEX, pods=[one for one in pods if index_of(GROUP_INDEX, one) == group])
         for group in (0, 1)
@@ -153,11 +155,10 @@ def test_a_stateful_set_by_its_ordinals(served: Cluster, policy: str) -> None:
 # -- what is seen of it ------------------------------------------------------------------------
 
 
-def run(cluster: Cluster, *, pods: int, step: Callable[[], None] = lambda: None) -> Objects:
-    """All pods once that many run; until then each bound one is started, and each step taken."""
+def run(cluster: Cluster, *, pods: int) -> Objects:
+    """All pods once that many run; until then each bound one is started."""
 
     def all_run() -> bool:
-        step()
         start_bound_pods(cluster)
         return len(cluster.bound()) == pods
 

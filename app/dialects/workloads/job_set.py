@@ -11,7 +11,7 @@ Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) 
 for. There the gang starts with the Jobs there are, and reserves places for the pods of the others;
 also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well.
 Source: labels as its controller writes them on Jobs and pods, jobset
-api/jobset/v1alpha2/jobset_types.go (v0.10).
+api/jobset/v1alpha2/jobset_types.go (v0.12).
 """
 
 from __future__ import annotations

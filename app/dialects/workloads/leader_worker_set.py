@@ -8,7 +8,7 @@ template requests no topology, since its pods are then no members.
 Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
 placement) cannot be waited for: the leader starts alone, and reserves their places.
 Source: labels as its controller and webhook write them, lws
-api/leaderworkerset/v1/leaderworkerset_types.go (v0.7).
+api/leaderworkerset/v1/leaderworkerset_types.go (v0.9).
 """
 
 from __future__ import annotations
