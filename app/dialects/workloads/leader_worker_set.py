@@ -49,7 +49,8 @@ SIZE = PREFIX + "size"
 EXCLUSIVE = PREFIX + "exclusive-topology"
 SOURCE = "leaderworkerset"
 WORKER = "worker"
-_RECREATE = "RecreateGroupOnPodRestart"  # the default
+_DEFAULT_POLICY = "RecreateGroupOnPodRestart"
+_RECREATE = (_DEFAULT_POLICY, "RecreateGroupAfterStart")
 # Of one LeaderWorkerSet; each has a key of its own, of 0.5 KB and 5 us. Groups beyond are what
 # their pods say.
 MOST_GANGS = 1_000
@@ -116,7 +117,7 @@ def decode_leader_worker_set(raw: Json, keep: Keep) -> WorkloadRecord:
         # A surge in percent is at most as many groups again.
         gangs=min(groups + (surge if isinstance(surge, int) else groups), MOST_GANGS),
         is_gradual=is_gradual,
-        restarts_together=(pods.restart_policy or _RECREATE) == _RECREATE,
+        restarts_together=(pods.restart_policy or _DEFAULT_POLICY) in _RECREATE,
     )
 
 

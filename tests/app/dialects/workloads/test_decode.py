@@ -368,6 +368,7 @@ def test_each_group_of_a_leader_worker_set(template, replicas):
     [
         pytest.param({}, True, id="default"),
         pytest.param({"restartPolicy": "RecreateGroupOnPodRestart"}, True, id="said"),
+        pytest.param({"restartPolicy": "RecreateGroupAfterStart"}, True, id="once_all_run"),
         pytest.param({"restartPolicy": "None"}, False, id="none"),
     ],
 )
