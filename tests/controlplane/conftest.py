@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import RACK, Cluster
+from tests.controlplane import jobset_lws
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.process import Process
 from tests.controlplane.volcano import QUEUES, clear, controllers
@@ -61,6 +62,22 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     with scheduled(plane, tmp_path) as corral:
         yield corral
         assert corral.bugs() == {}
+
+
+@pytest.fixture(scope="module")
+def job_set_controllers(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The controllers of JobSets and LeaderWorkerSets, which take seconds to start."""
+    with jobset_lws.controllers(plane, tmp_path_factory.mktemp("jobset-lws")):
+        yield
+
+
+@pytest.fixture
+def job_sets(cluster: Cluster, job_set_controllers: None) -> Iterator[None]:
+    """JobSets, LeaderWorkerSets and StatefulSets; afterwards none of them."""
+    yield
+    jobset_lws.clear(cluster)
 
 
 @pytest.fixture(scope="module")

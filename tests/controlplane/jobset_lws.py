@@ -1,10 +1,10 @@
 """The controllers of JobSet and LeaderWorkerSet on the control plane, with their webhooks.
 
-    with job_set_controller(plane, tmp_path), leader_worker_set_controller(plane, tmp_path):
+    with controllers(plane, folder):
         cluster.create(job_set("train", annotations=asking(required=RACK), driver={}))
 
-The kinds they read are served already (KINDS). Their webhooks are those of their modules; only
-where they listen, whom to trust there, and which pods they are asked about differs.
+Their webhooks are those of their modules; only where they listen, whom to trust there, and which
+pods they are asked about differs.
 """
 
 from __future__ import annotations
@@ -18,28 +18,50 @@ from pathlib import Path
 import yaml
 
 from tests.certificates import pair
-from tests.cluster import Object
+from tests.cluster import Cluster, Object, collection
+from tests.controlplane.kinds import STATEFUL_SET, VERSIONS, served
 from tests.controlplane.plane import ControlPlane, free_ports, operator, wait_ready
 from tests.controlplane.process import Process, running
 
-# What the two read: without the last one, the controller of LeaderWorkerSets does not start.
+# What the two read; without the last one, the controller of LeaderWorkerSets does not start.
 KINDS = ("JobSet", "LeaderWorkerSet", "DisaggregatedSet")
 
 
-@contextmanager
-def job_set_controller(plane: ControlPlane, folder: Path) -> Iterator[Process]:
-    """JobSet's controller while the block lasts. Raises: BinariesMissing."""
-    its_pods = "jobset.sigs.k8s.io/jobset-name"
-    with _controller(plane, folder, "jobset", "config.jobset.x-k8s.io", its_pods) as process:
-        yield process
+# Program -> the API group of its configuration file, and the label that tells its pods from others.
+PROGRAMS = {
+    "jobset": ("config.jobset.x-k8s.io", "jobset.sigs.k8s.io/jobset-name"),
+    "lws": ("config.lws.x-k8s.io", "leaderworkerset.sigs.k8s.io/name"),
+}
+JOB_SETS, LEADER_WORKER_SETS = (
+    collection(kind, "default", VERSIONS[kind]) for kind in ("JobSet", "LeaderWorkerSet")
+)
+GONE_SECONDS = 20.0
 
 
 @contextmanager
-def leader_worker_set_controller(plane: ControlPlane, folder: Path) -> Iterator[Process]:
-    """LeaderWorkerSet's controller while the block lasts. Raises: BinariesMissing."""
-    its_pods = "leaderworkerset.sigs.k8s.io/name"
-    with _controller(plane, folder, "lws", "config.lws.x-k8s.io", its_pods) as process:
-        yield process
+def controllers(plane: ControlPlane, folder: Path) -> Iterator[None]:
+    """Both while the block lasts; afterwards neither their kinds nor objects. Pods stay.
+
+    Raises: BinariesMissing.
+    """
+    with served(plane.cluster(), KINDS), ExitStack() as stack:
+        for program, (group, label) in PROGRAMS.items():
+            stack.enter_context(_controller(plane, folder, program, group, label))
+        yield
+
+
+def clear(cluster: Cluster) -> None:
+    """No JobSet, LeaderWorkerSet or StatefulSet is left; pods of the first may be."""
+    for path in (JOB_SETS, LEADER_WORKER_SETS):
+        cluster.request("DELETE", path)
+    stateful_sets = collection("StatefulSet", "default", STATEFUL_SET)
+    # It goes after its pods, and while it is being deleted its controller makes no more of them.
+    cluster.request("DELETE", stateful_sets, params={"propagationPolicy": "Foreground"})
+
+    def is_empty() -> bool:
+        return not cluster.request("GET", stateful_sets).json()["items"]
+
+    cluster.wait(is_empty, GONE_SECONDS, "no StatefulSet left")
 
 
 @contextmanager

@@ -5,9 +5,6 @@ All controllers are real: Kubernetes' own, JobSet's and LeaderWorkerSet's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.cluster import (
@@ -17,21 +14,15 @@ from tests.cluster import (
     Cluster,
     Object,
     Objects,
-    collection,
     grid,
     job,
     node,
 )
 from tests.controlplane import kinds
-from tests.controlplane.jobset_lws import (
-    KINDS,
-    job_set_controller,
-    leader_worker_set_controller,
-)
 from tests.controlplane.kubelet import start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
-from tests.corral_process import scheduled
+from tests.corral_process import CorralProcess
 from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -51,32 +42,11 @@ WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
-@pytest.fixture(scope="module")
-def controllers(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """JobSets and LeaderWorkerSets, and what makes their pods."""
-    folder = tmp_path_factory.mktemp("controllers")
-    with (
-        kinds.served(plane.cluster(), KINDS),
-        job_set_controller(plane, folder),
-        leader_worker_set_controller(plane, folder),
-    ):
-        yield
-
-
 @pytest.fixture
-def served(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path, controllers: None
-) -> Iterator[Cluster]:
-    """A cluster with Corral at work in it."""
+def served(plane: ControlPlane, job_sets: None, corral: CorralProcess, cluster: Cluster) -> Cluster:
+    """A cluster of two racks with Corral at work in it."""
     plane.nodes(grid(racks=2, nodes=2, gpus=8))
-    with scheduled(plane, tmp_path):
-        yield cluster
-    for kind in ("JobSet", "LeaderWorkerSet"):
-        cluster.request("DELETE", collection(kind, "default", kinds.VERSIONS[kind]))
-    path = collection("StatefulSet", "default", kinds.STATEFUL_SET)
-    # It goes after its pods, and while it is being deleted its controller makes no more of them.
-    cluster.request("DELETE", path, params={"propagationPolicy": "Foreground"})
-    cluster.wait(is_empty(cluster, path), START_SECONDS, "no StatefulSet left")
+    return cluster
 
 
 def test_a_job_by_its_completion_indexes(served: Cluster) -> None:
@@ -179,7 +149,3 @@ def nodes_by(*labels: str, pods: Objects) -> list[str]:
     """The nodes of the pods, in the order of those labels' numbers."""
     ordered = sorted(pods, key=lambda one: [index_of(label, one) for label in labels])
     return [one["spec"]["nodeName"] for one in ordered]
-
-
-def is_empty(cluster: Cluster, path: str) -> Callable[[], bool]:
-    return lambda: not cluster.request("GET", path).json()["items"]
