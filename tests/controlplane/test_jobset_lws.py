@@ -22,13 +22,17 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 HALF_A_NODE = {GPU: "4"}
 IN_RACK = asking(required=RACK)
+JOB_IN_RACK = {
+    "kueue.x-k8s.io/podset-slice-required-topology": RACK,
+    "kueue.x-k8s.io/podset-slice-size": "4",
+}
 BOTH_RACKS = {"b0-r0", "b0-r1"}
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+ALONE_IN_RACK = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 ALONE_WITH_ITS_GROUP = {"leaderworkerset.sigs.k8s.io/exclusive-topology": RACK}
-
-STARTUPS = pytest.mark.parametrize("startup", ["LeaderCreated", "LeaderReady"])
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +64,30 @@ def test_a_job_that_depends_on_another_is_in_its_rack(cluster: Cluster) -> None:
     assert len(racks_of(cluster)) == 1
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_jobs_that_are_to_be_alone_in_a_rack_have_one_each(cluster: Cluster, jobs: int) -> None:
+    thing = job_set("js", JOB_IN_RACK, HALF_A_NODE, driver={}, jobs=jobs, pods=4)
+    workers = thing["spec"]["replicatedJobs"][1]
+    workers["template"]["metadata"] = {"annotations": ALONE_IN_RACK}
+    thing["spec"] |= {"replicatedJobs": [workers], "successPolicy": {"operator": "All"}}
+    cluster.create(thing)
+    by_job = racks_by(JOB_INDEX, running(cluster, 4 * jobs))
+    assert len(set(by_job.values())) == jobs
+
+
 # -- LeaderWorkerSet ---------------------------------------------------------------------------
 
 
-@STARTUPS
-@pytest.mark.parametrize("lost", ["lws-0", "lws-0-2"])
+@pytest.mark.parametrize(
+    ("lost", "startup"),
+    [
+        pytest.param("lws-0", "LeaderCreated", id="leader"),
+        pytest.param("lws-0-2", "LeaderCreated", id="worker"),
+        pytest.param("lws-0-2", "LeaderReady", id="worker_that_came_later"),
+    ],
+)
 def test_a_group_that_loses_a_pod_is_whole_in_one_rack_again(
-    cluster: Cluster, startup: str, lost: str
+    cluster: Cluster, lost: str, startup: str
 ) -> None:
     cluster.create(leader_worker_set("lws", IN_RACK, HALF_A_NODE, groups=2, startup=startup))
     before = running(cluster, 8)
@@ -77,14 +98,18 @@ def test_a_group_that_loses_a_pod_is_whole_in_one_rack_again(
     assert len(uids(after) & uids(before)) == 4, "the other group runs on"
 
 
-@STARTUPS
 @pytest.mark.parametrize(
-    "leader", [pytest.param(None, id="one_template"), pytest.param(IN_RACK, id="two_templates")]
+    ("gpus", "leader"),
+    [
+        pytest.param("4", None, id="room_for_one"),
+        pytest.param("2", None, id="room_for_two"),
+        pytest.param("2", IN_RACK, id="room_for_two_of_two_templates"),
+    ],
 )
 def test_groups_that_are_to_be_alone_in_a_rack_have_one_each(
-    cluster: Cluster, startup: str, leader: dict[str, str] | None
+    cluster: Cluster, gpus: str, leader: dict[str, str] | None
 ) -> None:
-    thing = leader_worker_set("lws", IN_RACK, HALF_A_NODE, groups=2, startup=startup, leader=leader)
+    thing = leader_worker_set("lws", IN_RACK, {GPU: gpus}, groups=2, leader=leader)
     thing["metadata"]["annotations"] = ALONE_WITH_ITS_GROUP
     cluster.create(thing)
     assert set(racks_by(GROUP_INDEX, running(cluster, 8)).values()) == BOTH_RACKS

@@ -10,8 +10,10 @@ Jobs and makes new ones: that is another gang, told apart by the number of the a
 Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) cannot be waited
 for. There the gang starts with the Jobs there are, and reserves places for the pods of the others;
 also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well.
+So it is with Jobs that are to be alone in a domain (`exclusive-topology`): the other pods of each
+are only made once its first one has a node.
 Source: labels as its controller writes them on Jobs and pods, jobset
-api/jobset/v1alpha2/jobset_types.go (v0.12).
+api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/pod_webhook.go (v0.12).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
+from app.dialects.spec import Expected, GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -54,10 +56,14 @@ REPLICATED_JOB = PREFIX + "replicatedjob-name"
 REPLICAS = PREFIX + "replicatedjob-replicas"  # Jobs of the same replicated Job
 GLOBAL_REPLICAS = PREFIX + "global-replicas"  # Jobs of the whole JobSet
 JOB_INDEX = PREFIX + "job-index"  # of the Job in its replicated Job
+# On a JobSet or a replicated Job's template, whence its controller writes them on Jobs and pods.
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"  # exclusive, but its pods do not wait
 SOURCE = "jobset"
 
 
 class _JobTemplate(wire.Wire):
+    metadata: wire.Metadata | None = None
     spec: job.JobSpec | None = None
 
 
@@ -120,13 +126,29 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
         "JobSet",
         found.metadata,
         keep,
-        [_template(part, templates, comes_later=is_gradual) for part in parts],
+        [
+            _template(
+                part, templates, comes_later=is_gradual or _is_exclusive(found.metadata, part)
+            )
+            for part in parts
+        ],
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(ends, "Completed", "Failed"),
         restarts=status.restarts or 0,
         restarts_left=max(0, _most_restarts(spec) - (status.restarts or 0)),
         is_gradual=is_gradual,
     )
+
+
+def _is_exclusive(whole: wire.Metadata | None, part: _ReplicatedJob) -> bool:
+    made = part.template and part.template.metadata
+    written = ((each and each.annotations) or {} for each in (whole, made))
+    return any(_has_followers(each) for each in written)
+
+
+def _has_followers(annotations: Collection[str]) -> bool:
+    """Whether a Job that says so has only its first pod until that one has a node."""
+    return EXCLUSIVE in annotations and NODE_SELECTOR not in annotations
 
 
 def _most_restarts(spec: _Spec) -> int:
@@ -187,23 +209,23 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     expected = _jobs_of_all(made)
     if not made or not expected:
         return None
-    members = _members(made, reads)
-    there = _leaves_there(members or made)
+    members = _members(made, reads) or made
+    there = _leaves_there(members, whole, reads)
     lifecycle = Lifecycle(
         failures_left=_failures_left(whole, made),
         restarts_together=any(each.failures_left == 0 for each in made),
     )
     if len(made) >= expected:
         where = f"parallelism of all Jobs of JobSet {key.name}"
-        return gang_of(key, where, there, lifecycle=lifecycle)
+        starts_with = _first_pods(members) if any(map(_is_led, members)) else None
+        return gang_of(key, where, there, starts_with=starts_with, lifecycle=lifecycle)
     if whole is None or not whole.is_gradual or not _are_whole(made):
         return None
-    pods_there = sum(leaf.pods for leaf in there)
     return gang_of(
         key,
         f"spec of JobSet {key.name}",
         [*there, *_leaves_to_come(whole, there, reads)],
-        starts_with=pods_there,
+        starts_with=_first_pods(members),
         lifecycle=lifecycle,
     )
 
@@ -231,13 +253,37 @@ def _failures_left(whole: WorkloadRecord | None, made: Collection[WorkloadRecord
     return 0 if any(most < job.pods_at_once(each) for most, each in bounded) else None
 
 
-def _leaves_there(made: Collection[WorkloadRecord]) -> list[LeafSpec]:
-    """A leaf for each replicated Job whose Jobs exist."""
+def _leaves_there(
+    made: Collection[WorkloadRecord], whole: WorkloadRecord | None, reads: Reads
+) -> list[LeafSpec]:
+    """A leaf for each replicated Job whose Jobs exist; of some, most pods come later."""
     pods: dict[str, int] = {}
+    led: set[str] = set()
     for each in made:
         name = each.labels.get(REPLICATED_JOB, "")
         pods[name] = pods.get(name, 0) + job.pods_at_once(each)
-    return [LeafSpec(name, count) for name, count in pods.items()]
+        if _is_led(each):
+            led.add(name)
+    later: dict[str, Expected | None] = {}
+    if whole is not None:
+        for template in whole.templates:
+            if template.name in led:
+                leaf = leaf_to_come(template.name, whole, template, reads, _numbers)
+                later[template.name] = leaf.like
+    return [LeafSpec(name, count, like=later.get(name)) for name, count in pods.items()]
+
+
+def _is_led(record: WorkloadRecord) -> bool:
+    """Whether all pods of the Job but its first one are made once that one has a node."""
+    return _has_followers(record.annotations)
+
+
+def _first_pods(made: Collection[WorkloadRecord]) -> int:
+    """The pods of these Jobs that are made before any of them has a node."""
+    return sum(
+        min(pods, 1) if _is_led(each) else pods
+        for each, pods in ((each, job.pods_at_once(each)) for each in made)
+    )
 
 
 def _leaves_to_come(
@@ -286,5 +332,15 @@ JOB_SET = WorkloadKind(
             (("replicas",), tuple(f"template.spec.{field}" for field in job.COUNTS)),
         ),
     ),
-    kept=(NAME, UID, RESTART, REPLICATED_JOB, REPLICAS, GLOBAL_REPLICAS, JOB_INDEX),
+    kept=(
+        NAME,
+        UID,
+        RESTART,
+        REPLICATED_JOB,
+        REPLICAS,
+        GLOBAL_REPLICAS,
+        JOB_INDEX,
+        EXCLUSIVE,
+        NODE_SELECTOR,
+    ),
 )

@@ -319,8 +319,25 @@ def _expect_leaves(
         return
     for leaf in leaves if present else ():
         of_leaf = [member for member in there if member.leaf == leaf.name]
+        # Only a leaf's name says that its pods are of one template.
+        like = next((each for each in present if each.leaf == leaf.name != ""), None)
+        if like is not None:
+            _resemble(gang, like)
         for index in _absent(leaf, of_leaf, gang.membership.gone.get(leaf.name, 0)):
-            _add(gang, _from_leaf(present[0], leaf, index), math.inf, is_declared=True)
+            known = replace(like, index=index) if like is not None else None
+            member = known or _from_leaf(present[0], leaf, index)
+            _add(gang, member, math.inf, is_declared=True)
+
+
+def _resemble(gang: Gang, like: Member) -> None:
+    """Give the places without a node, of this leaf, the role of its pods that exist.
+
+    The API server and webhooks have written more on these than their template says.
+    """
+    for uid, place in gang.placeholders.items():
+        member = place.member
+        if place.is_declared and member.leaf == like.leaf and uid not in gang.plan.nodes:
+            place.member = member if member.role == like.role else replace(like, index=member.index)
 
 
 def _absent(leaf: LeafSpec, there: Sequence[Member], gone: int) -> Iterator[Index | None]:

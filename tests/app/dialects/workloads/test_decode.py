@@ -14,7 +14,12 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.dialects.workloads import Template, WorkloadRecord
 from app.dialects.workloads.job import decode_job
-from app.dialects.workloads.job_set import decode_job_set, keys_of
+from app.dialects.workloads.job_set import (
+    EXCLUSIVE,
+    NODE_SELECTOR,
+    decode_job_set,
+    keys_of,
+)
 from app.dialects.workloads.kubeflow import decode_training_job
 from app.dialects.workloads.leader_worker_set import MOST_GANGS, decode_leader_worker_set
 from app.dialects.workloads.stateful_set import decode_stateful_set
@@ -258,6 +263,25 @@ def test_a_job_set_has_the_pods_of_all_its_jobs():
 )
 def test_a_job_set_that_makes_some_jobs_later(spec, is_gradual):
     assert record_of(decode_job_set, spec).is_gradual is is_gradual
+
+
+@pytest.mark.parametrize(
+    ("of_all", "of_workers", "names"),
+    [
+        pytest.param((), (EXCLUSIVE,), {"workers"}, id="of_its_own"),
+        pytest.param((EXCLUSIVE,), (), {"driver", "workers"}, id="of_all"),
+        pytest.param((EXCLUSIVE, NODE_SELECTOR), (), set(), id="by_labels_of_nodes"),
+        pytest.param((), (), set(), id="not_said"),
+    ],
+)
+def test_most_pods_of_jobs_that_are_to_be_alone_come_later(of_all, of_workers, names):
+    parts = [replicated("driver", 1), replicated("workers", 2, parallelism=4)]
+    parts[1]["template"]["metadata"] = {"annotations": dict.fromkeys(of_workers, "rack")}
+    metadata = {**METADATA, "annotations": dict.fromkeys(of_all, "rack")}
+    document = {"metadata": metadata, "spec": {"replicatedJobs": parts}}
+    record = decode_job_set(json.dumps(document).encode(), ours)
+    assert {each.name for each in record.templates if each.like} == names
+    assert not record.is_gradual
 
 
 ONE_GPU = {"name": "c", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}}

@@ -27,6 +27,8 @@ from tests.workload_pods import (
     workload,
 )
 
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+
 
 def claims(records) -> list[tuple[GangKey, str, Index | None]]:
     return [(c.gang, c.leaf, c.index) for c in map(claim_of, records)]
@@ -157,6 +159,28 @@ def test_pods_of_jobs_that_come_later_are_expected_by_their_numbers():
     assert (later.name, later.pods, later.like.pod) == ("workers", 8, like)
     assert later.like.said.constraint.required == RACK
     assert tuple(later.like.numbers) == tuple(claim_of(each).index for each in pods[1:])
+
+
+@pytest.mark.parametrize("is_in_order", [False, True])
+def test_jobs_that_are_to_be_alone_in_a_domain_start_with_the_first_pod_of_each(is_in_order):
+    jobs, pods = job_set("js", {"driver": (1, 1), "w": (2, 4), "x": (1, 4)}, RACK)
+    jobs[1:3] = [msgspec.structs.replace(each, annotations=EXCLUSIVE) for each in jobs[1:3]]
+    like, parts = pod("like"), {"driver": 1, "w": 8, "x": 4}
+    whole = workload("JobSet", "js", parts, level=RACK, like=like, jobs=2, is_gradual=is_in_order)
+    key = claim_of(pods[0]).gang
+    assert declared(key, whole, *jobs)[::2] == (13, 1 + 2 + 4)
+    driver, workers, others = spec(key, whole, *jobs).leaves()
+    assert (driver.like, workers.like.pod, others.like) == (None, like, None)
+    assert tuple(workers.like.numbers) == tuple(claim_of(each).index for each in pods[1:9])
+    if is_in_order:
+        assert declared(key, whole, *jobs[:3])[::2] == (13, 1 + 2)
+
+
+def test_jobs_that_are_alone_by_their_nodes_labels_have_all_their_pods_at_once():
+    jobs, pods = job_set("js", {"w": (1, 4)}, RACK)
+    by_labels = {**EXCLUSIVE, "alpha.jobset.sigs.k8s.io/node-selector": "true"}
+    jobs = [msgspec.structs.replace(each, annotations=by_labels) for each in jobs]
+    assert declared(claim_of(pods[0]).gang, *jobs)[2] is None
 
 
 @pytest.mark.parametrize(

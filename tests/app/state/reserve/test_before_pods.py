@@ -7,11 +7,24 @@ import json
 import msgspec
 import pytest
 
+from app.dialects.workloads import Template
+from app.kube.core.objects import Shape, Toleration
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Phase
 from tests.app.state.lost import PREFIX, failed, not_ready, started
 from tests.app.state.world import World, four_racks, racks
-from tests.records import GPU, RACK, REQUIRED, group, job, job_pods, node, pod
+from tests.records import (
+    GPU,
+    RACK,
+    REQUIRED,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    group,
+    job,
+    job_pods,
+    node,
+    pod,
+)
 from tests.workload_pods import group_pods, job_set, stateful_pods, workload
 
 SPARES = {"corral.dev/spare-pods": "1"}
@@ -293,6 +306,39 @@ def test_a_pod_too_large_for_the_place_held_for_it_is_planned_anew():
     world.tick()
     assert world.held[large.uid] != kept
     assert racks(world.held) == {kept[:2]}
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_jobs_that_are_to_be_alone_start_with_their_first_pods_where_all_fit(at_once):
+    in_slices = {SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
+    alone = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+    jobs, made = job_set("js", {"w": (2, 2)}, RACK)
+    part = Template("", 2, in_slices)
+    jobs = [msgspec.structs.replace(one, annotations=alone, templates=(part,)) for one in jobs]
+    part = Template("w", 4, in_slices, pod("like"), 2)
+    whole = msgspec.structs.replace(workload("JobSet", "js", {}), templates=(part,))
+    # API servers write this on pods, and not on their templates.
+    not_ready = Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute", True)
+    made = [
+        msgspec.structs.replace(one, annotations=in_slices, shape=Shape(tolerations=(not_ready,)))
+        for one in made
+    ]
+    nodes = [one for one in four_racks() if one.name[2] in "01"]  # a Job fills a rack
+    world = World(nodes, jobs=[whole, *jobs])
+    leaders, followers = made[::2], made[1::2]
+    for some in [leaders] if at_once else [leaders[:1], leaders[1:]]:
+        world.put(*some)
+        world.tick()
+    assert len(world.held) == 4
+    placed = world.schedule(*leaders)
+    assert len(racks(placed)) == 2
+    kept = sorted(world.held.values())
+    for follower, on in zip(followers, placed.values(), strict=True):
+        shape = Shape(((RACK, f"r{on[1]}"),), tolerations=(not_ready,))
+        world.put(msgspec.structs.replace(follower, shape=shape))
+        world.tick()
+    assert sorted(world.held.values()) == kept
+    assert racks(world.schedule(*followers)) == racks(placed)
 
 
 def leader_and_workers(workers: int, **settings) -> tuple[World, list]:
