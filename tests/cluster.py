@@ -37,6 +37,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 # Where a kind lives when only its name is given; an object says it itself. Of several kinds of one
 # name, all but Kubernetes' own are named with their group.
 API_VERSIONS = {
+    "AppWrapper": "workload.codeflare.dev/v1beta2",
     "ClusterRole": "rbac.authorization.k8s.io/v1",
     "ClusterRoleBinding": "rbac.authorization.k8s.io/v1",
     "ClusterTopology": "grove.io/v1alpha1",
@@ -49,6 +50,7 @@ API_VERSIONS = {
     "Job": "batch/v1",
     "Job.batch.volcano.sh": "batch.volcano.sh/v1alpha1",
     "Lease": "coordination.k8s.io/v1",
+    "MPIJob": "kubeflow.org/v2beta1",
     "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
     "Namespace": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
@@ -62,6 +64,8 @@ API_VERSIONS = {
     "PriorityClass": "scheduling.k8s.io/v1",
     "PyTorchJob": "kubeflow.org/v1",
     "Queue.scheduling.volcano.sh": "scheduling.volcano.sh/v1beta1",
+    "RayCluster": "ray.io/v1",
+    "RayJob": "ray.io/v1",
     "ResourceQuota": "v1",
     "Role": "rbac.authorization.k8s.io/v1",
     "RoleBinding": "rbac.authorization.k8s.io/v1",

@@ -13,23 +13,33 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import RACK, Cluster
-from tests.controlplane import jobset_lws
-from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
+from tests.controlplane import jobset_lws, ray_appwrapper_mpi
+from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries, operator
 from tests.controlplane.process import Process
 from tests.controlplane.volcano import QUEUES, clear, controllers
 from tests.controlplane.volcano_cluster import build
 from tests.corral_process import CorralProcess, scheduled
 
 
-@pytest.fixture(scope="session")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd, kube-apiserver and the controllers of Jobs and StatefulSets; no scheduler yet."""
+def skip_unless_built(*programs: str) -> None:
+    """Skips the test where the control plane or one of these operators is not built.
+
+    Raises: BinariesMissing instead, if they have to be.
+    """
     try:
         binaries()
+        for program in programs:
+            operator(program)
     except BinariesMissing as missing:
         if os.environ.get("CORRAL_E2E") == "required":
             raise
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd, kube-apiserver and the controllers of Jobs and StatefulSets; no scheduler yet."""
+    skip_unless_built()
     folder = tmp_path_factory.mktemp("plane")
     with ControlPlane(folder, has_controllers=True, is_audited=True) as plane:
         yield plane
@@ -78,6 +88,16 @@ def job_sets(cluster: Cluster, job_set_controllers: None) -> Iterator[None]:
     """JobSets, LeaderWorkerSets and StatefulSets; afterwards none of them."""
     yield
     jobset_lws.clear(cluster)
+
+
+@pytest.fixture(scope="module")
+def kuberay_appwrapper_mpi(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """KubeRay, AppWrapper's controller and the MPI operator, with all kinds they read."""
+    skip_unless_built("kuberay", "appwrapper", "mpi-operator")
+    with ray_appwrapper_mpi.operators(plane, tmp_path_factory.mktemp("operators")):
+        yield
 
 
 @pytest.fixture(scope="module")

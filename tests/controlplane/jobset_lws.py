@@ -85,7 +85,7 @@ def _controller(
     }
     file = folder / f"{program}.yaml"
     file.write_text(yaml.safe_dump(configuration), encoding="utf-8")
-    command = [binary, f"--config={file}", f"--kubeconfig={plane.kubeconfig()}"]
+    command: list[str | Path] = [binary, f"--config={file}", f"--kubeconfig={plane.kubeconfig()}"]
     with running(command, folder / f"{program}.log") as process, ExitStack() as stack:
         for each in _configurations(binary, program, f"https://127.0.0.1:{port}", its_pods):
             for webhook in each["webhooks"]:

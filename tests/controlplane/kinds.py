@@ -35,6 +35,8 @@ VERSIONS = {
     "JAXJob": TRAINING,
     "MPIJob": MPI,
 }
+RAY = "ray.io/v1"
+APP_WRAPPER = "workload.codeflare.dev/v1beta2"
 SERVED_SECONDS = 30.0  # until an API server serves a new CRD, or has forgotten one; 4 s for all
 
 Strings = Mapping[str, str]
@@ -215,6 +217,46 @@ def training_job(
     }
     policy = {"cleanPodPolicy": "Running", "backoffLimit": 3, "suspend": False}
     return _object(VERSIONS[kind], kind, name, {"runPolicy": policy, field: replicas})
+
+
+def ray_cluster(
+    name: str, annotations: Strings, requests: Strings, *, workers: int, hosts: int = 1
+) -> Object:
+    """A RayCluster of a head, which asks for no GPU, and `workers` pods, `hosts` to a replica.
+
+    annotations: of the head and the workers alike.
+    """
+    return _object(RAY, "RayCluster", name, _ray_cluster(annotations, requests, workers, hosts))
+
+
+def ray_job(name: str, annotations: Strings, requests: Strings, *, workers: int) -> Object:
+    """A RayJob that makes a RayCluster like that of `ray_cluster`."""
+    cluster = _ray_cluster(annotations, requests, workers, 1)
+    return _object(RAY, "RayJob", name, {"entrypoint": "train", "rayClusterSpec": cluster})
+
+
+def _ray_cluster(annotations: Strings, requests: Strings, workers: int, hosts: int) -> Object:
+    replicas = workers // hosts
+    group = {
+        "groupName": "workers",
+        "replicas": replicas,
+        "minReplicas": replicas,
+        "maxReplicas": replicas,
+        "numOfHosts": hosts,
+        "rayStartParams": {},
+        "template": template(annotations, requests),
+    }
+    return {
+        "rayVersion": "2.46.0",
+        "headGroupSpec": {"rayStartParams": {}, "template": template(annotations)},
+        "workerGroupSpecs": [group],
+    }
+
+
+def app_wrapper(name: str, *components: Object) -> Object:
+    """An AppWrapper that makes these objects."""
+    wrapped = [{"template": one} for one in components]
+    return _object(APP_WRAPPER, "AppWrapper", name, {"components": wrapped})
 
 
 def _object(version: str, kind: str, name: str, spec: Object) -> Object:

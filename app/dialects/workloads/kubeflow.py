@@ -5,7 +5,7 @@ workers, as in Kueue, if its template requests a topology. With `runLauncherAsWo
 0 and the workers count on from it. A launcher that is made only once the workers run
 (`WaitForWorkersReady`) is not waited for: they reserve its place.
 Source: labels as the two operators write them, training-operator pkg/apis/kubeflow.org/v1 (v1.9)
-and mpi-operator pkg/apis/kubeflow/v2beta1 (v0.6).
+and mpi-operator pkg/apis/kubeflow/v2beta1 (v0.7).
 """
 
 from __future__ import annotations
