@@ -23,7 +23,7 @@ import httpx
 import yaml
 
 from tests.cluster import BLOCK, RACK
-from tests.controlplane.plane import ControlPlane, free_ports
+from tests.controlplane.plane import ControlPlane, free_ports, profiles
 from tests.controlplane.process import Process
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,15 +189,19 @@ class CorralProcess:
 
 
 @contextmanager
-def scheduled(plane: ControlPlane, folder: Path, **settings: Any) -> Iterator[CorralProcess]:
+def scheduled(
+    plane: ControlPlane, folder: Path, scheduler: str = "corral", **settings: Any
+) -> Iterator[CorralProcess]:
     """A Corral with the rights that are shipped and a kube-scheduler that asks it, both ready.
 
-    They start side by side: hundreds of tests begin with them. Raises: as `CorralProcess.start`.
+    They start side by side: hundreds of tests begin with them. scheduler: whose pods they are for,
+    by schedulerName. Raises: as `CorralProcess.start`.
     """
-    corral = CorralProcess(plane.kubeconfig("corral"), folder, **settings)
+    kubeconfig = plane.kubeconfig("corral")
+    corral = CorralProcess(kubeconfig, folder, scheduler_name=scheduler, **settings)
     with ExitStack() as stack:
         stack.push(corral)
         corral.start_unready()
-        plane.start_scheduler(extender=corral.url)
+        plane.start_scheduler(extender=corral.url, profiles=profiles(scheduler))
         corral.wait_ready()
         yield corral

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
 from tests.cluster import STRATEGIC, Cluster, Object, Refused
+
+LOOK_SECONDS = 0.1  # between two looks at the pods
 
 
 def start_bound_pods(cluster: Cluster) -> None:
     """Every bound pod runs and is ready."""
-    ready = [{"type": "Ready", "status": "True"}]
     for one in cluster.list("Pod", "default"):
         if one["spec"].get("nodeName") and one["status"].get("phase") == "Pending":
-            report(cluster, one, {"phase": "Running", "conditions": ready})
+            report(cluster, one, _running(one))
+
+
+@contextmanager
+def kubelets(cluster: Cluster) -> Iterator[None]:
+    """While the block lasts, every pod runs and is ready as soon as it has a node."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(LOOK_SECONDS):
+            start_bound_pods(cluster)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            yield
+        finally:
+            over.set()
+            running.result()
 
 
 def end_running_pods(cluster: Cluster) -> None:
@@ -28,3 +52,21 @@ def report(cluster: Cluster, pod: Object, status: Object) -> None:
     except Refused as refused:
         if refused.status != 404:
             raise
+
+
+def _running(pod: Object) -> Object:
+    """The status of a pod whose containers all run."""
+    ready = [{"type": kind, "status": "True"} for kind in ("ContainersReady", "Ready")]
+    containers = [
+        {
+            "name": each["name"],
+            "image": each["image"],
+            "imageID": "",
+            "ready": True,
+            "started": True,
+            "restartCount": 0,
+            "state": {"running": {}},
+        }
+        for each in pod["spec"]["containers"]
+    ]
+    return {"phase": "Running", "conditions": ready, "containerStatuses": containers}

@@ -99,6 +99,12 @@ def operator(program: str) -> Path:
     return file
 
 
+def profiles(scheduler: str, config: Path = SCHEDULER_CONFIG) -> list[Any]:
+    """Those of a shipped configuration, for pods that name this scheduler."""
+    shipped = yaml.safe_load(config.read_text(encoding="utf-8"))
+    return [{**each, "schedulerName": scheduler} for each in shipped["profiles"]]
+
+
 @dataclass(frozen=True, slots=True)
 class Denial:
     """A request that the rights of deploy/rbac.yaml or a policy of deploy/policy.yaml refused."""

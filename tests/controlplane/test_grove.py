@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.app.dialects.grove.crds import CLUSTER_TOPOLOGY
 from tests.app.dialects.grove.crds import POD_GANG as POD_GANG_KIND
@@ -24,7 +23,7 @@ from tests.app.dialects.grove.objects import (
 )
 from tests.cluster import BLOCK, GPU, MERGE, RACK, Cluster, Object, collection, grid, pod
 from tests.controlplane.kinds import defined
-from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
+from tests.controlplane.plane import ControlPlane, profiles
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.webhook import installed
 from tests.workloads import gates_of
@@ -42,12 +41,6 @@ def grove(cluster: Cluster) -> Iterator[None]:
     """The API server knows Grove's kinds; afterwards neither them nor objects of theirs."""
     with defined(cluster, (POD_GANG_KIND, CLUSTER_TOPOLOGY)):
         yield
-
-
-def profiles() -> list[Any]:
-    """Those that are shipped, with Grove's scheduler name."""
-    shipped = yaml.safe_load(SCHEDULER_CONFIG.read_text(encoding="utf-8"))
-    return [{**each, "schedulerName": SCHEDULER} for each in shipped["profiles"]]
 
 
 def create(cluster: Cluster, made: Object) -> None:
@@ -91,7 +84,7 @@ def test_a_pod_gang_starts_whole_in_its_racks_though_its_pods_are_let_go_one_by_
     create(cluster, cluster_topology("grove-topology", BLOCK, RACK))
     named = f"corral,{SCHEDULER}"
     with installed(plane, tmp_path, levels=(), scheduler_name=named) as webhook:
-        plane.start_scheduler(extender=webhook.corral.url, profiles=profiles())
+        plane.start_scheduler(extender=webhook.corral.url, profiles=profiles(SCHEDULER))
         cluster.create_all(map(member, ("router-0", "worker-0", "worker-1")))
         assert {tuple(gates_of(each)) for each in cluster.list("Pod", "default")} == {(GATE,)}
         groups = (pod_group("router", 1), pod_group("worker", 2, within(RACK)))
@@ -117,7 +110,7 @@ def test_a_pod_gang_without_room_says_why_and_none_of_its_pods_starts(
     create(cluster, cluster_topology("grove-topology", BLOCK, RACK))
     named = f"corral,{SCHEDULER}"
     with installed(plane, tmp_path, levels=(), scheduler_name=named) as webhook:
-        plane.start_scheduler(extender=webhook.corral.url, profiles=profiles())
+        plane.start_scheduler(extender=webhook.corral.url, profiles=profiles(SCHEDULER))
         names = [f"worker-{at}" for at in range(3)]
         cluster.create_all(map(member, names))
         create(cluster, pod_gang("g", pod_group("worker", 3), on=within(RACK)))
