@@ -10,21 +10,28 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, Objects
+from tests.cluster import STRATEGIC, Cluster, Object, Objects
 from tests.controlplane.grove import (
     SCHEDULER,
+    TOPOLOGY,
+    bound,
     clear,
     clear_pods,
+    clique,
     grove_operator,
+    pod_clique_set,
     pods_of,
+    scaling_group,
     why,
 )
-from tests.controlplane.grove_cases import CASES, LEVELS, Together, nodes
+from tests.controlplane.grove_cases import CASES, EACH_GROUP, LEVELS, Together, nodes
 from tests.controlplane.kubelet import kubelets
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS
 from tests.corral_process import scheduled
+
+UPDATE_SECONDS = 40.0  # Grove looks every 5 s whether it may go on
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -56,10 +63,12 @@ def module_stage(
 
 @pytest.fixture
 def stage(module_stage: Cluster, grove: Process) -> Iterator[Cluster]:
-    """The same, without pods again afterwards."""
+    """The same; afterwards without pods, and every node takes some again."""
     yield module_stage
     grove.check()
     clear_pods(module_stage)
+    for each in module_stage.list("Node", fieldSelector="spec.unschedulable=true"):
+        module_stage.patch("Node", each["metadata"]["name"], {"spec": {"unschedulable": False}})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,3 +99,133 @@ def apart(cluster: Cluster, pods: Objects, *together: Together) -> list[Any]:
     nodes = {each["metadata"]["name"]: each for each in cluster.list("Node")}
     found = [(each, each.apart(pods, nodes)) for each in together]
     return [each for each in found if each[1]]
+
+
+def test_scaling_moves_nothing_that_runs_and_each_new_replica_is_in_a_rack(stage: Cluster) -> None:
+    workers = scaling_group("workers", "worker", replicas=1, pack="rack")
+    made = pod_clique_set("scaled", clique("worker", 5), groups=[workers], pack="zone")
+    stage.create(made)
+    before = where(all_bound(stage, "scaled", 5))
+
+    scale(stage, "scaled-0-workers", 3)
+    pods = all_bound(stage, "scaled", 15)
+    assert before.items() <= where(pods).items()
+    assert apart(stage, pods, Together("rack", EACH_GROUP)) == []
+
+    stage.create(pod_clique_set("next", clique("worker", 6), pack="rack"))
+    all_bound(stage, "next", 6)
+    stage.create(pod_clique_set("late", clique("worker", 6), pack="rack"))
+    stage.wait(lambda: why(stage, "late"), START_SECONDS, "it says why it waits")
+    scale(stage, "scaled-0-workers", 1)
+    all_bound(stage, "late", 6)
+    assert where(all_bound(stage, "scaled", 5)) == before
+
+
+def test_pods_that_are_lost_come_back_in_their_rack_and_wait_while_it_is_full(
+    stage: Cluster,
+) -> None:
+    stage.create(pod_clique_set("lost", clique("worker", 5), clique("router", 2), pack="rack"))
+    pods = all_bound(stage, "lost", 7)
+    before = where(pods)
+    gone = sorted(before)[0]
+    node = before.pop(gone)
+    stage.patch("Node", node, {"spec": {"unschedulable": True}})
+    stage.delete("Pod", gone)
+    told = stage.wait(lambda: why(stage, "lost"), START_SECONDS, "it says why it waits")
+    assert "0 of 1 pods fit" in told["lost-0"]
+    assert bound(stage, "lost") == before
+
+    stage.patch("Node", node, {"spec": {"unschedulable": False}})
+    pods = all_bound(stage, "lost", 7)
+    assert before.items() <= where(pods).items()
+    assert apart(stage, pods, Together("rack")) == []
+
+
+def test_an_update_replaces_pods_one_by_one_in_their_levels(stage: Cluster) -> None:
+    workers = scaling_group("workers", "worker", replicas=2, least=2, pack="rack")
+    cliques = (clique("worker", 2), clique("router", 3))
+    made = pod_clique_set("update", *cliques, groups=[workers], pack="block")
+    stage.create(made)
+    first = {each["metadata"]["uid"] for each in all_bound(stage, "update", 7)}
+
+    for each in cliques:
+        each["spec"]["podSpec"]["containers"][0]["image"] = "example.invalid/work:2"
+    stage.patch("PodCliqueSet", "update", {"spec": {"template": {"cliques": cliques}}})
+    stage.wait(
+        lambda: first.isdisjoint(each["metadata"]["uid"] for each in pods_of(stage, "update")),
+        UPDATE_SECONDS,
+        "all pods are new ones",
+    )
+    pods = all_bound(stage, "update", 7)
+    assert apart(stage, pods, Together("block"), Together("rack", EACH_GROUP, ("worker",))) == []
+
+
+def test_a_gang_that_is_terminated_starts_whole_in_another_rack(stage: Cluster) -> None:
+    made = pod_clique_set("broken", clique("worker", 4), pack="rack", termination_delay="1s")
+    stage.create(made)
+    pods = all_bound(stage, "broken", 4)
+    first = {each["metadata"]["uid"] for each in pods}
+    (rack,) = racks_of(stage, pods)
+    for each in stage.list("Node", labelSelector=f"{LEVELS['rack']}={rack}"):
+        stage.patch("Node", each["metadata"]["name"], {"spec": {"unschedulable": True}})
+    stage.wait(lambda: is_running(stage, pods[0]), START_SECONDS, "a kubelet has started it")
+    fail(stage, pods[0])
+
+    def all_new() -> Objects:
+        found = [each for each in pods_of(stage, "broken") if each["spec"].get("nodeName")]
+        is_new = first.isdisjoint(each["metadata"]["uid"] for each in found)
+        return found if is_new and len(found) == 4 else []
+
+    pods = stage.wait(all_new, UPDATE_SECONDS, "all pods are new ones")
+    assert len(racks_of(stage, pods) - {rack}) == 1
+
+
+def test_a_level_that_the_topology_has_no_more_holds_no_new_pods(stage: Cluster) -> None:
+    made = pod_clique_set("level", clique("worker", 10), replicas=0, pack="rack")
+    stage.create(made)
+    topology = stage.get("ClusterTopology", TOPOLOGY)
+    assert topology is not None
+    levels = topology["spec"]["levels"]
+    fewer = [each for each in levels if each["domain"] != "rack"]
+    stage.patch("ClusterTopology", TOPOLOGY, {"spec": {"levels": fewer}})
+    try:
+        stage.patch("PodCliqueSet", "level", {"spec": {"replicas": 1}})
+        assert len(racks_of(stage, all_bound(stage, "level", 10))) > 1
+    finally:
+        stage.patch("ClusterTopology", TOPOLOGY, {"spec": {"levels": levels}})
+
+
+def where(pods: Objects) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["spec"]["nodeName"] for each in pods}
+
+
+def racks_of(cluster: Cluster, pods: Objects) -> set[str]:
+    nodes = {each["metadata"]["name"]: each for each in cluster.list("Node")}
+    return {nodes[on]["metadata"]["labels"][LEVELS["rack"]] for on in where(pods).values()}
+
+
+def scale(cluster: Cluster, group: str, replicas: int) -> None:
+    """As an autoscaler does: the scaling group of one replica of its PodCliqueSet."""
+    cluster.patch("PodCliqueScalingGroup", group, {"spec": {"replicas": replicas}})
+
+
+def is_running(cluster: Cluster, pod: Object) -> bool:
+    there = cluster.get("Pod", pod["metadata"]["name"])
+    return there is not None and there["status"].get("phase") == "Running"
+
+
+def fail(cluster: Cluster, pod: Object) -> None:
+    """What a kubelet says of a pod whose container ends whenever it is started."""
+    ended = {
+        "name": pod["spec"]["containers"][0]["name"],
+        "image": "",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 1,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+    }
+    ready = [{"type": kind, "status": "False"} for kind in ("ContainersReady", "Ready")]
+    status = {"status": {"conditions": ready, "containerStatuses": [ended]}}
+    name = f"{pod['metadata']['name']}/status"
+    cluster.patch("Pod", name, status, content_type=STRATEGIC)
