@@ -1,4 +1,7 @@
-"""Grove's PodGangs on the real control plane: its pods lose their gates before all are there."""
+"""Grove's PodGangs on the real control plane, as its operator writes them; it does not run.
+
+Some are as only newer operators than the one of the tests write them (`test_grove_operator.py`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.app.dialects.grove.crds import CLUSTER_TOPOLOGY
-from tests.app.dialects.grove.crds import POD_GANG as POD_GANG_KIND
 from tests.app.dialects.grove.objects import (
     CREATED,
     GATE,
@@ -21,11 +22,12 @@ from tests.app.dialects.grove.objects import (
     pod_group,
     within,
 )
-from tests.cluster import BLOCK, GPU, MERGE, RACK, Cluster, Object, collection, grid, pod
-from tests.controlplane.kinds import defined
+from tests.cluster import BLOCK, GPU, MERGE, RACK, Cluster, Object, collection, grid, node, pod
+from tests.controlplane.kinds import served
 from tests.controlplane.plane import ControlPlane, profiles
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.webhook import installed
+from tests.corral_process import scheduled
 from tests.workloads import gates_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("grove")]
@@ -39,7 +41,7 @@ SOON = 15.0
 @pytest.fixture
 def grove(cluster: Cluster) -> Iterator[None]:
     """The API server knows Grove's kinds; afterwards neither them nor objects of theirs."""
-    with defined(cluster, (POD_GANG_KIND, CLUSTER_TOPOLOGY)):
+    with served(cluster, ("PodGang", "ClusterTopology")):
         yield
 
 
@@ -54,9 +56,13 @@ def create(cluster: Cluster, made: Object) -> None:
         cluster.request("PATCH", path, body=status, content_type=MERGE)
 
 
-def member(name: str) -> Object:
+def create_topology(cluster: Cluster, name: str, *levels: str) -> None:
+    cluster.create({**cluster_topology(name, *levels), "metadata": {"name": name}})
+
+
+def member(name: str, gang: str = "g") -> Object:
     """A pod behind Grove's gate, in the pod group that its name begins with."""
-    labels = {POD_GANG: "g", POD_CLIQUE: name.partition("-")[0]}
+    labels = {POD_GANG: gang, POD_CLIQUE: name.partition("-")[0]}
     return pod(name, scheduler=SCHEDULER, requests={GPU: 8}, labels=labels, gates=[GATE])
 
 
@@ -67,21 +73,21 @@ def lift(cluster: Cluster, *names: str) -> None:
         cluster.request("PATCH", path, body={"spec": {"schedulingGates": None}}, content_type=MERGE)
 
 
-def conditions(cluster: Cluster) -> dict[str, Any]:
-    """Those of the PodGang, by type."""
-    status = (cluster.get(KIND, "g") or {}).get("status", {})
+def conditions(cluster: Cluster, name: str = "g") -> dict[str, Any]:
+    """Those of a PodGang, by type."""
+    status = (cluster.get(KIND, name) or {}).get("status", {})
     return {each["type"]: each for each in status.get("conditions", ())}
 
 
-def is_scheduled(cluster: Cluster, said: str) -> bool:
-    return bool(conditions(cluster).get("Scheduled", {}).get("status") == said)
+def is_scheduled(cluster: Cluster, said: str, name: str = "g") -> bool:
+    return bool(conditions(cluster, name).get("Scheduled", {}).get("status") == said)
 
 
 def test_a_pod_gang_starts_whole_in_its_racks_though_its_pods_are_let_go_one_by_one(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     plane.nodes(grid(blocks=2, racks=2, nodes=2, gpus=8))
-    create(cluster, cluster_topology("grove-topology", BLOCK, RACK))
+    create_topology(cluster, "grove-topology", BLOCK, RACK)
     named = f"corral,{SCHEDULER}"
     with installed(plane, tmp_path, levels=(), scheduler_name=named) as webhook:
         plane.start_scheduler(extender=webhook.corral.url, profiles=profiles(SCHEDULER))
@@ -107,7 +113,7 @@ def test_a_pod_gang_without_room_says_why_and_none_of_its_pods_starts(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     plane.nodes(grid(blocks=2, racks=2, nodes=2, gpus=8))
-    create(cluster, cluster_topology("grove-topology", BLOCK, RACK))
+    create_topology(cluster, "grove-topology", BLOCK, RACK)
     named = f"corral,{SCHEDULER}"
     with installed(plane, tmp_path, levels=(), scheduler_name=named) as webhook:
         plane.start_scheduler(extender=webhook.corral.url, profiles=profiles(SCHEDULER))
@@ -118,3 +124,61 @@ def test_a_pod_gang_without_room_says_why_and_none_of_its_pods_starts(
         cluster.wait(lambda: is_scheduled(cluster, "False"), SOON, "the PodGang says why")
         assert "2 of 3 pods fit" in conditions(cluster)["Scheduled"]["message"]
         assert cluster.bound() == {}
+
+
+def start(cluster: Cluster, made: Object, *pods: Object) -> None:
+    """A PodGang with its pods, all of them let go."""
+    create(cluster, made)
+    cluster.create_all(pods)
+    lift(cluster, *(each["metadata"]["name"] for each in pods))
+
+
+def bound_of(cluster: Cluster, prefix: str, pods: int) -> set[str]:
+    """Where the pods of that name are, once so many have nodes."""
+
+    def found() -> set[str]:
+        on = {place for name, place in cluster.bound().items() if name.startswith(prefix)}
+        return on if len(on) == pods else set()
+
+    return cluster.wait(found, START_SECONDS, f"{pods} pods have nodes")
+
+
+def test_pod_gangs_of_two_topologies_are_each_on_the_nodes_of_theirs(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Source: Test_TAS17 of operator/e2e/tests/topology_test.go (v0.1.0-alpha.12)."""
+    domain = "example.com/nvlink-domain"
+    own = (node(f"nvl-{at}", gpus=8, labels={domain: f"d{at // 4}"}) for at in range(8))
+    plane.nodes([*grid(racks=2, nodes=3, gpus=8), *own])
+    create_topology(cluster, "h100", RACK)
+    create_topology(cluster, "gb200", domain)
+    with scheduled(plane, tmp_path, SCHEDULER, levels=()) as corral:
+        for name, key, pods in (("h100", RACK, 3), ("gb200", domain, 4), ("wide", RACK, 4)):
+            topology = "h100" if key == RACK else "gb200"
+            made = pod_gang(name, pod_group(name, pods), on=within(key), topology=topology)
+            start(cluster, made, *(member(f"{name}-{at}", name) for at in range(pods)))
+        racks = {on.rpartition("-")[0] for on in bound_of(cluster, "h100", 3)}
+        assert len(racks) == 1
+        assert not racks & {"nvl"}
+        assert bound_of(cluster, "gb200", 4) in [
+            {f"nvl-{at}" for at in range(begin, begin + 4)} for begin in (0, 4)
+        ]
+        cluster.wait(lambda: is_scheduled(cluster, "False", "wide"), SOON, "it says why")
+        assert "3 of 4 pods fit" in conditions(cluster, "wide")["Scheduled"]["message"]
+        assert corral.bugs() == {}
+
+
+def test_a_level_that_is_preferred_is_kept_where_it_has_room(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Source: Test_TAS23 of operator/e2e/tests/topology_test.go (v0.1.0-alpha.12)."""
+    plane.nodes(grid(blocks=2, racks=2, nodes=3, gpus=8))
+    create_topology(cluster, "grove-topology", BLOCK, RACK)
+    with scheduled(plane, tmp_path, SCHEDULER, levels=()) as corral:
+        for name, pods in (("small", 3), ("large", 5)):
+            made = pod_gang(name, pod_group(name, pods), on=within(BLOCK, RACK))
+            start(cluster, made, *(member(f"{name}-{at}", name) for at in range(pods)))
+            on = bound_of(cluster, name, pods)
+            assert len({place.partition("-")[0] for place in on}) == 1
+            assert len({place.rpartition("-")[0] for place in on}) == (1 if name == "small" else 2)
+        assert corral.bugs() == {}

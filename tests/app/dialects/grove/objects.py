@@ -21,6 +21,8 @@ CREATED: dict[str, Any] = {
     "message": "",
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
+# What levels are called until v0.1.0-alpha.8, which takes no other names.
+LEVELS = dict(enumerate(("region", "zone", "datacenter", "block", "rack", "host", "numa")))
 Json = dict[str, Any]
 
 
@@ -75,7 +77,11 @@ def cluster_topology(name: str, *levels: str, kind: str = "ClusterTopology") -> 
         "apiVersion": "grove.io/v1alpha1",
         "kind": kind,
         "metadata": {"name": name, "uid": f"uid-grove-{name}", "resourceVersion": "7"},
-        "spec": {"levels": [{"domain": f"d{at}", "key": key} for at, key in enumerate(levels)]},
+        "spec": {
+            "levels": [
+                {"domain": LEVELS.get(at, f"d{at}"), "key": key} for at, key in enumerate(levels)
+            ]
+        },
     }
 
 
