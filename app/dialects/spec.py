@@ -83,6 +83,16 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Family:
+    """Gangs that are in one domain together: of the level that their leader's root requires."""
+
+    name: str
+    """Within the namespace and the vocabulary; for messages too: "replica 0 of …"."""
+    is_leader: bool = False
+    """Whether this gang's required level is that of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What one pod says of its gang; the pods of a template share one object."""
 
@@ -106,6 +116,8 @@ class Said:
     spares: int = 0
     absent_seconds: float | None = None
     ends_together: bool | None = None
+    family: Family | None = None
+    """That its gang is in."""
 
 
 NOTHING_SAID = Said()
@@ -271,6 +283,8 @@ class GangSpec:
 
     Else the gang is invalid.
     """
+    family: Family | None = None
+    """The gangs that it is in one domain with."""
     policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     is_said: bool = False

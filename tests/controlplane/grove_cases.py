@@ -84,8 +84,8 @@ DISAGGREGATED: dict[str, Any] = {
     ),
     "pack": "block",
 }
-# What each of its replicas is to be; the pods of scaled gangs are looked at below.
 ITS_LEVELS = (
+    Together("block", EACH_REPLICA),
     Together("rack", EACH_GROUP, ("dworker", "dleader")),
     Together("rack", EACH_GROUP, ("pworker", "pleader")),
 )
@@ -93,10 +93,10 @@ ITS_LEVELS = (
 
 def disaggregated(*, replicas: int = 1, pack: str = "") -> Object:
     cliques = [
-        clique("dworker", 1),
-        clique("dleader", 1),
-        clique("pworker", 1, pack=pack),
-        clique("pleader", 1),
+        clique("dworker", 1, gpus=2),
+        clique("dleader", 1, gpus=2),
+        clique("pworker", 1, gpus=2, pack=pack),
+        clique("pleader", 1, gpus=2),
         clique("router", 2, gpus=1),
     ]
     return pod_clique_set("", *cliques, replicas=replicas, **DISAGGREGATED)
@@ -162,12 +162,12 @@ CASES = {
     "tas10-scaling-group-scaled": Case(
         pod_clique_set(
             "",
-            clique("worker", 3),
+            clique("worker", 3, gpus=4),
             groups=(scaling_group("model", "worker", replicas=3, pack="rack"),),
             pack="block",
         ),
         9,
-        (Together("rack", EACH_GROUP),),
+        (Together("rack", EACH_GROUP), Together("block")),
     ),
     "tas11-scaling-group-and-clique": Case(
         pod_clique_set(
@@ -181,12 +181,12 @@ CASES = {
     "tas12-many-scaled": Case(
         pod_clique_set(
             "",
-            clique("worker", 2, gpus=4, pack="host"),
+            clique("worker", 2, gpus=2, pack="host"),
             groups=(scaling_group("workers", "worker", replicas=10, least=3),),
             pack="block",
         ),
         20,
-        (Together("host", EACH_GROUP),),
+        (Together("host", EACH_GROUP), Together("block")),
     ),
     "tas13-more-than-a-rack": Case(pod_clique_set("", clique("worker", 10), pack="rack"), 0),
     "tas14-replicas-each-in-a-rack": Case(

@@ -6,6 +6,7 @@ First the cases of Grove's own end-to-end tests, then what happens to pods that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from tests.controlplane.grove import (
     scaling_group,
     why,
 )
-from tests.controlplane.grove_cases import CASES, EACH_GROUP, LEVELS, Together, nodes
+from tests.controlplane.grove_cases import CASES, EACH_GROUP, KEYS, LEVELS, Together, nodes
 from tests.controlplane.kubelet import kubelets
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
@@ -63,12 +64,10 @@ def module_stage(
 
 @pytest.fixture
 def stage(module_stage: Cluster, grove: Process) -> Iterator[Cluster]:
-    """The same; afterwards without pods, and every node takes some again."""
+    """The same, without pods again afterwards."""
     yield module_stage
     grove.check()
     clear_pods(module_stage)
-    for each in module_stage.list("Node", fieldSelector="spec.unschedulable=true"):
-        module_stage.patch("Node", each["metadata"]["name"], {"spec": {"unschedulable": False}})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -121,6 +120,20 @@ def test_scaling_moves_nothing_that_runs_and_each_new_replica_is_in_a_rack(stage
     assert where(all_bound(stage, "scaled", 5)) == before
 
 
+def test_scaled_gangs_go_to_the_block_of_their_base_gang_or_wait_with_that_reason(
+    stage: Cluster,
+) -> None:
+    with closed(stage, "block", "block-0"):
+        workers = scaling_group("workers", "worker", replicas=1, pack="rack")
+        stage.create(pod_clique_set("anchor", clique("worker", 3), groups=[workers], pack="block"))
+        all_bound(stage, "anchor", 3)
+    scale(stage, "anchor-0-workers", 3)
+    pods = all_bound(stage, "anchor", 6)
+    assert apart(stage, pods, Together("block"), Together("rack", EACH_GROUP)) == []
+    (told,) = stage.wait(lambda: why(stage, "anchor"), START_SECONDS, "it says why").values()
+    assert "outside the domain of replica 0 of PodCliqueSet anchor 20" in told
+
+
 def test_pods_that_are_lost_come_back_in_their_rack_and_wait_while_it_is_full(
     stage: Cluster,
 ) -> None:
@@ -129,13 +142,11 @@ def test_pods_that_are_lost_come_back_in_their_rack_and_wait_while_it_is_full(
     before = where(pods)
     gone = sorted(before)[0]
     node = before.pop(gone)
-    stage.patch("Node", node, {"spec": {"unschedulable": True}})
-    stage.delete("Pod", gone)
-    told = stage.wait(lambda: why(stage, "lost"), START_SECONDS, "it says why it waits")
-    assert "0 of 1 pods fit" in told["lost-0"]
-    assert bound(stage, "lost") == before
-
-    stage.patch("Node", node, {"spec": {"unschedulable": False}})
+    with closed(stage, "host", node):
+        stage.delete("Pod", gone)
+        told = stage.wait(lambda: why(stage, "lost"), START_SECONDS, "it says why it waits")
+        assert "0 of 1 pods fit" in told["lost-0"]
+        assert bound(stage, "lost") == before
     pods = all_bound(stage, "lost", 7)
     assert before.items() <= where(pods).items()
     assert apart(stage, pods, Together("rack")) == []
@@ -166,17 +177,16 @@ def test_a_gang_that_is_terminated_starts_whole_in_another_rack(stage: Cluster) 
     pods = all_bound(stage, "broken", 4)
     first = {each["metadata"]["uid"] for each in pods}
     (rack,) = racks_of(stage, pods)
-    for each in stage.list("Node", labelSelector=f"{LEVELS['rack']}={rack}"):
-        stage.patch("Node", each["metadata"]["name"], {"spec": {"unschedulable": True}})
     stage.wait(lambda: is_running(stage, pods[0]), START_SECONDS, "a kubelet has started it")
-    fail(stage, pods[0])
+    with closed(stage, "rack", rack):
+        fail(stage, pods[0])
 
-    def all_new() -> Objects:
-        found = [each for each in pods_of(stage, "broken") if each["spec"].get("nodeName")]
-        is_new = first.isdisjoint(each["metadata"]["uid"] for each in found)
-        return found if is_new and len(found) == 4 else []
+        def all_new() -> Objects:
+            found = [each for each in pods_of(stage, "broken") if each["spec"].get("nodeName")]
+            is_new = first.isdisjoint(each["metadata"]["uid"] for each in found)
+            return found if is_new and len(found) == 4 else []
 
-    pods = stage.wait(all_new, UPDATE_SECONDS, "all pods are new ones")
+        pods = stage.wait(all_new, UPDATE_SECONDS, "all pods are new ones")
     assert len(racks_of(stage, pods) - {rack}) == 1
 
 
@@ -202,6 +212,20 @@ def where(pods: Objects) -> dict[str, str]:
 def racks_of(cluster: Cluster, pods: Objects) -> set[str]:
     nodes = {each["metadata"]["name"]: each for each in cluster.list("Node")}
     return {nodes[on]["metadata"]["labels"][LEVELS["rack"]] for on in where(pods).values()}
+
+
+@contextmanager
+def closed(cluster: Cluster, level: str, domain: str) -> Iterator[None]:
+    """The nodes of a domain take no new pods while the block lasts."""
+    inside = cluster.list("Node", labelSelector=f"{KEYS[level]}={domain}")
+    names = [each["metadata"]["name"] for each in inside]
+    try:
+        for name in names:
+            cluster.patch("Node", name, {"spec": {"unschedulable": True}})
+        yield
+    finally:
+        for name in names:
+            cluster.patch("Node", name, {"spec": {"unschedulable": False}})
 
 
 def scale(cluster: Cluster, group: str, replicas: int) -> None:

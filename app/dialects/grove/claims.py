@@ -8,15 +8,18 @@ Source: grove operator/internal/controller/podclique/components/pod/pod.go (v0.1
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
 
 from app.dialects.gang_objects import object_of, said_of
 from app.dialects.grove import keys
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import invalid, label, required
-from app.dialects.spec import Claim, Flaw, GangKey
+from app.dialects.spec import Claim, Family, Flaw, GangKey, Said
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "grove"
+MOST_FAMILIES = 4096  # kept, so that the pods of each share an object
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -40,12 +43,29 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
     flaw = _group_flaw(pod, its)
     if flaw is not None:
         return Claim(gang, flaw=f"pod {pod.name}: {flaw}")
-    return Claim(gang, pod.labels[keys.POD_CLIQUE], said=said_of(pod))
+    return Claim(gang, pod.labels[keys.POD_CLIQUE], said=_with_family(said_of(pod), *_place(pod)))
 
 
 def pod_gang_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGangRecord | None:
     """The PodGang of a gang; of two while one is made anew, either."""
     return object_of(gang, PodGangRecord, objects)
+
+
+def _place(pod: PodRecord) -> tuple[str, str, bool]:
+    """The PodCliqueSet of a pod, the replica of that, and whether its PodGang is a scaled one."""
+    labels = pod.labels
+    name = labels.get(keys.PART_OF, "")[: keys.LONGEST_LABEL]
+    replica = labels.get(keys.REPLICA, "")[: keys.LONGEST_LABEL]
+    return name, replica, bool(labels.get(keys.BASE_POD_GANG))
+
+
+@lru_cache(MOST_FAMILIES)
+def _with_family(said: Said, pod_clique_set: str, replica: str, is_scaled: bool) -> Said:
+    """What the pods of one PodGang say, as one object."""
+    if not (pod_clique_set and replica):
+        return said
+    name = f"replica {replica} of PodCliqueSet {pod_clique_set}"
+    return replace(said, family=Family(name, is_leader=not is_scaled))
 
 
 def _group_flaw(pod: PodRecord, its: PodGangRecord) -> Flaw | None:

@@ -7,6 +7,9 @@
 A PodGang says how many pods it takes to start and not how many there are: its pods are those that
 exist, and those beyond what it takes follow as they fit, where the required levels keep them. Of a
 pod group that takes none, whichever fit are placed.
+
+The PodGangs of one replica of a PodCliqueSet are a family: that PodCliqueSet's level is on the
+first of them alone, and holds for all.
 Source: grove scheduler/api/core/v1alpha1/podgang.go, MinReplicas (v0.1.0-alpha.8).
 """
 
@@ -14,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from app.dialects.grove import keys
 from app.dialects.grove.pod_gangs import PodGangRecord, PodGroup
 from app.dialects.grove.topology import topology_name
 from app.dialects.spec import (
     ANYWHERE,
+    Family,
     GangKey,
     GangSpec,
     GroupSpec,
@@ -45,9 +50,18 @@ def spec_of(
         f"PodGang {key}",
         topology=topology_name(gang.topology) if gang.topology else None,
         drops_wider_preferred=True,  # Grove only warns of that
+        family=_family(gang, said),
         policy=POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together(said)),
     )
+
+
+def _family(gang: PodGangRecord, said: Sequence[Said]) -> Family | None:
+    """The PodGangs of the same replica of a PodCliqueSet, whose level the first of them has."""
+    found = next((each.family for each in said if each.family is not None), None)
+    if found is None or not gang.role:
+        return found
+    return Family(found.name, is_leader=gang.role == keys.ANCHOR)
 
 
 def _members(gang: PodGangRecord, pods: Mapping[str, LeafPods]) -> tuple[Member, ...]:

@@ -78,6 +78,8 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     pod_groups: tuple[PodGroup, ...] = ()
     together: tuple[Together, ...] = ()
     """No pod group is in two of them."""
+    role: str = ""
+    """Among the PodGangs of its replica of a PodCliqueSet; "": its pods say it."""
     flaw: str = ""
     """What of it is not valid; "" if it can be read."""
     phase: str = ""
@@ -149,6 +151,7 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
         return msgspec.structs.replace(record, flaw=f"{where}: {flaw}")
     return msgspec.structs.replace(
         record,
+        role=((metadata.labels or {}).get(keys.ROLE) or "")[: keys.LONGEST_LABEL],
         topology=((metadata.annotations or {}).get(keys.TOPOLOGY) or "")[: keys.LONGEST_NAME],
         constraint=constraints.constraint_of(spec.topology_constraint),
         pod_groups=tuple(

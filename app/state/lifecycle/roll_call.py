@@ -101,6 +101,7 @@ class RollCalls:
 
         ran, was = bool(gang.membership.bound), gang.membership.spec
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
+        self.planner.families.review(gang)
         if ran and not gang.membership.bound:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
         if gang.ending or gang.preempted is not None:
@@ -120,6 +121,7 @@ class RollCalls:
         self.plans.drop_outdated(gang, now)
         if not gang.members:
             self.gangs.remove(gang)
+            self.planner.families.remove(gang.key)
             self.reports.forget(gang.key)
             return
         self.reports.roll_call(gang)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from app.state.cache.books import TopologyBooks
-from app.state.plan.pod_sets import PodSetMembers
+from app.state.plan.pod_sets import PodSetMembers, range_of
 from app.state.plan.request import Builder, Question, SearchRequest, among
 from topology.fit.fit import NOT_ALLOWED, OUTSIDE
 from topology.model.answer import NoFit
@@ -54,6 +55,16 @@ def _name(question: Question, index: str) -> str:
     return first.leaf or first.pod.name
 
 
+def _apart(pod_set: PodSetMembers, topology: TopologyBooks) -> Iterator[tuple[str, Mask]]:
+    """The nodes outside the domain that other gangs of its family are in."""
+    for around in pod_set.around:
+        inside = range_of(around, topology) if around.family else None
+        if inside is not None:
+            outside = np.ones(len(topology.tree.nodes), dtype=np.bool_)
+            outside[inside] = False
+            yield f"outside the domain of {around.family}", outside
+
+
 def _reasons(
     builder: Builder,
     question: Question,
@@ -66,6 +77,7 @@ def _reasons(
     code, reasons = builder.node_table.why_not(pod_set.shaped[1], tree)
     elsewhere = None if pod_set.allowed is None else ~among(pod_set.allowed, topology)
     further = (
+        *_apart(pod_set, topology),
         (ELSEWHERE, elsewhere),
         (REFUSED, builder.refused(question, topology, pod_set)),
         (EARMARKED, among(question.closed, topology)),

@@ -4,12 +4,12 @@
     units of pod sets ──┴─▶ root: Group ── members ──┬─ PodSet
                                                      └─ Group ── members ...
 
-Members that have a node already are not in it: the masks keep the rest beside them. Of a gang that
-may start without some of its pods (`gang/minimum.py`), each group and pod set says what it needs
-beside those. Once such a gang runs, nothing is needed of a group that runs, and its further pods
-are placed as they fit; but of a gang that is repaired together all that a leaf lacks is, or none is
-placed. What has less than it needs comes before more of what has enough, and of either the leaves
-in their turns.
+Members that have a node already are not in it: the masks keep the rest beside them, and beside the
+other gangs of the family. Of a gang that may start without some of its pods (`gang/minimum.py`),
+each group and pod set says what it needs beside those. Once such a gang runs, nothing is needed of
+a group that runs, and its further pods are placed as they fit; but of a gang that is repaired
+together all that a leaf lacks is, or none is placed. What has less than it needs comes before more
+of what has enough, and of either the leaves in their turns.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class GroupTree:
     units: tuple[Unit, ...]
     kept: Mapping[str, Kept]
     """(slot, pods) of settled members that fill slices, by pod set."""
+    shared: Constraint
+    """Of all gangs of its family."""
     is_balanced: bool
 
     def root(self) -> Group:
@@ -46,8 +48,12 @@ class GroupTree:
         """
         spec = self.gang.elastic_spec
         if spec is not None:
-            return _something_of(_ElasticTree.of(self, spec).root())
-        return Group("gang", tuple(self._members(self.units, 0)))
+            root = _something_of(_ElasticTree.of(self, spec).root())
+        else:
+            root = Group("gang", tuple(self._members(self.units, 0)))
+        if self.is_pinned(self.units, self.shared):
+            return root
+        return replace(root, constraint=self.shared)
 
     def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
         """The units inside the groups from this depth on, in their order."""

@@ -17,6 +17,7 @@ from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
+from app.state.gang.families import Families
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes, Searched
@@ -59,6 +60,7 @@ class Planner:
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     packing: TierPacking = field(default_factory=TierPacking)  # what makes domains full
+    families: Families = field(default_factory=Families)
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
@@ -82,9 +84,16 @@ class Planner:
 
     def view(self, gang: Gang) -> tuple[tuple[PodSetMembers, ...], TopologyBooks] | None:
         """What is to be placed, and the topology that is tried first; None if there is none."""
-        pod_sets = pod_sets_of(gang, gang.unplanned())
+        pod_sets = self._pod_sets(gang)
         topologies = self._topologies_for(gang, pod_sets)
         return (pod_sets, topologies[0]) if pod_sets and topologies else None
+
+    def _pod_sets(
+        self, gang: Gang, members: tuple[Member, ...] | None = None
+    ) -> tuple[PodSetMembers, ...]:
+        """What is to be placed: these members; None: all that have no node."""
+        unplanned = gang.unplanned() if members is None else members
+        return pod_sets_of(gang, unplanned, self.families.shared(gang))
 
     def _topologies_for(
         self, gang: Gang, pod_sets: Iterable[PodSetMembers]
@@ -133,6 +142,11 @@ class Planner:
     ) -> bool:
         """Whether required levels allow a member on a node, beside others and their nodes."""
         spec, level = gang.membership.spec, member.constraint.required
+        family = self.families.shared(gang)
+        if family.constraint.required is not None and not self._shares_domain(
+            gang, family.constraint.required, node, family.nodes
+        ):
+            return False
         if level is not None:
             near = (on for other, on in running() if other.role == member.role)
             if not self._shares_domain(gang, level, node, near):
@@ -228,7 +242,7 @@ class Planner:
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
-        pod_sets = pod_sets_of(gang, gang.unplanned() if members is None else members)
+        pod_sets = self._pod_sets(gang, members)
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
             return NoPlan(self._unknown(gang, pod_sets))
@@ -281,6 +295,7 @@ class Planner:
             self._closed_to(gang),
             offer,
             self._nominated(gang),
+            self.families.shared(gang),
             is_balanced=self.is_balanced,
         )
 
@@ -303,7 +318,7 @@ class Planner:
         if flaw_in_units(gang):
             return
         with self._counted(gang, pods=len(gang.unplanned())):
-            pod_sets = pod_sets_of(gang, gang.unplanned())
+            pod_sets = self._pod_sets(gang)
             question = self._question(gang, pod_sets, None)
             for topology in self._topologies_for(gang, pod_sets):
                 with suppress(InvalidRequest):
@@ -319,7 +334,7 @@ class Planner:
         self, gang: Gang, places: Iterable[tuple[int, str, int]]
     ) -> Iterator[tuple[Member, str]]:
         """A node for each of a gang's unplanned pods: (pod set, node, pods) of an answer."""
-        pod_sets = enumerate(pod_sets_of(gang, gang.unplanned()))
+        pod_sets = enumerate(self._pod_sets(gang))
         unseated = {index: iter(each.unplanned) for index, each in pod_sets}
         for index, node, pods in places:
             for member in islice(unseated.get(index, ()), pods):
@@ -334,7 +349,12 @@ class Planner:
             return (
                 last is not None
                 and last.version == gang.version
-                and depends_on(last.signature) == (self._closed_to(gang), self._nominated(gang))
+                and depends_on(last.signature)
+                == (
+                    self._closed_to(gang),
+                    self._nominated(gang),
+                    self.families.shared(gang),
+                )
                 and self._unfit.still_holds(last.signature)
             )
 

@@ -7,7 +7,8 @@ to the same nodes. A unit is pod sets that share one constraint: a pod set alone
 workers, or a leaf whose pods were narrowed to different nodes.
 
 Members that run or have a node already are settled: never in a pod set, but the rest has to be
-where they are, by the constraint of the unit and by those of the groups around it.
+where they are, by the constraint of the unit and by those of the groups around it; and where the
+other gangs of its family are, by theirs.
 Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), leader and workers.
 """
 
@@ -23,6 +24,7 @@ from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
 from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
 from app.state.gang import minimum
+from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from topology.model.request import Constraint, Slice
@@ -38,6 +40,8 @@ class Around:
     constraint: Constraint
     nodes: tuple[str, ...]
     """Of the settled members, sorted."""
+    family: str = ""
+    """What shares it with other gangs; the nodes may be theirs. "": the gang alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,8 @@ class PodSetMembers:
     @property
     def levels(self) -> Iterator[str]:
         """Every level key that a constraint on it names."""
-        for constraint in (self.constraint, *(group.constraint for group in self.groups)):
+        around = (each.constraint for each in self.around)
+        for constraint in (self.constraint, *(group.constraint for group in self.groups), *around):
             yield from levels_of(constraint)
         for part in self.slices:
             yield part.level
@@ -111,8 +116,13 @@ def levels_of(constraint: Constraint) -> Iterator[str]:
             yield level
 
 
-def pod_sets_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[PodSetMembers, ...]:
-    """Members of the gang that are to be placed by pod set, the most demanding one first."""
+def pod_sets_of(
+    gang: Gang, unplanned: tuple[Member, ...], shared: Shared = NOTHING
+) -> tuple[PodSetMembers, ...]:
+    """Members of the gang that are to be placed by pod set, the most demanding one first.
+
+    shared: what holds for them because of other gangs.
+    """
     settled: dict[SetKey, list[Settled]] = {}
     for member, node in gang.settled():
         settled.setdefault(member.role, []).append((member, node))
@@ -125,7 +135,7 @@ def pod_sets_of(gang: Gang, unplanned: tuple[Member, ...]) -> tuple[PodSetMember
     ]
     needed = _needed(gang, unplanned)
     variants = Counter(pod_set.key for pod_set in pod_sets)
-    context = _Context(gang.membership.spec, settled)
+    context = _Context(gang.membership.spec, settled, shared)
     free = {key: [node for _, node in members] for key, members in settled.items()}
     for index, pod_set in enumerate(pod_sets):
         is_split = variants[pod_set.key] > 1
@@ -180,6 +190,7 @@ class _Context:
 
     spec: GangSpec | None
     settled: Mapping[SetKey, Sequence[Settled]]
+    shared: Shared
 
     def groups(self, leaf: str) -> tuple[GroupSpec, ...]:
         """The groups around a leaf that have a constraint, widest first."""
@@ -187,7 +198,7 @@ class _Context:
         return tuple(group for group in path if group.constraint != ANYWHERE)
 
     def around(self, pod_set: PodSetMembers, groups: Iterable[GroupSpec]) -> Iterator[Around]:
-        """The constraints that settled members share with it."""
+        """The constraints that settled members, or other gangs, share with it."""
         nodes = self._of_unit(pod_set)
         if nodes:
             yield Around(pod_set.constraint, nodes)
@@ -202,6 +213,8 @@ class _Context:
             )
             if nodes:
                 yield Around(group.constraint, nodes)
+        if self.shared.nodes:
+            yield Around(self.shared.constraint, self.shared.nodes, self.shared.name)
 
     def _of_unit(self, pod_set: PodSetMembers) -> tuple[str, ...]:
         beside = [
@@ -328,6 +341,11 @@ def _narrowest(ranges: list[list[slice | None]], attempt: int) -> slice | None:
             start = max(chosen.start, pin.start)
             chosen = slice(start, max(min(chosen.stop, pin.stop), start))
     return chosen
+
+
+def range_of(around: Around, topology: TopologyBooks) -> slice | None:
+    """The slots of the domain that a required level leaves; None: it is everywhere."""
+    return next(iter(_ranges(around, topology)), None)
 
 
 def _ranges(around: Around, topology: TopologyBooks) -> list[slice | None]:

@@ -20,6 +20,7 @@ from app.dialects.spec import SearchPolicy
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
+from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang as GangRecord
 from app.state.plan.group_tree import GroupTree
 from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
@@ -79,6 +80,8 @@ class Question:
     offer: Offer | None = None
     nominated: Together = NONE_NOMINATED
     """Other pods that count as being on their nodes already."""
+    shared: Shared = NOTHING
+    """What holds because of other gangs of its family."""
     is_balanced: bool = False
     """Pods with a preferred level are spread evenly over the domains they need."""
 
@@ -90,11 +93,13 @@ class Question:
         closed: frozenset[str],
         offer: Offer | None,
         nominated: Together = NONE_NOMINATED,
+        shared: Shared = NOTHING,
         *,
         is_balanced: bool = False,
     ) -> Question:
         """The question of where these members go."""
-        return cls(gang, pod_sets, units_of(pod_sets), closed, offer, nominated, is_balanced)
+        units = units_of(pod_sets)
+        return cls(gang, pod_sets, units, closed, offer, nominated, shared, is_balanced)
 
     @property
     def pods(self) -> tuple[object, ...]:
@@ -106,7 +111,7 @@ class Question:
     def signature(self) -> tuple[object, ...]:
         """What decides, but for the books and the offer, whether there is a place."""
         started, settled = self.gang.has_started, _settled(self.gang)
-        return (started, self.closed, self.nominated, settled, *self.pods)
+        return (started, self.closed, self.nominated, self.shared, settled, *self.pods)
 
 
 def _policy(gang: GangRecord) -> SearchPolicy:
@@ -119,9 +124,12 @@ def _settled(gang: GangRecord) -> tuple[object, ...]:
     return () if gang.elastic_spec is None else (gang.key, gang.version)
 
 
-def depends_on(signature: tuple[object, ...]) -> tuple[object, object]:
-    """What of a signature changes without the gang: nodes kept for others, nominated pods."""
-    return signature[1], signature[2]
+def depends_on(signature: tuple[object, ...]) -> tuple[object, ...]:
+    """What of a signature changes without the gang.
+
+    Nodes that are kept for others, nominated pods, and where gangs of its family are.
+    """
+    return signature[1:4]
 
 
 def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
@@ -161,6 +169,7 @@ class Builder:
             pod_sets,
             question.units,
             kept,
+            question.shared.constraint,
             question.is_balanced,
         )
         policy = _policy(question.gang)

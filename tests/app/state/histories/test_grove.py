@@ -478,3 +478,149 @@ def test_nodes_without_the_label_of_a_level_serve_no_gang_that_requires_it():
     nodes = [node("a", gpus=1), node("b", gpus=1), node("c", gpus=1)]
     world = world_of(pair(on=within(RACK)), nodes=nodes)
     assert started(world, *members(1, "router"), *members(2, "worker")) == {}
+
+
+# -- the PodGangs of one replica of a PodCliqueSet -------------------------------------------------
+
+BLOCK_1 = tuple(f"n{rack}{at}" for rack in (2, 3) for at in range(4))
+FULLER = ("n00", "n01", "n02")  # rack 0 with these is where a pod fits most tightly
+
+
+def of_replica(records, replica="0", *, base="", name="llm"):
+    """Pods of a replica of a PodCliqueSet; `base`: of scaled gangs, the PodGang they come after."""
+    said = {"app.kubernetes.io/part-of": name, "grove.io/podcliqueset-replica-index": replica}
+    if base:
+        said["grove.io/base-podgang"] = base
+    return [msgspec.structs.replace(each, labels={**each.labels, **said}) for each in records]
+
+
+def scaled(pods=1):
+    return gang("g-pf-0", pod_group("more", pods), on=within(RACK))
+
+
+def more(count=1, *, first=0, replica="0", base="g", **also):
+    pods = members(count, "more", of="g-pf-0", first=first)
+    return of_replica(pods, replica, base=base, **also)
+
+
+def base_in_block_1(world, least=1, **more):
+    """A base gang that requires a block, in the one of racks 2 and 3."""
+    fill(world, *(f"n{rack}{at}" for rack in (0, 1) for at in range(4)))
+    pods = of_replica([*members(1, "router"), *members(least, "worker")])
+    placed = started(world, pair(least, on=within(BLOCK)), *pods)
+    assert blocks(placed) == {1}
+    world.delete(*(each for each in world.pods.values() if each.name.startswith("other")))
+    return placed
+
+
+def test_a_scaled_gang_goes_where_its_base_gang_is_though_another_block_is_fuller():
+    world = world_of()
+    base_in_block_1(world)
+    fill(world, *FULLER)
+    started(world, scaled(), *more())
+    assert blocks(on(world, "more")) == {1}
+
+
+def test_a_scaled_gang_waits_while_the_block_of_its_base_gang_is_full_and_says_so():
+    world = world_of()
+    base_in_block_1(world)
+    taken = on(world).values()
+    fill(world, *(name for name in BLOCK_1 if name not in taken))
+    started(world, scaled(), *more())
+    assert on(world, "more") == {}
+    said = sentence(world, "uid-more-0")
+    assert "outside the domain of replica 0 of PodCliqueSet llm 8" in said
+    world.delete(*(world.pods[uid] for uid in list(world.pods) if "other" in uid))
+    finish(world)
+    assert blocks(on(world, "more")) == {1}
+
+
+def test_a_scaled_gang_without_a_level_of_its_own_is_in_that_block_too():
+    world = world_of()
+    base_in_block_1(world)
+    fill(world, *FULLER)
+    elastic = gang("g-pf-0", pod_group("more", 1))
+    started(world, elastic, *more(4))
+    assert blocks(on(world, "more")) == {1}
+    assert len(on(world, "more")) == 4
+
+
+def test_a_scaled_gang_that_comes_first_is_in_one_block_and_its_base_gang_follows():
+    world = world_of(pair(1, on=within(BLOCK)))
+    started(world, *of_replica(members(1, "router")))
+    fill(world, *FULLER, "n03", "n10")
+    started(world, gang("g-pf-0", pod_group("more", 4)), *more(4))
+    assert blocks(on(world, "more")) == {1}
+    started(world, *of_replica(members(1, "worker")))
+    assert (len(on(world)), blocks(on(world))) == (6, {1})
+
+
+def test_a_base_gang_that_has_lost_its_pods_comes_back_where_its_scaled_gang_runs():
+    world = world_of()
+    before = base_in_block_1(world)
+    started(world, scaled(), *more())
+    world.delete(*(world.pods[f"uid-{name}"] for name in before))
+    world.tick(1000.0)
+    fill(world, *FULLER)
+    again = [*members(1, "router", first=7), *members(1, "worker", first=7)]
+    started(world, *of_replica(again))
+    assert blocks(on(world)) == {1}
+    assert len(on(world)) == 3
+
+
+def test_a_pod_of_a_scaled_gang_without_levels_comes_back_into_that_block():
+    world = world_of()
+    base_in_block_1(world)
+    started(world, gang("g-pf-0", pod_group("more", 2)), *more(2))
+    world.delete(world.pods["uid-more-1"])
+    world.tick(1000.0)
+    fill(world, *FULLER)
+    started(world, *more(1, first=7))
+    assert blocks(on(world, "more")) == {1}
+    assert len(on(world, "more")) == 2
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [{"replica": "1"}, {"name": "other-set"}],
+    ids=["another_replica", "another_set"],
+)
+def test_other_replicas_and_sets_are_where_there_is_room(apart):
+    world = world_of()
+    base_in_block_1(world)
+    fill(world, *FULLER)
+    started(world, scaled(), *more(base="other", **apart))
+    assert racks(on(world, "more")) == {"n0"}
+
+
+def test_a_base_gang_without_a_required_level_binds_no_other():
+    world = world_of()
+    pods = of_replica([*members(1, "router"), *members(1, "worker")])
+    started(world, pair(1, on=within("", BLOCK)), *pods)
+    elsewhere = next(iter(blocks(on(world)))) ^ 1
+    fill(world, *(f"n{2 * elsewhere}{at}" for at in range(3)))
+    started(world, scaled(), *more())
+    assert blocks(on(world, "more")) == {elsewhere}
+
+
+def test_the_block_of_a_replica_is_known_again_after_a_restart():
+    world = world_of()
+    base_in_block_1(world)
+    again = world_of(pair(1, on=within(BLOCK)), *world.pods.values())
+    fill(again, *FULLER)
+    started(again, scaled(), *more())
+    assert blocks(on(again, "more")) == {1}
+
+
+def test_newer_operators_say_on_the_pod_gang_which_of_a_replica_comes_first():
+    """alpha.12: the label of the role; pods of no PodGang name a base one."""
+    world = world_of()
+    fill(world, *(f"n{rack}{at}" for rack in (0, 1) for at in range(4)))
+    pods = of_replica([*members(1, "router"), *members(1, "worker")])
+    anchor = msgspec.structs.replace(pair(1, on=within(BLOCK)), role="Anchor")
+    started(world, anchor, *pods)
+    world.delete(*(each for each in world.pods.values() if each.name.startswith("other")))
+    fill(world, *FULLER)
+    tail = msgspec.structs.replace(scaled(), role="Tail")
+    started(world, tail, *more(base=""))
+    assert blocks(on(world, "more")) == {1}
