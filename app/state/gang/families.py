@@ -58,7 +58,7 @@ class Families:
         said = None if spec is None else spec.family
         key = None if said is None else (gang.key.namespace, gang.key.source, said.name)
         if key != self._key_of.get(gang.key):
-            self.remove(gang.key)
+            self.leave(gang.key)
         if key is None or said is None:
             return
         self._key_of[gang.key] = key
@@ -69,7 +69,7 @@ class Families:
         else:
             family.leaders.pop(gang.key, None)
 
-    def remove(self, key: GangKey) -> None:
+    def leave(self, key: GangKey) -> None:
         """Take a gang out of its family, if it is in one."""
         its = self._key_of.pop(key, None)
         if its is None:

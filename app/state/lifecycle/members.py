@@ -56,7 +56,9 @@ class Members:
         `rejected_with`: the sentence of /filter, where it was called before the watch showed the
         pod. `was_tried`: kube-scheduler may have tried the pod before it was a member.
         """
-        if self.gangs.key_of.get(pod.uid, claim.gang) != claim.gang:
+        other = self.gangs.of_pod(pod.uid)
+        if other is not None and other.key != claim.gang:
+            was_tried = was_tried or pod.uid in other.rejections.sentences
             self.drop(pod.uid, now)
         gang = self.gangs.by_key.get(claim.gang)
         if gang is None:

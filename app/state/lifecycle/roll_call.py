@@ -121,7 +121,7 @@ class RollCalls:
         self.plans.drop_outdated(gang, now)
         if not gang.members:
             self.gangs.remove(gang)
-            self.planner.families.remove(gang.key)
+            self.planner.families.leave(gang.key)
             self.reports.forget(gang.key)
             return
         self.reports.roll_call(gang)

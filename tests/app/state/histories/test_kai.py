@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
-from app.state.effects import WriteStatus
+from app.state.effects import Requeue, WriteStatus
 from app.state.filter_result import Passed, Rejected
 from tests.app.dialects.kai.objects import group, member, sub_group, topology_record, within
 from tests.app.state.stories import finish, sentence
@@ -400,3 +400,16 @@ def test_a_pod_that_names_the_pod_group_of_another_namespace_is_not_in_it():
     world = world_of(msgspec.structs.replace(group("pg", 1), namespace="other"))
     assert started(world, *members(1)) == {}
     assert isinstance(world.filter(world.pods["uid-pg-0"]), Rejected)
+
+
+def test_a_pod_rejected_before_it_named_its_pod_group_is_requeued_once_it_has_a_node():
+    """kube-scheduler may see the annotation while it is still trying the pod without it."""
+    world = world_of(scheduler_name="kai-scheduler")
+    bare = pod("late", gpus=1, scheduler="kai-scheduler")
+    world.put(bare)
+    assert isinstance(world.filter(bare), Rejected)
+    world.effects.clear()
+    named = msgspec.structs.replace(bare, annotations={"pod-group-name": "pg"})
+    world.put(group("pg", 1), named)
+    world.tick()
+    assert [each.uid for each in world.told(Requeue)] == ["uid-late"]
