@@ -29,7 +29,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.certificates import client
+from tests.certificates import client, replace
 from tests.cluster import Cluster, Object, Objects
 from tests.controlplane.process import Process
 
@@ -208,7 +208,7 @@ class ControlPlane:
             "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": user}}],
             "current-context": "plane",
         }
-        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        replace(path, yaml.safe_dump(content).encode())  # what has started before may be reading it
         return path
 
     def start_scheduler(
