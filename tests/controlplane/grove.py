@@ -106,9 +106,11 @@ def grove_operator(
             cluster.wait(partial(_is_effective, cluster, process), START_SECONDS, "Grove's start")
             yield process
             process.check()
-            clear(cluster)
         finally:
-            process.stop()
+            try:
+                clear(cluster)  # while it is there to take its finalizers off
+            finally:
+                process.stop()
 
 
 def _configurations(url: str) -> Iterator[Object]:

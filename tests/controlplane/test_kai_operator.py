@@ -1,20 +1,17 @@
 """KAI's own pod-grouper makes the PodGroups; its scheduler does not run, nor anything else of it.
 
 This version makes one PodGroup of each pod of a Job, and one that starts with a single pod of a
-JobSet; those of a PyTorchJob and of Grove's PodGangs start whole.
+JobSet; that of a PyTorchJob starts whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.app.dialects.kai.objects import topology
 from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, grid, job, pod
-from tests.controlplane.grove import bound as bound_of_grove
-from tests.controlplane.grove import clique, grove_operator, pod_clique_set
 from tests.controlplane.kai import (
     NET,
     REQUIRED,
@@ -25,7 +22,7 @@ from tests.controlplane.kai import (
     pod_grouper,
 )
 from tests.controlplane.kinds import job_set, served, training_job
-from tests.controlplane.operators import job_set_step, kubelets, owned_by
+from tests.controlplane.operators import job_set_step, owned_by
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS, unschedulable
@@ -154,21 +151,6 @@ def test_a_job_set_is_in_one_rack_though_its_pod_group_starts_with_any_pod(stage
     stage.wait(lambda: len(bound(stage, "set")) == 3, START_SECONDS, "it starts")
     assert len(racks(bound(stage, "set"))) == 1
     assert only(stage, "set")["spec"]["minMember"] == 1
-
-
-@pytest.mark.operators
-def test_of_groves_pods_the_pod_gang_counts_and_not_the_pod_group_beside_it(
-    plane: ControlPlane, stage: Cluster, tmp_path: Path
-) -> None:
-    levels = {"block": BLOCK, "rack": RACK}
-    with grove_operator(plane, tmp_path, levels, SCHEDULER), kubelets(stage):
-        stage.create(pod_clique_set("llm", clique("worker", 3), clique("router", 1), pack="rack"))
-        stage.create(pod_clique_set("fits", clique("worker", 3), pack="rack"))
-        stage.wait(lambda: len(bound_of_grove(stage, "fits")) == 3, START_SECONDS, "one starts")
-        assert len(racks(bound_of_grove(stage, "fits"))) == 1
-        stage.wait(lambda: groups_of(stage, "llm-0"), START_SECONDS, "KAI's PodGroup is there")
-        assert only(stage, "llm-0")["spec"]["topologyConstraint"] == {}
-        assert bound_of_grove(stage, "llm") == {}
 
 
 def only(cluster: Cluster, owner: str) -> Object:
