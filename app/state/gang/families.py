@@ -1,7 +1,7 @@
 """Gangs that are to be in one domain together, though each is placed on its own.
 
     leader, its root requires a level ──▶ the level
-    pods of the leader with nodes, else of the others ──▶ the domain ──▶ every gang of the family
+    its own pods with nodes, else the leader's, else others' ──▶ the domain of a gang
 
 Grove makes a PodGang of what a replica of a PodCliqueSet takes to start, and one more of each
 replica of a scaling group beyond that: the level that the PodCliqueSet requires is on the first.
@@ -17,7 +17,9 @@ from app.dialects.spec import ANYWHERE, GangKey
 from app.state.gang.gang import Gang
 from topology.model.request import Constraint
 
-MOST_LOOKED_AT = 64  # gangs of a family, in each search for one of them
+# Looked at in each search for a gang of a family, and for each that waits on every tick:
+MOST_LOOKED_AT = 64  # gangs …
+MOST_NODES = 64  # … and pods of one of these, which are all in the domain
 
 FamilyKey = tuple[str, str, str]  # namespace, source of its gangs, name
 
@@ -89,8 +91,11 @@ class Families:
         level = _level(islice(family.leaders.values(), MOST_LOOKED_AT))
         if level is None:
             return NOTHING
-        others = islice(family.gangs.values(), MOST_LOOKED_AT)
-        nodes = _nodes(chain(islice(family.leaders.values(), MOST_LOOKED_AT), (gang,), others))
+        leaders, others = (
+            islice(each.values(), MOST_LOOKED_AT) for each in (family.leaders, family.gangs)
+        )
+        # Of a gang that runs elsewhere, as before they were a family, the rest stays beside it.
+        nodes = _nodes(chain((gang,), leaders, others))
         return Shared(Constraint(required=level), nodes, key[2])
 
 
@@ -104,9 +109,10 @@ def _level(leaders: Iterable[Gang]) -> str | None:
 
 
 def _nodes(gangs: Iterable[Gang]) -> tuple[str, ...]:
-    """Where the pods of the first of them are that has any with a node."""
+    """Where pods of the first of them are that has any with a node, running or planned."""
     for each in gangs:
-        nodes = tuple(sorted(node for _, node in each.settled()))
+        running = (member.pod.node for member in each.membership.bound)
+        nodes = tuple(sorted(islice(chain(running, each.plan.nodes.values()), MOST_NODES)))
         if nodes:
             return nodes
     return ()

@@ -593,6 +593,19 @@ def test_other_replicas_and_sets_are_where_there_is_room(apart):
     assert racks(on(world, "more")) == {"n0"}
 
 
+def test_a_pod_of_a_scaled_gang_that_runs_elsewhere_comes_back_beside_the_others():
+    """As Corral has placed it before it knew of replicas."""
+    world = world_of()
+    base_in_block_1(world)
+    pods = zip(more(2), ("n00", "n01"), strict=True)
+    running = [msgspec.structs.replace(each, node=at, phase="Running") for each, at in pods]
+    started(world, scaled(2), *running)
+    world.delete(running[1])
+    world.tick(1000.0)
+    started(world, *more(1, first=7))
+    assert (len(on(world, "more")), racks(on(world, "more"))) == (2, {"n0"})
+
+
 def test_a_base_gang_without_a_required_level_binds_no_other():
     world = world_of()
     pods = of_replica([*members(1, "router"), *members(1, "worker")])
