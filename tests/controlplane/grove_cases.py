@@ -181,7 +181,7 @@ CASES = {
     "tas12-many-scaled": Case(
         pod_clique_set(
             "",
-            clique("worker", 2, gpus=2, pack="host"),
+            clique("worker", 2, gpus=4, pack="host"),
             groups=(scaling_group("workers", "worker", replicas=10, least=3),),
             pack="block",
         ),

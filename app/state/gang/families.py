@@ -5,15 +5,19 @@
 
 Grove makes a PodGang of what a replica of a PodCliqueSet takes to start, and one more of each
 replica of a scaling group beyond that: the level that the PodCliqueSet requires is on the first.
+The leader tries domains first that have room for those that follow it, by what these request in
+all: whether they fit there as they should is found out when their turn comes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from app.dialects.spec import ANYWHERE, GangKey
+from app.kube.core.objects import Amounts
 from app.state.gang.gang import Gang
 from topology.model.request import Constraint
 
@@ -97,6 +101,22 @@ class Families:
         # Of a gang that runs elsewhere, as before they were a family, the rest stays beside it.
         nodes = _nodes(chain((gang,), leaders, others))
         return Shared(Constraint(required=level), nodes, key[2])
+
+    def to_follow(self, gang: Gang) -> tuple[tuple[Amounts, int], ...]:
+        """(request, pods) of the pods that have no node in gangs that follow this leader."""
+        key = self._key_of.get(gang.key)
+        family = None if key is None else self._by_key[key]
+        if family is None or gang.key not in family.leaders:
+            return ()
+        found = Counter[Amounts]()
+        for each in islice(family.gangs.values(), MOST_LOOKED_AT):
+            if each is not gang:
+                found.update(
+                    member.pod.request
+                    for uid, member in each.members.items()
+                    if member.is_live and not member.pod.node and uid not in each.plan.nodes
+                )
+        return tuple(sorted(found.items()))
 
 
 def _level(leaders: Iterable[Gang]) -> str | None:

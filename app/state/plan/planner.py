@@ -296,6 +296,7 @@ class Planner:
             offer,
             self._nominated(gang),
             self.families.shared(gang),
+            self.families.to_follow(gang),
             is_balanced=self.is_balanced,
         )
 

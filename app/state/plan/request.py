@@ -48,6 +48,8 @@ class SearchRequest:
     gang: Gang
     attempts: tuple[Masks, ...]
     """Where each pod set may go: around settled members first, then in wider domains."""
+    roomy: Masks | None
+    """The first of these, in domains that have room for the gangs that follow; tried before it."""
     kept: Mapping[str, Kept]
     """(slot, pods) of settled members that fill slices, by pod set."""
     options: Options
@@ -57,7 +59,8 @@ def search(request: SearchRequest) -> Placement | NoFit:
     """The placement of the first attempt that succeeds, else the verdict of the last one."""
     answer: Placement | NoFit | None = None
     tree, capacity, gang = request.tree, request.capacity, request.gang
-    for masks in request.attempts:
+    roomy = () if request.roomy is None else (request.roomy,)
+    for masks in (*roomy, *request.attempts):
         if any(request.kept.values()):
             answer = complete(tree, capacity, gang, masks, request.kept, request.options)
         else:
@@ -82,6 +85,8 @@ class Question:
     """Other pods that count as being on their nodes already."""
     shared: Shared = NOTHING
     """What holds because of other gangs of its family."""
+    to_follow: tuple[tuple[Amounts, int], ...] = ()
+    """(request, pods) of those of them that come after it."""
     is_balanced: bool = False
     """Pods with a preferred level are spread evenly over the domains they need."""
 
@@ -94,12 +99,14 @@ class Question:
         offer: Offer | None,
         nominated: Together = NONE_NOMINATED,
         shared: Shared = NOTHING,
+        to_follow: tuple[tuple[Amounts, int], ...] = (),
         *,
         is_balanced: bool = False,
     ) -> Question:
         """The question of where these members go."""
         units = units_of(pod_sets)
-        return cls(gang, pod_sets, units, closed, offer, nominated, shared, is_balanced)
+        others = (nominated, shared, to_follow)
+        return cls(gang, pod_sets, units, closed, offer, *others, is_balanced)
 
     @property
     def pods(self) -> tuple[object, ...]:
@@ -185,6 +192,7 @@ class Builder:
             topology.capacity,
             Gang(str(question.gang.key), tree.root(), question.gang.priority),
             attempts,
+            self._roomy(question, topology, attempts[0]),
             kept,
             replace(
                 self.options,
@@ -195,6 +203,27 @@ class Builder:
                 arriving=self._arriving(question, topology),
             ),
         )
+
+    def _roomy(self, question: Question, topology: TopologyBooks, masks: Masks) -> Masks | None:
+        """These masks without the domains that have too little for the gangs that follow.
+
+        None: that is none of them, or all.
+        """
+        level = question.shared.constraint.required
+        if level is None or question.shared.nodes or not question.to_follow:
+            return None
+        own = ((pod_set.shaped[0], len(pod_set.unplanned)) for pod_set in question.pod_sets)
+        needed = sum(
+            np.array(self.books.vector(request)) * pods
+            for request, pods in (*own, *question.to_follow)
+        )
+        depth = topology.levels.index(level)
+        free = topology.capacity.free_by_domain[depth].T  # Shapes: (D, R)
+        has_room: Mask = np.logical_and.reduce(free >= needed, axis=1)
+        if has_room.all() or not has_room.any():
+            return None
+        inside = has_room[topology.tree.domain_of[depth]]
+        return {name: mask & inside for name, mask in masks.items()}
 
     def _arriving(
         self, question: Question, topology: TopologyBooks

@@ -498,9 +498,9 @@ def scaled(pods=1):
     return gang("g-pf-0", pod_group("more", pods), on=within(RACK))
 
 
-def more(count=1, *, first=0, replica="0", base="g", **also):
-    pods = members(count, "more", of="g-pf-0", first=first)
-    return of_replica(pods, replica, base=base, **also)
+def more(count=1, *, first=0, replica="0", base="g", name="llm", **also):
+    pods = members(count, "more", of="g-pf-0", first=first, **also)
+    return of_replica(pods, replica, base=base, name=name)
 
 
 def base_in_block_1(world, least=1, **more):
@@ -553,6 +553,18 @@ def test_a_scaled_gang_that_comes_first_is_in_one_block_and_its_base_gang_follow
     assert blocks(on(world, "more")) == {1}
     started(world, *of_replica(members(1, "worker")))
     assert (len(on(world)), blocks(on(world))) == (6, {1})
+
+
+@pytest.mark.parametrize(("scaled_pods", "block"), [(2, 1), (7, 0)], ids=["room", "no_room"])
+def test_a_base_gang_takes_a_block_with_room_for_its_scaled_gangs_if_there_is_one(
+    scaled_pods, block
+):
+    """Their pods are there behind Grove's gate until those of the base gang have nodes."""
+    world = world_of(pair(1, on=within(BLOCK)), scaled(scaled_pods))
+    fill(world, "n00", "n01", "n02", "n03", "n10")  # three nodes are left of block 0
+    world.put(*more(scaled_pods, gates=(GATE,)))
+    started(world, *of_replica([*members(1, "router"), *members(1, "worker")]))
+    assert blocks(on(world)) == {block}
 
 
 def test_a_base_gang_that_has_lost_its_pods_comes_back_where_its_scaled_gang_runs():
