@@ -12,6 +12,7 @@ import pytest
 
 from tests.app.dialects.kai.objects import topology
 from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, grid, job, pod
+from tests.controlplane import jobset_lws
 from tests.controlplane.kai import (
     NET,
     REQUIRED,
@@ -22,7 +23,6 @@ from tests.controlplane.kai import (
     pod_grouper,
 )
 from tests.controlplane.kinds import job_set, served, training_job
-from tests.controlplane.operators import job_set_step, owned_by
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.seen import START_SECONDS, unschedulable
@@ -31,13 +31,15 @@ from tests.corral_process import scheduled
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 IN_A_RACK = {NET: "net", REQUIRED: RACK}
-MAKES_PODS = ("PyTorchJob", "JobSet")
+TRAINING_JOB = "PyTorchJob"
 
 
 @pytest.fixture(scope="module")
-def grouper(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def grouper(
+    plane: ControlPlane, job_set_controllers: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Process]:
     with (
-        served(plane.cluster(), MAKES_PODS),
+        served(plane.cluster(), (TRAINING_JOB,)),
         pod_grouper(plane, tmp_path_factory.mktemp("kai")) as process,
     ):
         yield process
@@ -64,7 +66,8 @@ def stage(module_stage: Cluster, grouper: Process) -> Iterator[Cluster]:
     """The same, without pods again afterwards."""
     yield module_stage
     grouper.check()
-    for kind in (*MAKES_PODS, "Job", "Pod"):
+    jobset_lws.clear(module_stage)
+    for kind in (TRAINING_JOB, "Job", "Pod"):
         module_stage.clear(kind)
 
 
@@ -72,13 +75,19 @@ def pytorch_job(cluster: Cluster, name: str, pods: int) -> list[Object]:
     """The pods of a PyTorchJob that is there and requires a rack, as its operator makes them."""
     made = training_job("PyTorchJob", "pytorchReplicaSpecs", name, {"Worker": ({}, pods)})
     made["metadata"]["annotations"] = IN_A_RACK
-    owner = owned_by(cluster.create(made))
+    owner = _controlled_by(cluster.create(made))
     return [
         {**each, "metadata": {**each["metadata"], "ownerReferences": [owner]}}
         for each in (
             pod(f"{name}-worker-{at}", scheduler=SCHEDULER, requests={GPU: 8}) for at in range(pods)
         )
     ]
+
+
+def _controlled_by(owner: Object) -> Object:
+    """The reference of what its controller has made for that object."""
+    whole = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
+    return whole | {key: owner["metadata"][key] for key in ("name", "uid")}
 
 
 def bound(cluster: Cluster, name: str) -> dict[str, str]:
@@ -146,8 +155,7 @@ def test_a_job_set_is_in_one_rack_though_its_pod_group_starts_with_any_pod(stage
     for each in made["spec"]["replicatedJobs"]:
         each["template"]["spec"]["template"]["spec"]["schedulerName"] = SCHEDULER
     made["metadata"]["annotations"] = IN_A_RACK
-    made = stage.create(made)
-    job_set_step(stage, made)
+    stage.create(made)
     stage.wait(lambda: len(bound(stage, "set")) == 3, START_SECONDS, "it starts")
     assert len(racks(bound(stage, "set"))) == 1
     assert only(stage, "set")["spec"]["minMember"] == 1

@@ -24,7 +24,7 @@ from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
-from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, pod_sets_of
+from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, levels_of, pod_sets_of
 from app.state.plan.request import Builder, Question, SearchRequest, depends_on, search
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
@@ -102,8 +102,7 @@ class Planner:
 
         Where members are settled, only one that has their nodes serves the rest.
         """
-        levels = {level for pod_set in pod_sets for level in pod_set.levels}
-        found = self._with_levels(levels, gang.membership.topology)
+        found = self._with_levels(self._levels(gang, pod_sets), gang.membership.topology)
         settled = [node for _, node in gang.settled()] if len(found) > 1 else []
         around = tuple(
             topology
@@ -111,6 +110,11 @@ class Planner:
             if settled and all(node in topology.tree.slot_of for node in settled)
         )
         return around or found
+
+    def _levels(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> set[str]:
+        """Every level key that a constraint on these pod sets names."""
+        levels = {level for pod_set in pod_sets for level in pod_set.levels}
+        return levels.union(levels_of(self.families.shared(gang).constraint))
 
     def _with_levels(self, levels: set[str], name: str | None = None) -> tuple[TopologyBooks, ...]:
         topologies = self.books.topologies
@@ -307,7 +311,7 @@ class Planner:
         return Builder(self.books, self.node_table, self.refusals, options, self.honours_preferred)
 
     def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
-        levels = sorted({level for pod_set in pod_sets for level in pod_set.levels})
+        levels = sorted(self._levels(gang, pod_sets))
         named = gang.membership.topology
         if named is None:
             return UnknownTopology(tuple(levels), self.books.known_levels())
@@ -350,14 +354,13 @@ class Planner:
             return (
                 last is not None
                 and last.version == gang.version
-                and depends_on(last.signature)
-                == (
-                    self._closed_to(gang),
-                    self._nominated(gang),
-                    self.families.shared(gang),
-                )
+                and depends_on(last.signature) == self._others(gang)
                 and self._unfit.still_holds(last.signature)
             )
+
+    def _others(self, gang: Gang) -> tuple[object, ...]:
+        """What of a signature changes without the gang, as it is now (`depends_on`)."""
+        return self._closed_to(gang), self._nominated(gang), self.families.shared(gang)
 
     def _nominated(self, gang: Gang) -> Together:
         """Pods that this gang gives way to on the nodes they are nominated for."""

@@ -93,8 +93,7 @@ class PodSetMembers:
     @property
     def levels(self) -> Iterator[str]:
         """Every level key that a constraint on it names."""
-        around = (each.constraint for each in self.around)
-        for constraint in (self.constraint, *(group.constraint for group in self.groups), *around):
+        for constraint in (self.constraint, *(group.constraint for group in self.groups)):
             yield from levels_of(constraint)
         for part in self.slices:
             yield part.level

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.dialects.spec import SearchPolicy
+from app.kube.core.objects import Amounts
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable

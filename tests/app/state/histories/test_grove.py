@@ -545,11 +545,12 @@ def test_a_scaled_gang_without_a_level_of_its_own_is_in_that_block_too():
     assert len(on(world, "more")) == 4
 
 
-def test_a_scaled_gang_that_comes_first_is_in_one_block_and_its_base_gang_follows():
+@pytest.mark.parametrize("named", ["grove-topology", ""], ids=["named", "unnamed"])
+def test_a_scaled_gang_that_comes_first_is_in_one_block_and_its_base_gang_follows(named):
     world = world_of(pair(1, on=within(BLOCK)))
     started(world, *of_replica(members(1, "router")))
     fill(world, *FULLER, "n03", "n10")
-    started(world, gang("g-pf-0", pod_group("more", 4)), *more(4))
+    started(world, gang("g-pf-0", pod_group("more", 4), topology=named), *more(4))
     assert blocks(on(world, "more")) == {1}
     started(world, *of_replica(members(1, "worker")))
     assert (len(on(world)), blocks(on(world))) == (6, {1})
