@@ -13,7 +13,7 @@ import pytest
 from tests.cluster import BLOCK, RACK, Cluster, grid
 from tests.controlplane.grove import bound, clique, grove_operator, pod_clique_set, why
 from tests.controlplane.kai import SCHEDULER, groups_of, pod_grouper
-from tests.controlplane.operators import kubelets
+from tests.controlplane.kubelet import kubelets
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.corral_process import CorralProcess, scheduled
