@@ -199,6 +199,7 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
     assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {
         annotations.PREFIX,
         kai_keys.PREFIX,
+        "corral.dev/workload-",
     }
     assert prefixes > {annotations.PREFIX}
     (listed,) = re.findall(r"key in \[([^]]*)\]", mutating)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from app.dialects.corral import WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
+from app.dialects.corral import WORKLOAD, WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
 from app.dialects.rules import boolean, whole_number
 from topology.model.request import Constraint, Slice
 
@@ -54,7 +54,7 @@ def asks_for_topology(annotations: Strings) -> bool:
 
 def asking(annotations: Strings) -> str:
     """The first topology annotation that requests something, valid or not; "": there is none."""
-    for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP):
+    for key in (REQUIRED, PREFERRED, *SLICES, POD_SET_GROUP, *WORKLOAD):
         if key in annotations:
             return key
     return "" if boolean(annotations.get(UNCONSTRAINED, "false")) is False else UNCONSTRAINED

@@ -56,9 +56,9 @@ def asked_in(pod: PodRecord) -> str | None:
     for where, path in ((pod.labels, label), (pod.annotations, annotation)):
         if pod_groups.GROUP_NAME in where:
             return f"metadata.{path(pod_groups.GROUP_NAME)}"
-    others = (pod_groups.TOTAL_COUNT, *corral.WORKLOAD)
     key = topology.asking(pod.annotations)
-    key = key or next((each for each in others if each in pod.annotations), "")
+    if not key and pod_groups.TOTAL_COUNT in pod.annotations:
+        key = pod_groups.TOTAL_COUNT
     return f"metadata.{annotation(key)}" if key else None
 
 

@@ -82,13 +82,16 @@ def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
         for claim in owner.pod_sets:
             yield from ((claim, flaw) for flaw in _elastic(claim.annotations))
     grouped = [claim for claim in owner.pod_sets if claim.is_grouped]
-    yield from _every_one(grouped)
+    yield from _every_one(grouped, owner.annotations)
     yield from _pod_set_groups(grouped)
 
 
-def _every_one(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
+def _every_one(
+    claims: Sequence[PodSetClaim], of_owner: Strings
+) -> Iterator[tuple[PodSetClaim, Flaw]]:
     """If one template of a workload says where its pods go, every template does.
 
+    So it is if the workload itself does: it is no gang while none of its pods says anything.
     Source: KEP-2724 "Validation".
     """
     asking = [
@@ -96,11 +99,14 @@ def _every_one(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Fla
         for claim in claims
         if UNCONSTRAINED in claim.annotations or asks_for_topology(claim.annotations)
     ]
-    for claim in claims if asking else ():
+    said = next((key for key in WORKLOAD if key in of_owner), "")
+    for claim in claims if asking or said else ():
         if claim not in asking:
             named = ", ".join(f"'{key}'" for key in MODES)
-            text = f"must contain one of {named}, as '{asking[0].path}.annotations' does"
-            yield claim, required("annotations", text)
+            why = (
+                f"as '{asking[0].path}.annotations' does" if asking else f"beside the {said} above"
+            )
+            yield claim, required("annotations", f"must contain one of {named}, {why}")
 
 
 def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:

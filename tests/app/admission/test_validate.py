@@ -149,6 +149,22 @@ def test_1_3_each_kind_is_refused_with_the_path_of_its_template(thing, path):
     ]
 
 
+def test_templates_that_say_nothing_below_a_workload_that_does_are_refused():
+    """Their pods would be ordinary ones, and in any domain."""
+    thing = job_set(({}, 1, 1), ({}, 1, 4))
+    thing["metadata"]["annotations"] = {"corral.dev/workload-required-topology": RACK}
+    modes = f"'{REQUIRED}', '{PREFERRED}', '{UNCONSTRAINED}'"
+    told = f"must contain one of {modes}, beside the corral.dev/workload-required-topology above"
+    assert errors(thing) == [
+        f"spec.replicatedJobs[{at}].template.spec.template.metadata.annotations: Required value:"
+        f" {told}"
+        for at in range(2)
+    ]
+    anywhere = job_set(({UNCONSTRAINED: "true"}, 1, 1), ({UNCONSTRAINED: "true"}, 1, 4))
+    anywhere["metadata"]["annotations"] = thing["metadata"]["annotations"]
+    assert errors(anywhere) == []
+
+
 def test_kep_2724_a_template_that_says_nothing_beside_one_that_does_is_refused():
     path = "spec.replicatedJobs[0].template.spec.template.metadata"
     other = "spec.replicatedJobs[1].template.spec.template.metadata"

@@ -119,6 +119,14 @@ def test_queued_pods_of_an_unknown_owner_that_ask_for_something_together_are_ref
     assert "its controller is the ReplicaSet web-5d9, whose size" in flaw
 
 
+@pytest.mark.parametrize("key", ["required", "preferred"])
+def test_what_is_requested_of_all_pods_of_a_workload_makes_its_pods_members(key):
+    said = {f"corral.dev/workload-{key}-topology": RACK}
+    claim = claim_of(pod("p", annotations=said, owner=job_owner("j")))
+    assert claim.gang == GangKey("default", "j", "job", "uid-job-j")
+    assert getattr(claim.said.together, key) == RACK
+
+
 # -- groups --------------------------------------------------------------------------------------
 
 
