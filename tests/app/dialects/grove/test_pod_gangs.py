@@ -247,7 +247,7 @@ def test_a_topology_has_the_keys_of_its_levels(kind: str) -> None:
     assert record.kind == kind
     (spec,) = DIALECT.topologies(record)
     levels = (BLOCK, RACK, "kubernetes.io/hostname")
-    named = tuple((f"d{at}", level) for at, level in enumerate(levels))
+    named = tuple(zip(("region", "zone", "datacenter"), levels, strict=True))
     assert spec == TopologySpec("grove.io/net", levels, aliases=named, replaces_settings=False)
 
 
