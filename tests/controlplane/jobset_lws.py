@@ -62,6 +62,9 @@ def clear(cluster: Cluster) -> None:
         return not cluster.request("GET", stateful_sets).json()["items"]
 
     cluster.wait(is_empty, GONE_SECONDS, "no StatefulSet left")
+    # The garbage collector is slow to: a LeaderWorkerSet of the same name would take those for its
+    # own, and has no pods once they go.
+    cluster.request("DELETE", collection("ControllerRevision", "default", STATEFUL_SET))
 
 
 @contextmanager

@@ -118,11 +118,8 @@ def test_groups_that_are_to_be_alone_in_a_rack_have_one_each(
 def test_a_new_template_moves_through_the_groups_one_by_one(cluster: Cluster) -> None:
     cluster.create(leader_worker_set("lws", IN_RACK, HALF_A_NODE, groups=2))
     before = running(cluster, 8)
-    path = f"{LEADER_WORKER_SETS}/lws"
-    changed: Object = cluster.request("GET", path).json()
-    template = changed["spec"]["leaderWorkerTemplate"]["workerTemplate"]
-    template["spec"]["containers"][0]["image"] = "example.invalid/next"
-    cluster.request("PUT", path, body=changed)
+    image = "/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/image"
+    change(cluster, [{"op": "replace", "path": image, "value": "example.invalid/next"}])
     after = running(cluster, 8, without=before)
     assert set(racks_by(GROUP_INDEX, after).values()) == BOTH_RACKS
 
@@ -130,12 +127,16 @@ def test_a_new_template_moves_through_the_groups_one_by_one(cluster: Cluster) ->
 def test_a_group_that_is_added_has_the_rack_that_is_left(cluster: Cluster) -> None:
     cluster.create(leader_worker_set("lws", IN_RACK, HALF_A_NODE, groups=1))
     first = racks_by(GROUP_INDEX, running(cluster, 4))
-    change = {"spec": {"replicas": 2}}
-    path = f"{LEADER_WORKER_SETS}/lws"
-    cluster.request("PATCH", path, body=change, content_type="application/merge-patch+json")
+    change(cluster, [{"op": "replace", "path": "/spec/replicas", "value": 2}])
     both = racks_by(GROUP_INDEX, running(cluster, 8))
     assert both["0"] == first["0"]
     assert set(both.values()) == BOTH_RACKS
+
+
+def change(cluster: Cluster, operations: Objects) -> None:
+    """Changes the LeaderWorkerSet, whatever its controller writes meanwhile."""
+    path, patch = f"{LEADER_WORKER_SETS}/lws", "application/json-patch+json"
+    cluster.request("PATCH", path, body=operations, content_type=patch)
 
 
 # -- what is seen of it ------------------------------------------------------------------------
