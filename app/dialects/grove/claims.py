@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
 
 from app.dialects.gang_objects import object_of, said_of
 from app.dialects.grove import keys
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import invalid, label, required
 from app.dialects.spec import Claim, Family, Flaw, GangKey, Said
+from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "grove"
-MOST_FAMILIES = 4096  # kept, so that the pods of each share an object
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -59,9 +58,9 @@ def _place(pod: PodRecord) -> tuple[str, str, bool]:
     return name, replica, bool(labels.get(keys.BASE_POD_GANG))
 
 
-@lru_cache(MOST_FAMILIES)
+@cached(512, 4 * KIB)  # the pods of a PodGang share one
 def _with_family(said: Said, pod_clique_set: str, replica: str, is_scaled: bool) -> Said:
-    """What the pods of one PodGang say, as one object."""
+    """What the pods of one PodGang say."""
     if not (pod_clique_set and replica):
         return said
     name = f"replica {replica} of PodCliqueSet {pod_clique_set}"
