@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from app.dialects.gang_objects import object_of, said_of
-from app.dialects.rules import annotation, label, whole_number
+from app.dialects.rules import annotation, whole_number
 from app.dialects.spec import Claim, GangKey, Index
-from app.dialects.volcano import keys
+from app.dialects.volcano import jobs, keys
 from app.dialects.volcano.pod_groups import PodGroupRecord, SubGroupPolicy
 from app.dialects.workloads.job import completion_index
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -42,17 +42,18 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
 
 
 def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
-    """Where its user has a pod placed; "": a controller may have made its PodGroup for any pod."""
+    """Where its user has a pod placed; "": a controller may have made its PodGroup for any pod.
+
+    Kubeflow's operator makes PodGroups as well, with tasks, for jobs that say nothing of it.
+    """
     key = keys.asking(pod)
-    if key:
-        return f"metadata.{annotation(key)}"
-    if keys.said(pod, keys.TASK):  # of a vcjob
-        return f"metadata.{(annotation if keys.TASK in pod.annotations else label)(keys.TASK)}"
-    gang = gang_of(pod)
-    group = gang and group_in(gang, objects)
-    if group and (group.within or group.policies):
-        return f"metadata.{annotation(keys.GROUP_NAME)}"
-    return ""
+    if not key:
+        gang = gang_of(pod)
+        group = gang and group_in(gang, objects)
+        is_asked = group and (group.within or group.policies)
+        if is_asked or (pod.owner and pod.owner.api_version.startswith(f"{jobs.GROUP}/")):
+            key = keys.GROUP_NAME
+    return f"metadata.{annotation(key)}" if key else ""
 
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:

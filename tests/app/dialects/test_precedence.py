@@ -11,7 +11,7 @@ import pytest
 from app.dialects.kai.pod_groups import decode_pod_group as of_kai
 from app.dialects.registry import DIALECTS
 from app.dialects.volcano.pod_groups import decode_pod_group as of_volcano
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Owner, PodRecord
 from app.settings import EngineOptions
 from tests.app.dialects.kai import objects as kai
 from tests.app.dialects.native import objects as native
@@ -46,9 +46,9 @@ ASKED = {
         {"kueue.x-k8s.io/pod-group-total-count": "2"},
     ),
     "volcano": Words(
-        f"metadata.labels[{volcano.TASK}]",
-        {volcano.TASK: "worker"},
-        {volcano.GROUP_NAME: "gang"},
+        f"metadata.annotations[{volcano.TOPOLOGY_MODE}]",
+        {},
+        {volcano.GROUP_NAME: "gang", volcano.TOPOLOGY_MODE: "hard"},
     ),
     "kai": Words(
         "metadata.annotations[kai.scheduler/topology]",
@@ -59,7 +59,8 @@ ASKED = {
 # … and what controllers write on pods whose user has asked for nothing.
 NAMED = {
     "native": Words("", pod_group="named"),
-    "volcano": Words("", {}, {volcano.GROUP_NAME: "named"}),
+    # Kubeflow's operator writes both.
+    "volcano": Words("", {}, {volcano.GROUP_NAME: "named", volcano.TASK: "worker"}),
     "kai": Words("", {}, {kai.GROUP_NAME: "named"}),
 }
 QUEUED = Words("", {"kueue.x-k8s.io/queue-name": "team"})
@@ -134,6 +135,12 @@ def test_a_queue_name_alone_counts_last(others):
         assert (claim.gang.source, claim.flaw) == (source, "")
 
 
+def test_a_vcjob_is_what_a_user_asks_for():
+    vcjob = Owner("batch.volcano.sh/v1alpha1", "Job", "train", "u")
+    claim = ON.claim(saying(NAMED["volcano"], ASKED["group"], owner=vcjob))
+    assert "annotations[scheduling.k8s.io/group-name]: Forbidden" in claim.flaw
+
+
 def test_levels_in_kueues_words_belong_to_a_native_pod_group():
     claim = ON.claim(saying(ASKED["native"], Words("", {}, LEVEL)), (NATIVE_GROUP,))
     assert (claim.gang.source, claim.flaw) == ("native", "")
@@ -167,7 +174,7 @@ def test_a_pod_group_that_requests_a_level_is_no_controllers_doing():
         assert ON.claim(its, (counting,)).gang.source == "pod"
         assert "of another controller" not in ON.claim(its, (counting,)).flaw
         told = ON.claim(its, (asking,)).flaw
-        (key,) = NAMED[source].annotations
+        key = next(iter(NAMED[source].annotations))
         assert f"metadata.annotations[{key}]: Forbidden: may not be set together with" in told
 
 
