@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from tests.cluster import STRATEGIC, Cluster, Object, Refused
+from tests.cluster import STRATEGIC, Cluster, Object, Refused, collection
 
 LOOK_SECONDS = 0.1  # between two looks at the pods
 
@@ -21,12 +21,13 @@ def start_bound_pods(cluster: Cluster) -> None:
 
 @contextmanager
 def kubelets(cluster: Cluster) -> Iterator[None]:
-    """While the block lasts, every pod runs and is ready as soon as it has a node."""
+    """While the block lasts, pods run once they have a node, and end when they are deleted."""
     over = threading.Event()
 
     def run() -> None:
         while not over.wait(LOOK_SECONDS):
             start_bound_pods(cluster)
+            end_deleted_pods(cluster)
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)
@@ -35,6 +36,19 @@ def kubelets(cluster: Cluster) -> Iterator[None]:
         finally:
             over.set()
             running.result()
+
+
+def end_deleted_pods(cluster: Cluster) -> None:
+    """Every pod that is being deleted has ended."""
+    for one in cluster.list("Pod", "default"):
+        if "deletionTimestamp" in one["metadata"]:
+            path = f"{collection('Pod', 'default')}/{one['metadata']['name']}"
+            uid = {"preconditions": {"uid": one["metadata"]["uid"]}}
+            try:
+                cluster.request("DELETE", path, body={"gracePeriodSeconds": 0, **uid})
+            except Refused as refused:
+                if refused.status not in (404, 409):  # it has gone, or another one has its name
+                    raise
 
 
 def end_running_pods(cluster: Cluster) -> None:

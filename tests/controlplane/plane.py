@@ -100,9 +100,10 @@ def operator(program: str) -> Path:
 
 
 def profiles(scheduler: str, config: Path = SCHEDULER_CONFIG) -> list[Any]:
-    """Those of a shipped configuration, for pods that name this scheduler."""
+    """Those of a shipped configuration, for pods that name this scheduler; several with commas."""
     shipped = yaml.safe_load(config.read_text(encoding="utf-8"))
-    return [{**each, "schedulerName": scheduler} for each in shipped["profiles"]]
+    names = scheduler.split(",")
+    return [{**each, "schedulerName": name} for name in names for each in shipped["profiles"]]
 
 
 @dataclass(frozen=True, slots=True)
