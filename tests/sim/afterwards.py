@@ -1,7 +1,7 @@
 """What a healed cluster has to do within so many seconds, tried with workloads made for it.
 
 fresh   nobody else is there: a gang that fits runs within `FRESH_SECONDS` of its last pod (L1);
-        where there are workloads of Volcano's, so does a vcjob
+        so does a workload of each vocabulary that has objects there
 crowd   more small pods and gangs than the cluster takes, for ever; a gang that needs a whole
         domain runs within `BYPASS_SECONDS`, whoever comes later (L3). It begins when its
         namespace may have earmarks again, after those that ended before
@@ -17,7 +17,7 @@ from tests.sim.kinds import Template, Workload, draw
 from tests.sim.violation import require
 
 if TYPE_CHECKING:
-    from tests.sim.volcano.life import Volcano
+    from tests.sim.vocabulary import Vocabulary
     from tests.sim.world import World
 
 FRESH_SECONDS = 5.0  # from the last pod's creation
@@ -35,7 +35,6 @@ BYPASS_SECONDS = (
     + 5.0
 )  # fmt: skip
 ROOM_SECONDS = 12.0  # until what was deleted has gone
-MOST_IN_HYPER_NODE = 8  # pods of a vcjob that takes the whole of one
 MOST_WAITING = 5  # small workloads
 AHEAD_SECONDS = 3.0  # the crowd is there first
 
@@ -126,17 +125,17 @@ def fresh(world: World) -> None:
     _runs_soon(world, gang)
 
 
-def fresh_job(world: World, volcano: Volcano) -> None:
-    """L1: in an empty cluster a vcjob that takes the whole of a HyperNode runs within seconds.
+def fresh_workload(world: World, vocabulary: Vocabulary) -> None:
+    """L1: in an empty cluster a workload that takes the whole of a domain runs within seconds.
 
     Raises: Violation.
     """
     world.delete_everything()
     world.clock.run_until(world.clock.now + ROOM_SECONDS)
-    job = volcano.largest_job(MOST_IN_HYPER_NODE)
-    job.name = world.workloads.new_name(job.kind)
-    _runs_soon(world, job)
-    volcano.judge()
+    workload = vocabulary.fresh()
+    workload.name = world.workloads.new_name(workload.kind)
+    _runs_soon(world, workload)
+    vocabulary.judge()
 
 
 def _runs_soon(world: World, gang: Workload) -> None:

@@ -18,19 +18,19 @@ import msgspec
 from app.dialects.budgets.dialect import KIND as BUDGET
 from app.dialects.budgets.dialect import BudgetRecord
 from app.dialects.kueue import pod_groups
-from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
 from app.kube.watch.events import Kind
 from app.state.gang.membership import member_of
 from tests.sim.clock import Clock, History
+from tests.sim.dialects import DIALECTS
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
 WITH_BUDGETS: tuple[Kind, ...] = (BUDGET, *KINDS)  # where pods are evicted for gangs
 HYPER_NODE, QUEUE = "HyperNode", "Queue.scheduling.volcano.sh"
 POD_GROUP, VCJOB = "PodGroup.scheduling.volcano.sh", "Job.batch.volcano.sh"
 VOLCANO: tuple[Kind, ...] = (HYPER_NODE, QUEUE, POD_GROUP, VCJOB)
-WITH_VOLCANO: tuple[Kind, ...] = (*KINDS, *VOLCANO)  # where there are workloads of Volcano
+OF_ALL: tuple[Kind, ...] = (HYPER_NODE, QUEUE)  # those without a namespace
 _ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO)
 
 

@@ -61,7 +61,7 @@ from tests.sim.told import (
     start_of,
 )
 from tests.sim.violation import require
-from tests.sim.volcano.checks import VolcanoChecks
+from tests.sim.vocabulary import VocabularyChecks
 
 HEAVY_EVERY = 11  # inputs
 SHADOW_EVERY = 91
@@ -95,7 +95,7 @@ class Checks:
     preemption: PreemptionChecks | None = None
     room: RoomChecks | None = None
     evictions: Evictions | None = None
-    volcano: VolcanoChecks | None = None
+    vocabularies: Sequence[VocabularyChecks] = ()
     _asked: Asked | None = None
     _inputs: int = 0
     _split: dict[GangKey, None] = field(default_factory=dict)
@@ -144,8 +144,8 @@ class Checks:
             self._bypass.taken(life)
         if self.room is not None:
             self.room.taken(corral)
-        if self.volcano is not None:
-            self.volcano.taken(corral, subject, effects)
+        for each in self.vocabularies:
+            each.taken(corral, subject, effects)
         if life.engine.is_synced:
             # After each input: once a node has gone, what was held before is not judged any more.
             self.absent.took(life)
@@ -225,8 +225,8 @@ class Checks:
             self.room.decided(corral, effects)
         else:
             self._evicts_for_none(life, effects)
-        if self.volcano is not None:
-            self.volcano.decided(corral, effects)
+        for each in self.vocabularies:
+            each.decided(corral, effects)
         binds = [effect for effect in effects if isinstance(effect, Bind)]
         nodes: dict[str, Any] = life.streams["Node"].mirror
         for bind in binds:
@@ -372,8 +372,8 @@ class Checks:
         self._binding_is_booked(life)
         self._held_too_long(corral, life)
         self._plans(life)
-        if self.volcano is not None:
-            self.volcano.took(life)
+        for each in self.vocabularies:
+            each.took(life)
         if self._inputs % HEAVY_EVERY == 0:
             check_books(life)
         if self._inputs % SHADOW_EVERY == 0:

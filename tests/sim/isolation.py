@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.dialects.volcano.hyper_nodes import HyperNodeRecord
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -30,6 +29,7 @@ from app.state.effects import Bind, Effect, RejectBind, Requeue, Ungate
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
+from tests.sim.dialects import DIALECTS
 from tests.sim.faults import Hits
 from tests.sim.life import Life
 from tests.sim.node_filters import counts, lacks, totals_by_node

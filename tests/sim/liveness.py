@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from app.dialects import corral as own
-from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.gang.gang import Phase
@@ -22,6 +21,7 @@ from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer, Refused
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
+from tests.sim.dialects import DIALECTS
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
 from tests.sim.oracle import Cluster, Taken, first_fit, place, to_come, wanted
@@ -31,8 +31,9 @@ from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
 from tests.sim.told import OWNERS, claim_of, is_known, life_of
 from tests.sim.violation import Violation, require
-from tests.sim.volcano.checks import SOURCE as VOLCANO
-from tests.sim.volcano.rest import AtRest
+
+WaitsInVain = Callable[[str, Collection[PodRecord], Taken], str]
+"""Where the waiting pods of a gang of this name have a place; "": they have none for certain."""
 
 
 def check_nobody_is_forgotten(
@@ -41,7 +42,7 @@ def check_nobody_is_forgotten(
     absent: AbsentPlaces,
     is_hopeless: Callable[[PodRecord], bool],
     nominated: Collection[Nominated],
-    of_volcano: AtRest | None = None,
+    of_vocabulary: Mapping[str, WaitsInVain],
 ) -> None:
     """L1, L2, I3: no gang and no pod waits that has a place.
 
@@ -51,6 +52,7 @@ def check_nobody_is_forgotten(
     kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
     those that get the place have the time that kube-scheduler takes to try their pods again.
     A gang that ends as a whole waits for as long as a budget keeps one of its pods.
+    Gangs of some sources are judged by their vocabulary: `of_vocabulary`.
     Raises: Violation.
     """
     corrals = list(corrals)
@@ -75,9 +77,9 @@ def check_nobody_is_forgotten(
         may_hold = partial(absent.has_room, leaders, key)
         kept = kept_from(members, nominated)
         taken = Taken(closed, (*_expected(corrals, key), *kept))
-        if of_volcano is not None and key.source == VOLCANO:
-            why = of_volcano.waits_in_vain(key.name, members, taken)
-            require(not why, f"L1: PodGroup {key.name} waits and fits: {why}")
+        if key.source in of_vocabulary:
+            why = of_vocabulary[key.source](key.name, members, taken)
+            require(not why, f"L1: gang {key} waits and fits: {why}")
             continue
         why = waits_in_vain(api, key, members, taken, may_hold)
         if why and is_unsure and key in api.succeeded_and_gone:

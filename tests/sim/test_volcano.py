@@ -14,10 +14,10 @@ from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, VOLCANO, ApiServe
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
 from tests.sim.life import Life
+from tests.sim.objects import Objects
 from tests.sim.oracle import Taken
 from tests.sim.violation import Violation
 from tests.sim.volcano.checks import VolcanoChecks
-from tests.sim.volcano.objects import Objects
 from tests.sim.volcano.pod_group import GROUP_NAME, PARTITION, TASK, Partitions, PodGroup
 from tests.sim.volcano.reading import domains_of, group_of
 from tests.sim.volcano.rest import AtRest

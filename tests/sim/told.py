@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.dialects import corral as own
-from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
@@ -16,6 +15,7 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
+from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
 from tests.sim.owners import declared_by
 

@@ -39,7 +39,7 @@ class Workloads:
         self.gated_share = 0.0
         self.failing_share = 0.0
         self.apps: tuple[str, ...] = ()  # of which each workload is one, where budgets count
-        self.of_volcano: owners.Owners | None = None  # in worlds that have such workloads
+        self.owners_of: dict[str, owners.Owners] = {}  # by kind, in worlds that have such
         self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
         self._clock, self._api, self._rng = clock, api, rng
         self._history, self._hits = history, hits
@@ -52,10 +52,7 @@ class Workloads:
         return None if workload is None else workload.seconds
 
     def _owners(self, workload: Workload) -> owners.Owners:
-        if workload.pod_group is None:
-            return owners
-        assert self.of_volcano is not None
-        return self.of_volcano
+        return self.owners_of.get(workload.kind, owners)
 
     # -- making them ---------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Kind
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
-from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh, fresh_job
+from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh, fresh_workload
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import WITH_BUDGETS, ApiServer
 from tests.sim.calls import Network
@@ -46,14 +46,15 @@ from tests.sim.liveness import (
 )
 from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
+from tests.sim.objects import Objects
 from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.room_sought import check_room_is_sought
 from tests.sim.told import life_of
 from tests.sim.violation import Violation, require
-from tests.sim.volcano.life import KINDS as KINDS_OF_VOLCANO
-from tests.sim.volcano.life import Volcano, has_volcano
+from tests.sim.vocabulary import Vocabulary
+from tests.sim.volcano.life import Volcano
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
 
@@ -83,6 +84,7 @@ MOST_PREEMPTORS = 3  # workloads of high priority at a time
 GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
+VOCABULARIES = (Volcano,)  # that have objects; none where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +213,13 @@ class World:
         # By number, not drawn: a journal is replayed by an engine that does not fail.
         self.is_failing = seed % FAILS_EVERY == 0
         self.workloads.failing_share = FAILING_SHARE if self.is_failing else 0.0
-        self.volcano: Volcano | None = None
-        if self.evictions is None and has_volcano(seed):
-            self.volcano = Volcano(self)
-            self.volcano.create()
-            self.workloads.of_volcano = self.volcano.controller
-            self.checks.volcano = self.volcano.checks
+        self.objects = Objects(self.clock, self.api)
+        self.vocabularies: tuple[Vocabulary, ...] = ()
+        if self.evictions is None:
+            self.vocabularies = tuple(each(self) for each in VOCABULARIES if each.is_in(seed))
+        for each in self.vocabularies:
+            each.create()
+        self.checks.vocabularies = tuple(each.checks for each in self.vocabularies)
         self.chaos = Chaos(
             self, self.clock, self.api, self.rng, self.history, self.hits, self.workloads
         )
@@ -229,6 +232,7 @@ class World:
             absent_share_per_namespace=absent_share,
             **dict(self.profile.settings),
             **dict(self.evictions.settings if self.evictions is not None else ()),
+            **{key: its for each in self.vocabularies for key, its in each.settings.items()},
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
         self.contest = Contest(self, self.evictions) if self.evictions is not None else None
@@ -246,9 +250,9 @@ class World:
 
     def _kinds(self) -> tuple[Kind, ...]:
         """What every Corral here reads."""
-        if self.volcano is not None:
-            return KINDS_OF_VOLCANO
-        return KINDS_READ if self.evictions is None else WITH_BUDGETS
+        if self.evictions is not None:
+            return WITH_BUDGETS
+        return (*KINDS_READ, *(kind for each in self.vocabularies for kind in each.kinds))
 
     def _corral(self, name: str, settings: EngineSettings) -> Corral:
         corral = Corral(
@@ -264,7 +268,7 @@ class World:
             tick_seconds=self.profile.tick_seconds,
             fails=self.workloads.fails if self.is_failing else None,
             evictions=self.evictions,
-            patch_status=self.volcano.objects.patch_status if self.volcano is not None else None,
+            patch_status=self.objects.patch_status if self.vocabularies else None,
         )
         corral.start()
         corral.is_leading = name.endswith("-0")
@@ -403,8 +407,8 @@ class World:
             self._plan_preemptors(self.preemption)
         if self.contest is not None:
             self.contest.begin()
-        if self.volcano is not None:
-            self.volcano.begin()
+        for each in self.vocabularies:
+            each.begin()
         self.network.failures = profile.failures
         self.checks.dies = profile.dies
         kinds = {kind: KINDS[kind] for kind in profile.kinds}
@@ -426,8 +430,8 @@ class World:
             crowd(self)
         self._empty()
         fresh(self)
-        if self.volcano is not None:
-            fresh_job(self, self.volcano)
+        for each in self.vocabularies:
+            fresh_workload(self, each)
 
     def _plan_workloads(self) -> None:
         def create() -> None:
@@ -484,8 +488,8 @@ class World:
             self.preemption.heal()
         if self.contest is not None:
             self.contest.heal()
-        if self.volcano is not None:
-            self.volcano.heal()
+        for each in self.vocabularies:
+            each.heal()
         self.network.failures = 0.0
         for corral in self.corrals:
             corral.lost_statuses = 0.0
@@ -512,10 +516,10 @@ class World:
             self.checks.absent,
             is_hopeless,
             nominated,
-            None if self.volcano is None else self.volcano.at_rest,
+            {each.source: each.waits_in_vain for each in self.vocabularies},
         )
-        if self.volcano is not None:
-            self.volcano.judge()
+        for each in self.vocabularies:
+            each.judge()
         if self.evictions is not None:
             leader = next(each for each in self.corrals if each.is_leading)
             check_room_is_sought(self.api, leader, is_hopeless, nominated)

@@ -6,7 +6,7 @@
                                   ▼
                      reading ──▶ checks, every step · rest, when all is quiet
 
-Order to read: objects, hyper_nodes, drawn, controller, reading, checks, rest, life.
+Order to read: hyper_nodes, drawn, controller, reading, checks, rest, life.
 `reading` understands the JSON by itself: a bug of `app/dialects/volcano` or of `topology` is not
 repeated by what judges it.
 """

@@ -29,9 +29,9 @@ from tests.sim.faults import Hits
 from tests.sim.isolation import Subject
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.life import Life
+from tests.sim.objects import Json, Objects
 from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
 from tests.sim.violation import require
-from tests.sim.volcano.objects import Json, Objects
 from tests.sim.volcano.reading import (
     ANYWHERE,
     Domains,

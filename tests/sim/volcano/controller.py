@@ -20,8 +20,8 @@ from tests.sim.api import POD_GROUP, VCJOB, ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.kinds import Template, Workload
 from tests.sim.kube_scheduler import SCHEDULER
+from tests.sim.objects import Json, Objects
 from tests.sim.owners import Said
-from tests.sim.volcano.objects import Json, Objects
 from tests.sim.volcano.pod_group import (
     GROUP_NAME,
     HIGHEST_TIER,

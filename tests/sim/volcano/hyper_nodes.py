@@ -16,7 +16,7 @@ from tests.records import RACK
 from tests.sim.api import HYPER_NODE
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
-from tests.sim.volcano.objects import Json, Objects
+from tests.sim.objects import Json, Objects
 
 UNEVEN_SHARE = 0.4  # of the seeds
 BARE_SHARE = 0.3  # there: of racks, and of blocks, without a HyperNode

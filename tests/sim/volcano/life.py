@@ -1,20 +1,20 @@
-"""Volcano in one world: what a seed draws of it, and what happens to it until all is healed.
-
-All random numbers are of its own: the other seeds are the histories that they were.
-"""
+"""Volcano in one world: what a seed draws of it, and what happens to it until all is healed."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from app.kube.core.objects import PodRecord
 from tests.records import GPU
-from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, WITH_VOLCANO
-from tests.sim.volcano.checks import VolcanoChecks
+from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VOLCANO
+from tests.sim.objects import Json
+from tests.sim.oracle import Taken
+from tests.sim.volcano.checks import SOURCE, VolcanoChecks
 from tests.sim.volcano.controller import VolcanoController, group_name
-from tests.sim.volcano.drawn import draw, whole
+from tests.sim.volcano.drawn import KINDS, draw, whole
 from tests.sim.volcano.hyper_nodes import HyperNodes
-from tests.sim.volcano.objects import Json, Objects
 from tests.sim.volcano.reading import domains_of
 from tests.sim.volcano.rest import AtRest
 
@@ -31,27 +31,31 @@ BOUNDED_SHARE = 0.5  # of the seeds: a queue has a capability
 GROWN_SHARE = 0.5  # of these: in the end it has none any more
 CHANGES_PER_MINUTE = 3.0  # of queues, and of PodGroups
 OPEN, BOUNDED = "default", "team"
-
-KINDS = WITH_VOLCANO
-
-
-def has_volcano(seed: int) -> bool:
-    """Whether there are workloads of Volcano's in this world, if none is evicted for gangs."""
-    return Random(f"volcano {seed}").random() < SHARE
+MOST_IN_HYPER_NODE = 8  # pods of a vcjob that takes the whole of one
 
 
 class Volcano:
     """All of it."""
 
+    source = SOURCE
+    kinds = VOLCANO
+    settings: Mapping[str, Any] = {}
+
+    @staticmethod
+    def is_in(seed: int) -> bool:
+        """Whether there are workloads of Volcano's in this world, if none is evicted for gangs."""
+        return Random(f"volcano {seed}").random() < SHARE
+
     def __init__(self, world: World) -> None:
         self._world = world
         self._rng = rng = Random(f"volcano of {world.seed}")
         clock, api, history, hits = world.clock, world.api, world.history, world.hits
-        self.objects = Objects(clock, api)
+        self.objects = world.objects
         self.controller = VolcanoController(clock, api, self.objects, rng, history)
         self.hyper_nodes = HyperNodes(clock, self.objects, rng, history, hits)
         self.checks = VolcanoChecks(api, self.objects, hits)
-        self.at_rest = AtRest(api, self.objects, hits)
+        self._at_rest = AtRest(api, self.objects, hits)
+        world.workloads.owners_of.update(dict.fromkeys(KINDS.values(), self.controller))
         self._is_bounded = rng.random() < BOUNDED_SHARE
         self._is_healed = False
         history.say("has workloads of Volcano's")
@@ -149,16 +153,20 @@ class Volcano:
             self._world.history.say(f"somebody deletes PodGroup {name}")
             self.objects.remove(POD_GROUP, name)
 
-    def largest_job(self, most_pods: int) -> Workload:
-        """A job that needs all of the devices of a HyperNode, or so many, in one of its tier."""
+    def fresh(self) -> Workload:
+        """A job that needs all of the devices of a HyperNode, in one of its tier."""
         domains = domains_of(self.objects.of(HYPER_NODE), self._world.api.nodes)
         tier = self._rng.choice([tier for tier in (1, 2, 3) if domains.up_to(tier)])
         places = max(len(each.nodes) for each in domains.up_to(tier))
-        return whole(min(places * self._world.profile.gpus, most_pods), tier)
+        return whole(min(places * self._world.profile.gpus, MOST_IN_HYPER_NODE), tier)
 
     # -- at rest -------------------------------------------------------------------------------
+
+    def waits_in_vain(self, name: str, members: Collection[PodRecord], taken: Taken) -> str:
+        """Where the waiting pods of a PodGroup have a place; "" if they have none for certain."""
+        return self._at_rest.waits_in_vain(name, members, taken)
 
     def judge(self) -> None:
         """Raises: Violation."""
         waiting = [group_name(each) for each in self._there() if not each.made]
-        self.at_rest.check_statuses(waiting)
+        self._at_rest.check_statuses(waiting)

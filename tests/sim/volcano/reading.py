@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord, PodRecord
-from tests.sim.volcano.objects import Json
+from tests.sim.objects import Json
 from tests.sim.volcano.pod_group import GROUP_NAME, MIN_MEMBER, PARTITION, TASK
 
 ANYWHERE = 1 << 30  # a tier that the whole cluster is

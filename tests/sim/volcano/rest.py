@@ -17,11 +17,11 @@ from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, ApiServer
 from tests.sim.faults import Hits
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts, may_be_on, totals_by_node
+from tests.sim.objects import Json, Objects
 from tests.sim.oracle import Taken
 from tests.sim.told import is_live
 from tests.sim.violation import require
 from tests.sim.volcano.checks import counts_of, is_in, short
-from tests.sim.volcano.objects import Json, Objects
 from tests.sim.volcano.reading import (
     ANYWHERE,
     Domain,

@@ -1,34 +1,25 @@
-"""Volcano's objects as the API server has them: JSON, of which watches are told the records.
+"""The objects of vocabularies as the API server has them: JSON; watches are told the records.
 
 Whoever judges looks at the JSON: `told` gives that of a record which a watch has shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from app.dialects.spec import AT_WRITE
-from app.dialects.volcano.hyper_nodes import decode_hyper_node
-from app.dialects.volcano.jobs import decode_job
-from app.dialects.volcano.pod_groups import decode_pod_group
-from app.dialects.volcano.queues import decode_queue
-from app.kube.core.objects import ObjectRecord
 from app.kube.watch.events import Kind
-from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, ApiServer, Refused
+from app.kube.watch.resource import Resource
+from tests.sim.api import OF_ALL, ApiServer, Refused
 from tests.sim.clock import Clock
+from tests.sim.dialects import DIALECTS
 
 Json = dict[str, Any]
 
-PLURALS: dict[str, Kind] = {"hypernodes": HYPER_NODE, "podgroups": POD_GROUP}
-_DECODERS: dict[Kind, Callable[[bytes], ObjectRecord]] = {
-    HYPER_NODE: decode_hyper_node,
-    POD_GROUP: decode_pod_group,
-    VCJOB: decode_job,
-    QUEUE: decode_queue,
-}
+_RESOURCES: dict[Kind, Resource] = {each.kind: each for each in DIALECTS.resources()}
 
 
 class Objects:
@@ -36,6 +27,7 @@ class Objects:
 
     def __init__(self, clock: Clock, api: ApiServer) -> None:
         self._clock, self._api = clock, api
+        self._served = dict(_RESOURCES)
         self._bodies: dict[tuple[Kind, str], Json] = {}
         self._told: dict[str, Json] = {}  # by version, which no two objects share
 
@@ -51,6 +43,10 @@ class Objects:
         """What the object said when this record of it was made."""
         return self._told[record.version]
 
+    def serve_older(self, kind: Kind) -> None:
+        """Serve a kind in the version of its API before the newest."""
+        self._served[kind] = _RESOURCES[kind].older[0]
+
     # -- writes --------------------------------------------------------------------------------
 
     def create(self, kind: Kind, name: str, **fields: object) -> Json:
@@ -65,7 +61,7 @@ class Objects:
             "uid": self._api.new_uid(),
             "creationTimestamp": self._clock.wall_time(),
         }
-        if kind in (POD_GROUP, VCJOB):
+        if kind not in OF_ALL:
             metadata["namespace"] = "default"
         more: Any = fields.pop("metadata", {})
         return self._write(kind, {"metadata": {**metadata, **more}, **fields})
@@ -86,8 +82,7 @@ class Objects:
 
         Raises: Refused (404, or 409 where the object has another uid or version).
         """
-        parts = path.removesuffix("/status").split("/")
-        kind, name = PLURALS[parts[-2]], parts[-1]
+        kind, name = self.named_by(path)
         body = self._bodies.get((kind, name))
         if body is None:
             raise Refused(404, "NotFound")
@@ -96,6 +91,13 @@ class Objects:
             raise Refused(409, "Conflict")
         there = body.get("status") or {}
         self.change(kind, name, status={**there, **self._timed(dict(status))})
+
+    def named_by(self, path: str) -> tuple[Kind, str]:
+        """The kind and the name of what is at a path of the API."""
+        every, name = path.removesuffix("/status").rsplit("/", 1)
+        every = every.replace("/namespaces/default", "")
+        kind = next(kind for kind, each in self._served.items() if each.path == every)
+        return kind, name
 
     def _timed(self, said: Any) -> Any:
         """The same with the time where it stands for it, as `controllers/status.py` has it."""
@@ -109,6 +111,6 @@ class Objects:
 
     def _write(self, kind: Kind, body: Json) -> Json:
         name = body["metadata"]["name"]
-        record = self._api.put(kind, _DECODERS[kind](msgspec.json.encode(body)))
+        record = self._api.put(kind, self._served[kind].decode(msgspec.json.encode(body)))
         self._bodies[kind, name] = self._told[record.version] = body
         return body
