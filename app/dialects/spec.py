@@ -348,20 +348,24 @@ class GangSpec:
                 waiting.extend(member.members)
 
     def requires_more_than(self, before: GangSpec) -> bool:
-        """Whether a group or leaf that was there requires a level that it did not require then."""
-        required, now = before.required_levels(), self.required_levels()
-        return any(now[path] - required[path] for path in now.keys() & required.keys())
+        """Whether pods of a leaf that was there have to be in a domain that they had not to be in.
 
-    def required_levels(self) -> dict[tuple[str, ...], frozenset[str]]:
-        """The levels that each group and leaf requires, by the names on the way to it."""
-        found: dict[tuple[str, ...], frozenset[str]] = {}
+        Which that is depends on the topology, and on the group of pods that share it.
+        """
+        required, now = before.required_levels(), self.required_levels()
+        if self.topology != before.topology and any(now.values()):
+            return True
+        return any(now[leaf] - required[leaf] for leaf in now.keys() & required.keys())
+
+    def required_levels(self) -> dict[str, frozenset[tuple[str, str]]]:
+        """By leaf: (group or leaf, level) of each domain that its pods have to be in."""
+        found = {}
         for path in _paths(self.root):
-            for depth in range(1, len(path) + 1):
-                last = path[depth - 1]
-                needed = last.constraint.required if last.constraint is not None else None
-                slices = last.slices if isinstance(last, LeafSpec) else ()
-                levels = (needed, *(each.level for each in slices))
-                found[tuple(each.name for each in path[:depth])] = frozenset(filter(None, levels))
+            levels = {(each.name, each.constraint.required) for each in path if each.constraint}
+            *_, leaf = path
+            if isinstance(leaf, LeafSpec):
+                levels |= {(leaf.name, each.level) for each in leaf.slices}
+            found[leaf.name] = frozenset((name, level) for name, level in levels if level)
         return found
 
     def leaves(self) -> Iterator[LeafSpec]:

@@ -130,10 +130,9 @@ class RollCalls:
     def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:
         """Give up a plan that was made when less was required: of an object, or of its levels."""
         spec = gang.membership.spec
-        if spec is None or was is None or spec == was:
+        if spec is None or spec == was or not gang.plan.nodes.keys() - gang.binding.posted:
             return
-        is_open = gang.plan.nodes.keys() - gang.binding.posted
-        if is_open and spec.requires_more_than(was):
+        if was is None or spec.requires_more_than(was):
             self.plans.lose(gang, "what it requires of levels has changed", now, losses=0)
 
     def _hold_back(self, gang: Gang, now: float) -> None:

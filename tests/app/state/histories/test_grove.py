@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
-from app.state.effects import Evict, Ungate, WriteStatus
+from app.state.effects import BindFailed, Evict, Ungate, WriteStatus
 from app.state.filter_result import Passed, Rejected
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
@@ -326,6 +326,50 @@ def test_a_pod_group_that_leaves_a_running_pod_gang_moves_nothing():
     placed = started(world, *members(1, "router", first=1))
     assert racks(placed) == racks(before)
     assert len(placed) == 4
+
+
+def _over_all_racks():
+    """A world with one free node in three racks and three in the last, where any pods spread."""
+    world = world_of(pair())
+    fill(world, *(f"n{rack}{at}" for rack in range(3) for at in (1, 2, 3)), "n33")
+    return world
+
+
+def test_a_plan_is_made_anew_when_the_pod_gang_requires_another_level_by_now():
+    world = _over_all_racks()
+    world.put(*members(1, "router"), *members(2, "worker"))
+    world.tick()
+    assert len(racks(world.held)) > 1
+    world.put(pair(on=within(RACK)))
+    finish(world)
+    assert racks(on(world)) == {"n3"}
+
+
+def test_pods_without_a_node_follow_the_running_ones_by_the_level_required_by_now():
+    world = _over_all_racks()
+    pods = [*members(1, "router"), *members(2, "worker")]
+    world.put(*pods)
+    world.tick()
+    first, *others = sorted(pods, key=lambda each: racks({"": world.held[each.uid]}) == {"n3"})
+    assert racks({"": world.held[first.uid]}) != {"n3"}
+    effects = [effect for each in pods for effect in world.bind(each, world.held[each.uid])]
+    world.confirm([effect for effect in effects if getattr(effect, "uid", "") == first.uid])
+    for each in others:
+        outcome = BindFailed("no answer")
+        world._take(world.inputs.bind_finished(each.uid, outcome, world.now))
+    world.put(pair(on=within(RACK)))
+    finish(world)
+    assert set(on(world)) == {first.name}  # its rack is full
+
+
+def test_a_plan_stays_when_the_pod_gang_changes_in_something_else():
+    world = _over_all_racks()
+    world.put(*members(1, "router"), *members(2, "worker"))
+    world.tick()
+    before = world.held
+    world.put(pair(least=1))
+    world.tick()
+    assert world.held == before
 
 
 def test_min_replicas_that_becomes_less_lets_the_gang_start():
