@@ -1,8 +1,8 @@
 """A seeded world in virtual time around the real engine; `world.py` has the picture.
 
-Order to read: clock, dialects, api, watch, calls · objects · queue, extender, cache, post_filter, kube_scheduler ·
-life, observer, corral, writes · kinds, owners, workloads, kubelets · faults, chaos ·
-budgets, evictions · told, checks, isolation, bypass, absent, preemption, making_room, shadow ·
-oracle, liveness, afterwards · vocabulary, and volcano/, whose `__init__` has its own order ·
-world, runs, planted.
+Order to read: clock, dialects, api, objects, watch, calls · queue, extender, cache, post_filter,
+kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets · faults,
+chaos · budgets, evictions · told, checks, isolation, bypass, absent, preemption, making_room,
+shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/ and grove/, whose
+`__init__` have their own order · world, runs, planted.
 """

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from app.state.engine import EARMARK_SECONDS
 from tests.records import BLOCK, RACK, REQUIRED, UNCONSTRAINED
 from tests.sim.kinds import Template, Workload, draw
+from tests.sim.places import is_ready
 from tests.sim.violation import require
 
 if TYPE_CHECKING:
@@ -142,7 +143,10 @@ def _runs_soon(world: World, gang: Workload) -> None:
     """Have a gang come, and require that it runs within seconds of its last pod."""
     latest = world.clock.now + 10.0
     world.workloads.begin(gang)
-    while len(world.workloads.live_pods(gang)) < gang.declared and world.clock.now < latest:
+    while world.clock.now < latest:
+        pods = world.workloads.live_pods(gang)
+        if len(pods) >= gang.declared and all(map(is_ready, pods)):
+            break
         world.clock.run_until(world.clock.now + 0.1)
     seconds = FRESH_SECONDS + _refused_seconds(world, FRESH_SECONDS)
     world.clock.run_until(world.clock.now + seconds)

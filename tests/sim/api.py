@@ -30,8 +30,10 @@ WITH_BUDGETS: tuple[Kind, ...] = (BUDGET, *KINDS)  # where pods are evicted for 
 HYPER_NODE, QUEUE = "HyperNode", "Queue.scheduling.volcano.sh"
 POD_GROUP, VCJOB = "PodGroup.scheduling.volcano.sh", "Job.batch.volcano.sh"
 VOLCANO: tuple[Kind, ...] = (HYPER_NODE, QUEUE, POD_GROUP, VCJOB)
-OF_ALL: tuple[Kind, ...] = (HYPER_NODE, QUEUE)  # those without a namespace
-_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO)
+POD_GANG, CLUSTER_TOPOLOGY = "PodGang", "ClusterTopology"
+GROVE: tuple[Kind, ...] = (CLUSTER_TOPOLOGY, POD_GANG)
+OF_ALL: tuple[Kind, ...] = (HYPER_NODE, QUEUE, CLUSTER_TOPOLOGY)  # those without a namespace
+_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE)
 
 
 class Refused(Exception):

@@ -5,6 +5,7 @@
                                 node where there is no room for both; /preempt, those of members
                                 at /bind on the node that it grants
     event of a HyperNode        no gang gets a plan; those of PodGroups may lose theirs
+    event of a ClusterTopology  no gang gets a plan; those of PodGangs may lose theirs
     event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding, or
                                 to a pod of higher priority: with a nominated node, or one that
                                 /preempt was asked about before there was an event of it
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.dialects.grove.topology import ClusterTopologyRecord
 from app.dialects.spec import GangKey
 from app.dialects.volcano.hyper_nodes import HyperNodeRecord
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -40,6 +42,8 @@ Subject = str | Event | None
 """What an input is about: the pod of this uid, what an event says, or the time."""
 
 Plans = dict[GangKey, dict[str, str]]
+# By the objects that topologies follow from: the source of the only gangs that are placed in these.
+PLACED_IN: dict[type, str] = {HyperNodeRecord: "volcano", ClusterTopologyRecord: "grove"}
 
 
 class EvaluationFailed(Exception):
@@ -157,8 +161,8 @@ class Isolation:
         for key, before, now in self._changed(life, own):
             what = f"I10: the {named(event)} changes the plan of {key}: {before}, {now}"
             require(now.items() <= before.items(), what)
-            if isinstance(record, HyperNodeRecord):
-                require(key.source == "volcano", what)  # no other gang is placed in HyperNodes
+            if type(record) in PLACED_IN:
+                require(key.source == PLACED_IN[type(record)], what)
                 continue
             require(isinstance(record, PodRecord) and isinstance(event, Applied), what)
             assert isinstance(record, PodRecord)

@@ -44,6 +44,8 @@ class Life:
     statuses: dict[str, WriteStatus] = field(default_factory=dict)  # not written yet, by uid
     let_in: dict[str, str] = field(default_factory=dict)
     """By uid: the version of each PodGroup of Volcano's as it was let into its queue."""
+    planned: dict[GangKey, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    """What was planned of each PodGang, by uid and node, when its levels were known last."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0
     last_now: float = 0.0

@@ -36,6 +36,8 @@ class Owners(Protocol):
 
     def said_on(self, made: Workload, name: str, template: Template, /) -> Said: ...
 
+    def as_created(self, made: Workload, pod: PodRecord, /) -> PodRecord: ...
+
 
 def create(api: ApiServer, made: Workload) -> None:
     """Make the workload's own objects; of a JobSet the first Job."""
@@ -116,6 +118,11 @@ def said_on(made: Workload, name: str, template: Template) -> Said:
         case "plain" if made.is_owned:
             return wishes, {}, Owner("apps/v1", "ReplicaSet", made.name, made.owner_uid)
     return wishes, {}, None
+
+
+def as_created(_made: Workload, pod: PodRecord) -> PodRecord:
+    """The pod with what is said elsewhere than in its annotations and labels: nothing here."""
+    return pod
 
 
 def _objects(made: Workload) -> list[tuple[Any, str]]:

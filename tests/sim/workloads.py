@@ -131,23 +131,21 @@ class Workloads:
         if workload.app:
             labels = {**labels, APP: workload.app}
         self._register(workload, uid)
-        self._api.create(
-            "Pod",
-            pod(
-                name,
-                uid=uid,
-                gpus=template.gpus,
-                cpu=template.cpu,
-                annotations=annotations,
-                labels=labels,
-                gates=gates,
-                owner=owner,
-                scheduler=SCHEDULER,
-                priority=workload.priority_of(name),
-                shape=template.shape,
-                created=self._clock.wall_time(),
-            ),
+        made = pod(
+            name,
+            uid=uid,
+            gpus=template.gpus,
+            cpu=template.cpu,
+            annotations=annotations,
+            labels=labels,
+            gates=gates,
+            owner=owner,
+            scheduler=SCHEDULER,
+            priority=workload.priority_of(name),
+            shape=template.shape,
+            created=self._clock.wall_time(),
         )
+        self._api.create("Pod", self._owners(workload).as_created(workload, made))
 
     def _register(self, workload: Workload, uid: str) -> None:
         workload.uids[uid] = None

@@ -36,6 +36,7 @@ from tests.sim.clock import Clock, History
 from tests.sim.corral import Corral
 from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
+from tests.sim.grove.life import Grove
 from tests.sim.kinds import LEAST_HIGH, POOL, Workload, filler, preemptor
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
 from tests.sim.liveness import (
@@ -84,7 +85,7 @@ MOST_PREEMPTORS = 3  # workloads of high priority at a time
 GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
-VOCABULARIES = (Volcano,)  # that have objects; none where others are evicted for gangs
+VOCABULARIES = (Volcano, Grove)  # that have objects; none where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)

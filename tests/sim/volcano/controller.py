@@ -114,6 +114,10 @@ class VolcanoController:
             owner = Owner("batch.volcano.sh/v1alpha1", "Job", made.name, made.owner_uid)
         return annotations, labels, owner
 
+    def as_created(self, _made: Workload, pod: PodRecord) -> PodRecord:
+        """The pod as it is."""
+        return pod
+
     # -- plain pods ----------------------------------------------------------------------------
 
     def _pod_changed(self) -> None:

@@ -7,18 +7,16 @@ whole ones. What such a search does not find may still fit, and is not judged.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from app.dialects import corral as own
-from app.kube.core.objects import NodeRecord, PodRecord
+from app.kube.core.objects import PodRecord
 from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, ApiServer
 from tests.sim.faults import Hits
 from tests.sim.kube_scheduler import SCHEDULER
-from tests.sim.node_filters import counts, may_be_on, totals_by_node
 from tests.sim.objects import Json, Objects
 from tests.sim.oracle import Taken
+from tests.sim.places import Places, is_ready, places_for
 from tests.sim.told import is_live
 from tests.sim.violation import require
 from tests.sim.volcano.checks import counts_of, is_in, short
@@ -111,12 +109,12 @@ class AtRest:
             return ""
         group = group_of(body)
         live = [pod for pod in members if is_live(pod)]
-        waiting = [pod for pod in live if not pod.node and _is_ready(pod)]
+        waiting = [pod for pod in live if not pod.node and is_ready(pod)]
         bound = [pod for pod in live if pod.node]
         done = [pod for pod in members if pod.phase == "Succeeded"]
         if not waiting or len(waiting) + len(bound) < len(live):
             return ""
-        room = _Room(self.api, waiting, taken)
+        room = places_for(self.api, waiting, taken)
         if bound:
             return self._beside(group, waiting, bound, len(done), room)
         if done or not group.is_whole(waiting):
@@ -132,27 +130,27 @@ class AtRest:
         waiting: list[PodRecord],
         bound: list[PodRecord],
         done: int,
-        room: _Room,
+        room: Places,
     ) -> str:
         """Where pods go on that belong to a gang which runs in part."""
         if group.policies or len({task_of(pod) for pod in (*waiting, *bound)}) > 1:
             return ""
         domain = self._domains().around({pod.node for pod in bound}, group.tier)
         together = max(group.least - len(bound) - done, 1)
-        if domain is None or len(waiting) < together or room.of(domain) < together:
+        if domain is None or len(waiting) < together or room.inside(domain.nodes).total < together:
             return ""
         return f"{together} pods in {domain.name or 'the cluster'}, where others run"
 
-    def _holds(self, domain: Domain, group: Group, waiting: list[PodRecord], room: _Room) -> bool:
+    def _holds(self, domain: Domain, group: Group, waiting: list[PodRecord], room: Places) -> bool:
         """Whether the domain has room for all of the pods, each sub-group in one of its own."""
         one_kind = len({task_of(pod) for pod in waiting}) == 1
         is_plain = one_kind and not group.policies
-        if room.of(domain) < (group.least if is_plain else len(waiting)):
+        if room.inside(domain.nodes).total < (group.least if is_plain else len(waiting)):
             return False
         return all(self._holds_parts(domain, each, waiting, room) for each in group.policies)
 
     def _holds_parts(
-        self, domain: Domain, policy: Policy, waiting: list[PodRecord], room: _Room
+        self, domain: Domain, policy: Policy, waiting: list[PodRecord], room: Places
     ) -> bool:
         if policy.tier >= ANYWHERE:
             return True
@@ -164,39 +162,12 @@ class AtRest:
         widest = [each for each in inside if not any(each.nodes < one.nodes for one in inside)]
         unique = {each.nodes: each for each in widest}.values()
         # Wherever the others go, each of these may lose as many places.
-        return sum(max(room.of(each) - others, 0) // policy.size for each in unique) >= len(parts)
+        return sum(
+            max(room.inside(each.nodes).total - others, 0) // policy.size for each in unique
+        ) >= len(parts)
 
     def _domains(self) -> Domains:
         return domains_of(self.objects.of(HYPER_NODE), self.api.nodes)
-
-
-class _Room:
-    """How many pods like the largest of some each node has room for."""
-
-    def __init__(self, api: ApiServer, pods: Collection[PodRecord], taken: Taken) -> None:
-        largest = Counter[str]()
-        for pod in pods:
-            largest |= Counter(dict(pod.request))
-        runs = [(pod.node, pod.request) for pod in api.pods.values() if counts(pod)]
-        totals = totals_by_node([*runs, *taken.amounts])
-        self._of: dict[str, int] = {
-            name: _times(node, totals.get(name, {}), largest)
-            for name, node in api.nodes.items()
-            if name not in taken.nodes and all(may_be_on(node, pod.shape) for pod in pods)
-        }
-
-    def of(self, domain: Domain) -> int:
-        """The places of all nodes of a domain."""
-        return sum(places for name, places in self._of.items() if name in domain.nodes)
-
-
-def _times(node: NodeRecord, taken: Mapping[str, int], request: Mapping[str, int]) -> int:
-    has = dict(node.allocatable)
-    left = (
-        (has.get(resource, 0) - taken.get(resource, 0)) // amount
-        for resource, amount in request.items()
-    )
-    return max(min(left), 0)
 
 
 def _phases(group: Group, pods: Collection[PodRecord]) -> tuple[str, ...]:
@@ -209,7 +180,3 @@ def _phases(group: Group, pods: Collection[PodRecord]) -> tuple[str, ...]:
     if all(pod.is_finished for pod in pods):
         return ("Completed", "Inqueue")
     return ("Inqueue",)
-
-
-def _is_ready(pod: PodRecord) -> bool:
-    return all(gate == own.GATE for gate in pod.gates)

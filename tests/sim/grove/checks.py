@@ -1,0 +1,209 @@
+"""G1 to G6: what must hold of PodGangs after every step, by what a Corral has been told.
+
+    G1    a gang starts with minReplicas pods of each of its pod groups at once
+    G2    its pods are in one domain of the level that it requires, those of a group of pod groups
+          in one of its own inside that, and those of a pod group; beside those that run
+    G3    no plan is made by a level that the topology does not have
+    G4    no pod goes because a PodGang or a ClusterTopology changes or goes
+    G5    the status that is written says what the pods are, and something new; conditions of
+          others stay
+    G6    the gate of a pod is Grove's to lift
+
+What an engine remembers is looked at only for what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.kube.core.objects import NodeRecord, PodRecord
+from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, Ungate, WriteStatus
+from app.state.gang.gang import Gang
+from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
+from tests.sim.arrivals import arrived_of
+from tests.sim.corral import Corral
+from tests.sim.faults import Hits
+from tests.sim.grove.reading import (
+    Levels,
+    PodGang,
+    Scope,
+    domain_of,
+    gang_name_of,
+    levels_of,
+    pod_gang_of,
+)
+from tests.sim.isolation import Subject
+from tests.sim.life import Life
+from tests.sim.objects import Objects
+from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
+from tests.sim.violation import require
+
+SOURCE = "grove"  # of the keys of such gangs
+
+
+@dataclass(slots=True)
+class GroveChecks:
+    """One for all Corrals."""
+
+    objects: Objects
+    hits: Hits
+
+    # -- effects -------------------------------------------------------------------------------
+
+    def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
+        """G4. Raises: Violation."""
+        record: Any = getattr(subject, "record", None)
+        if getattr(record, "kind", "") in (POD_GANG, CLUSTER_TOPOLOGY):
+            gone = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
+            require(not gone, f"G4: {record.kind} {record.name} changes, and {gone}")
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """Raises: Violation."""
+        life = life_of(corral)
+        binds = [effect for effect in effects if isinstance(effect, Bind)]
+        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
+            if key is not None and key.source == SOURCE:
+                gang = life.engine.gangs.by_key[key]
+                self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
+        for effect in effects:
+            if isinstance(effect, WriteStatus) and "/podgangs/" in effect.path:
+                self._status(life, effect, {bind.uid for bind in binds})
+            elif isinstance(effect, Ungate):
+                pod: Any = life.streams["Pod"].mirror.get(effect.name)
+                require(pod is None or not gang_name_of(pod), f"G6: {effect} of a pod of Grove's")
+
+    def _starts_whole(self, life: Life, gang: Gang, binds: set[str]) -> None:
+        members = members_of(life, gang.key)
+        if not binds - {pod.uid for pod in members if pod.node}:
+            return
+        if any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members):
+            return
+        its = self._pod_gang(life, gang.key.name)
+        require(its is not None, f"G1: {gang.key} starts, and its PodGang is not known")
+        assert its is not None
+        done = [pod for pod in members if pod.phase == "Succeeded"]
+        live = {pod.uid: pod for pod in members if is_live(pod)}
+        for what, uids in (("places", gang.plan.nodes), ("members", arrived_of(life, gang))):
+            those = [live[uid] for uid in uids if uid in live]
+            require(
+                its.is_whole([*those, *done]),
+                f"G1: {gang.key} starts with {what} for {sorted(pod.name for pod in those)}",
+            )
+        self._count_start(its, [live[uid] for uid in gang.plan.nodes if uid in live])
+
+    def _count_start(self, its: PodGang, pods: Sequence[PodRecord]) -> None:
+        scopes = [each for each in its.scope(pods).each() if each.level and len(each.pods) > 1]
+        if scopes:
+            self.hits.hit("W packed")
+        if len({each.level for each in scopes}) > 1:
+            self.hits.hit("W packed twice")
+
+    # -- statuses ------------------------------------------------------------------------------
+
+    def _status(self, life: Life, effect: WriteStatus, binds: set[str]) -> None:
+        told = (self.objects.told(each) for each in life.streams[POD_GANG].mirror.values())
+        body = next((each for each in told if each["metadata"]["uid"] == effect.uid), None)
+        require(body is not None, f"G5: {effect.path} is written, which has not been shown")
+        assert body is not None
+        before = body.get("status") or {}
+        its = pod_gang_of({**body, "status": {**before, **effect.status}})
+        told_of = pod_gang_of(body)
+        others = told_of.conditions.keys() - {"Scheduled"}
+        lost = [name for name in others if told_of.conditions[name] != its.conditions.get(name)]
+        require(not lost, f"G5: {effect.path} takes away {lost}")
+        require(_said(its) != _said(told_of), f"G5: {effect.path} says {_said(its)} once more")
+        if effect.gang in life.engine.gangs.unreviewed:
+            return
+        pods = [pod for pod in pods_of(life) if gang_name_of(pod) == its.name]
+        is_whole = its.is_whole(having_nodes(pods))
+        gang = life.engine.gangs.by_key.get(effect.gang) if effect.gang is not None else None
+        planned = () if gang is None else gang.plan.nodes.keys()
+        begun = binds | life.posted.keys()
+        waits = not any(not pod.node and pod.uid in begun.union(planned) for pod in pods)
+        # What was true stays until it is known whether those that have places are enough.
+        is_true = its.phase == "Running" if waits else its.is_scheduled == "True"
+        require(
+            (its.phase == "Running") <= is_whole and (its.is_scheduled == "True") == is_true,
+            f"G5: {effect.path} says {_said(its)}, and its pods are {_shown(pods)}",
+        )
+        is_any = any(is_live(pod) and (pod.node or pod.uid in begun) for pod in pods)
+        wanted = ("Starting", "Running") if is_any else ("Pending",)
+        require(
+            its.phase in wanted, f"G5: {effect.path} is {its.phase}, and its pods {_shown(pods)}"
+        )
+
+    # -- places --------------------------------------------------------------------------------
+
+    def took(self, life: Life) -> None:
+        """G2, G3. Raises: Violation."""
+        engine = life.engine
+        for key in engine.gangs.planned:
+            if key.source == SOURCE and key not in engine.gangs.unreviewed:
+                self._together(life, engine.gangs.by_key[key])
+
+    def _together(self, life: Life, gang: Gang) -> None:
+        its = self._pod_gang(life, gang.key.name)
+        if its is None:
+            return
+        nodes: Any = life.streams["Node"].mirror
+        live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
+        levels = self._levels(life, its)
+        scopes = [scope for scope in its.scope(live).each() if scope.level]
+        unknown = [scope.level for scope in scopes if scope.level not in levels]
+        planned = frozenset(gang.plan.nodes.items())
+        if unknown:
+            require(
+                planned <= life.planned.get(gang.key, frozenset()),
+                f"G3: {gang.key} is planned on {sorted(planned)}, and no {unknown} is known",
+            )
+            return
+        life.planned[gang.key] = planned
+        for scope in scopes:
+            _kept(scope, gang, life, nodes, levels)
+
+    def _levels(self, life: Life, its: PodGang) -> Levels:
+        record = life.streams[CLUSTER_TOPOLOGY].mirror.get(its.topology)
+        return levels_of(None if record is None else self.objects.told(record))
+
+    def _pod_gang(self, life: Life, name: str) -> PodGang | None:
+        record = life.streams[POD_GANG].mirror.get(name)
+        return None if record is None else pod_gang_of(self.objects.told(record))
+
+
+def _kept(
+    scope: Scope, gang: Gang, life: Life, nodes: Mapping[str, NodeRecord], levels: Levels
+) -> None:
+    posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in scope.pods}
+    bound = {node for node in posted.values() if node} & nodes.keys()
+    planned = {
+        gang.plan.nodes[uid] for uid, node in posted.items() if not node and uid in gang.plan.nodes
+    }
+    if not planned:
+        return
+    there = {domain_of(nodes[each], scope.level, levels) for each in bound}
+    # Those that run are not together any more: where the others belong is nobody's fault.
+    if len(there) > 1:
+        return
+    wanted = {domain_of(nodes[each], scope.level, levels) for each in planned & nodes.keys()}
+    require(
+        len(wanted | there) <= 1,
+        f"G2: {scope.name} requires one {scope.level}: planned on {sorted(planned)},"
+        f" bound on {sorted(bound)}",
+    )
+
+
+def having_nodes(pods: Iterable[PodRecord]) -> list[PodRecord]:
+    """Those that run, or have succeeded."""
+    return [pod for pod in pods if pod.phase == "Succeeded" or (pod.node and is_live(pod))]
+
+
+def _said(its: PodGang) -> tuple[str, ...]:
+    """What Corral says of a PodGang."""
+    own = its.conditions.get("Scheduled", {})
+    return (its.phase, *(str(own.get(key, "")) for key in ("status", "reason", "message")))
+
+
+def _shown(pods: Iterable[PodRecord]) -> list[tuple[str, str, str]]:
+    return [(pod.name, pod.node, pod.phase) for pod in pods]
