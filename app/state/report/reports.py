@@ -395,7 +395,7 @@ class Reports:
     def _repeat(self, gang: Gang, what: str, uid: str) -> None:
         said = gang.reporting
         if what == STATUS:
-            self.statuses.repeat(gang.key)
+            self.statuses.repeat_lost(gang.key)
         elif uid in said.outside and uid in gang.members:
             sentence, is_excess = said.outside[uid]
             if what == POD_NOT_IN_GANG:

@@ -23,6 +23,7 @@ from app.state.gang.membership import MembershipStatus
 from app.state.isolation import OnFault, confined, reraise
 
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
+LOST_SECONDS = 1.0  # the same of one that was lost, and is for a version of its object
 REVIEW_SECONDS = 1.0
 _WAITS = (Phase.GATHERING, Phase.WAITING, Phase.REPAIRING)  # pods wait, and it is known why
 
@@ -57,6 +58,18 @@ class Statuses:
         if key in self._sent:
             self._sent[key].is_lost = True
         self.note(key)
+
+    def repeat_lost(self, key: GangKey) -> None:
+        """Have the status of a gang written again that was lost.
+
+        One that is for a version of its object was most likely refused for another: it is refused
+        again until the watch shows that, and so is not written on every tick.
+        """
+        sent = self._sent.get(key)
+        if sent is not None and sent.patch.version:
+            sent.again_after, sent.at = LOST_SECONDS, None
+        else:
+            self.repeat(key)
 
     def review(self, now: float) -> None:
         """Have what was sent a while ago and does not show sent again.

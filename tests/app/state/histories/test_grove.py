@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
-from app.state.effects import BindFailed, Evict, Ungate, WriteStatus
+from app.state.effects import STATUS, BindFailed, Evict, Ungate, WriteStatus
 from app.state.filter_result import Passed, Rejected
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
@@ -452,6 +452,38 @@ def test_what_groves_operator_writes_over_is_written_again():
     started(world, msgspec.structs.replace(pair(2), version="9"))
     again = world.told(WriteStatus)[-1]
     assert (again.status, again.version) == (first.status, "9")
+
+
+def _refused(world, write):
+    """A controller has found another version of the PodGang; says how often it is written again."""
+    world.effects.clear()
+    world._take(world.inputs.write_lost(write.gang, STATUS, write.uid, world.now))
+    for _ in range(5):
+        world.tick(0.1)
+    return world.told(WriteStatus)
+
+
+def test_a_status_that_groves_operator_came_before_is_not_written_on_every_tick():
+    world = world_of(pair(2))
+    started(world, *members(1, "router"), *members(2, "worker"))
+    first = world.told(WriteStatus)[-1]
+    assert _refused(world, first) == []  # the watch has not shown the operator's write yet
+    world.put(msgspec.structs.replace(pair(2), version="8"))
+    for _ in range(3):
+        world.tick(1.0)
+    (again,) = world.told(WriteStatus)
+    assert (again.status, again.version) == (first.status, "8")
+
+
+def test_a_status_that_was_lost_on_its_way_is_written_again_within_seconds():
+    world = world_of(pair(2))
+    started(world, *members(1, "router"), *members(2, "worker"))
+    first = world.told(WriteStatus)[-1]
+    for _ in range(8):  # however often
+        assert _refused(world, first) == []
+        for _ in range(3):
+            world.tick(1.0)
+        assert world.told(WriteStatus) == [first]
 
 
 def test_pods_beyond_min_replicas_that_wait_do_not_make_it_unscheduled():
