@@ -84,11 +84,11 @@ class Judged(Cluster):
 
     def __init__(self, made):
         super().__init__()
-        self.checks = GroveChecks(self.objects, Hits())
+        self.checks = GroveChecks(self.clock, self.objects, Hits())
         self.world = World(NODES, kinds=(*LISTED, *GROVE))
         streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in (*LISTED, *GROVE)}
         self.life = Life(self.world.engine, streams, 0.0, 0.0)
-        self.corral = SimpleNamespace(life=self.life)
+        self.corral = SimpleNamespace(name="corral-0", life=self.life)
         topology = self.api.objects[CLUSTER_TOPOLOGY]["t"]
         self.world.apply(Listed(CLUSTER_TOPOLOGY, (topology,)))
         self.world.apply(Listed(POD_GANG, (self.put(made),)))
@@ -265,6 +265,15 @@ def test_a_status_that_is_wrong_or_says_nothing_new_is_a_violation(status, messa
     judged.writes(phase="Starting", conditions=[CREATED, _scheduled("False")])
     with pytest.raises(Violation, match=f"G5: {PATH} {message}"):
         judged.writes(**status)
+
+
+def test_a_status_that_is_written_again_and_again_is_a_violation():
+    judged = Judged(a_set(2))
+    judged.show(worker("w0"), worker("w1"))
+    for at in range(20):
+        judged.writes(phase="Pending", conditions=[_scheduled("False", message=f"{at}")])
+    with pytest.raises(Violation, match=f"G5: {PATH} is written 20 times in 0.0 s"):
+        judged.writes(phase="Pending", conditions=[_scheduled("False", message="once more")])
 
 
 # -- at rest ---------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@
           in one of its own inside that, and those of a pod group; beside those that run
     G3    no plan is made by a level that the topology does not have
     G4    no pod goes because a PodGang or a ClusterTopology changes or goes
-    G5    the status that is written says what the pods are, and something new; conditions of
-          others stay
+    G5    the status that is written says what the pods are, and something new, and is not fought
+          over; conditions of others stay
     G6    the gate of a pod is Grove's to lift
 
 What an engine remembers is looked at only for what it holds.
@@ -14,8 +14,9 @@ What an engine remembers is looked at only for what it holds.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.kube.core.objects import NodeRecord, PodRecord
@@ -23,6 +24,7 @@ from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, Ungate, 
 from app.state.gang.gang import Gang
 from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.arrivals import arrived_of
+from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
 from tests.sim.grove.reading import (
@@ -41,14 +43,18 @@ from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "grove"  # of the keys of such gangs
+MOST_WRITES, WRITES_SECONDS = 20, 5.0  # of one status: more are a fight with its other writer
 
 
 @dataclass(slots=True)
 class GroveChecks:
     """One for all Corrals."""
 
+    clock: Clock
     objects: Objects
     hits: Hits
+    _written: dict[tuple[str, str], deque[float]] = field(default_factory=dict)
+    """When each Corral has written the status of a PodGang, the last times."""
 
     # -- effects -------------------------------------------------------------------------------
 
@@ -70,6 +76,7 @@ class GroveChecks:
         for effect in effects:
             if isinstance(effect, WriteStatus) and "/podgangs/" in effect.path:
                 self._status(life, effect, {bind.uid for bind in binds})
+                self._not_too_often(corral, effect)
             elif isinstance(effect, Ungate):
                 pod: Any = life.streams["Pod"].mirror.get(effect.name)
                 require(pod is None or not gang_name_of(pod), f"G6: {effect} of a pod of Grove's")
@@ -133,6 +140,16 @@ class GroveChecks:
         require(
             its.phase in wanted, f"G5: {effect.path} is {its.phase}, and its pods {_shown(pods)}"
         )
+
+    def _not_too_often(self, corral: Corral, effect: WriteStatus) -> None:
+        times = self._written.setdefault((corral.name, effect.uid), deque(maxlen=MOST_WRITES))
+        is_full = len(times) == MOST_WRITES
+        seconds = self.clock.now - times[0] if is_full else WRITES_SECONDS
+        require(
+            seconds >= WRITES_SECONDS,
+            f"G5: {effect.path} is written {MOST_WRITES} times in {seconds:.1f} s",
+        )
+        times.append(self.clock.now)
 
     # -- places --------------------------------------------------------------------------------
 

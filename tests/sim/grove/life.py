@@ -48,7 +48,7 @@ class Grove:
         self._rng = rng = Random(f"grove of {world.seed}")
         clock, api, history, hits = world.clock, world.api, world.history, world.hits
         self._operator = GroveOperator(clock, api, self._objects, rng, history, hits)
-        self.checks = GroveChecks(self._objects, hits)
+        self.checks = GroveChecks(clock, self._objects, hits)
         self._at_rest = AtRest(api, self._objects, hits)
         self._is_healed = False
         world.workloads.owners_of[KIND] = self._operator
