@@ -32,8 +32,10 @@ POD_GROUP, VCJOB = "PodGroup.scheduling.volcano.sh", "Job.batch.volcano.sh"
 VOLCANO: tuple[Kind, ...] = (HYPER_NODE, QUEUE, POD_GROUP, VCJOB)
 POD_GANG, CLUSTER_TOPOLOGY = "PodGang", "ClusterTopology"
 GROVE: tuple[Kind, ...] = (CLUSTER_TOPOLOGY, POD_GANG)
+NATIVE_GROUP = "PodGroup.scheduling.k8s.io"
+NATIVE: tuple[Kind, ...] = (NATIVE_GROUP,)
 OF_ALL: tuple[Kind, ...] = (HYPER_NODE, QUEUE, CLUSTER_TOPOLOGY)  # those without a namespace
-_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE)
+_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE, *NATIVE)
 
 
 class Refused(Exception):

@@ -11,8 +11,9 @@ vcjob         a job of Volcano's, whose pods are made once its PodGroup is Inque
 podgroup      pods and a PodGroup of Volcano's that a user makes, in any order
 vcpods        plain pods, whose PodGroup Volcano's controller makes and then names on them
 podcliqueset  pods of one or several PodGangs of Grove's, behind its gate
+nativegroup   pods of a PodGroup of scheduling.k8s.io
 
-The last four are drawn in `volcano/drawn.py` and `grove/drawn.py`, in the seeds that have them.
+The last five are drawn in `drawn.py` of `volcano`, `grove` and `native`, in seeds that have them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from app.kube.core.objects import Shape, Toleration
 from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_LEVEL, SLICE_SIZE
 from tests.records import UNCONSTRAINED as ANYWHERE
 from tests.sim.grove.pod_clique_set import PodCliqueSet
+from tests.sim.native.pod_group import Policy
 from tests.sim.volcano.pod_group import PodGroup
 
 POOL = "pool"
@@ -80,6 +82,7 @@ class Workload:
     app: str = ""  # label of its pods, by which budgets select them
     pod_group: PodGroup | None = field(default=None, kw_only=True)  # of Volcano's workloads
     pod_clique_set: PodCliqueSet | None = field(default=None, kw_only=True)  # of Grove's
+    native: Policy | None = field(default=None, kw_only=True)  # of the PodGroup, if it has one
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
 
     @property

@@ -46,6 +46,7 @@ from tests.sim.liveness import (
     check_nobody_is_forgotten,
 )
 from tests.sim.making_room import RoomChecks
+from tests.sim.native.life import Native
 from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
 from tests.sim.objects import Objects
 from tests.sim.post_filter import Preemption
@@ -85,7 +86,11 @@ MOST_PREEMPTORS = 3  # workloads of high priority at a time
 GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
-VOCABULARIES = (Volcano, Grove)  # that have objects; none where others are evicted for gangs
+VOCABULARIES = (
+    Volcano,
+    Grove,
+    Native,
+)  # that have objects; none where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from tests.sim.volcano.reading import (
 )
 
 SOURCE = "volcano"  # of the keys of such gangs
+PATH = "/apis/scheduling.volcano.sh/"  # of PodGroups; of Queues nothing is written
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class VolcanoChecks:
                 gang = life.engine.gangs.by_key[key]
                 self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
         for effect in effects:
-            if isinstance(effect, WriteStatus) and "/podgroups/" in effect.path:
+            if isinstance(effect, WriteStatus) and effect.path.startswith(PATH):
                 self._status(life, effect)
 
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:

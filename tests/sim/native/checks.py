@@ -1,0 +1,155 @@
+"""N1 to N4: what must hold of native PodGroups after every step, by what a Corral has been told.
+
+    N1    a gang starts with minCount pods at once; of a basic PodGroup any pod does
+    N2    all pods are in one domain of the key, those that run included
+    N3    no pod goes because a PodGroup changes or goes
+    N4    the condition says what the pods are, and something new; once True it stays, and so do
+          conditions of others
+
+What an engine remembers is looked at only for what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.kube.core.objects import NodeRecord
+from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, WriteStatus
+from app.state.gang.gang import Gang
+from tests.records import BLOCK, RACK
+from tests.sim.api import NATIVE_GROUP
+from tests.sim.arrivals import arrived_of
+from tests.sim.corral import Corral
+from tests.sim.faults import Hits
+from tests.sim.isolation import Subject
+from tests.sim.life import Life
+from tests.sim.native.pod_group import (
+    CONDITIONS,
+    HOST,
+    NativeGroup,
+    group_name_of,
+    group_of,
+)
+from tests.sim.objects import Objects
+from tests.sim.told import domain, is_live, key_of, life_of, members_of, pods_of
+from tests.sim.violation import require
+
+SOURCE = "native"  # of the keys of such gangs
+PATH = "/apis/scheduling.k8s.io/"
+
+
+@dataclass(slots=True)
+class NativeChecks:
+    """One for all Corrals."""
+
+    objects: Objects
+    hits: Hits
+
+    def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
+        """N3. Raises: Violation."""
+        record: Any = getattr(subject, "record", None)
+        if getattr(record, "kind", "") == NATIVE_GROUP:
+            gone = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
+            require(not gone, f"N3: PodGroup {record.name} changes, and {gone}")
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """Raises: Violation."""
+        life = life_of(corral)
+        binds = [effect for effect in effects if isinstance(effect, Bind)]
+        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
+            if key is not None and key.source == SOURCE:
+                gang = life.engine.gangs.by_key[key]
+                self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
+        for effect in effects:
+            if isinstance(effect, WriteStatus) and effect.path.startswith(PATH):
+                self._condition(life, effect)
+
+    def _starts_whole(self, life: Life, gang: Gang, binds: set[str]) -> None:
+        members = members_of(life, gang.key)
+        if not binds - {pod.uid for pod in members if pod.node}:
+            return
+        if any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members):
+            return
+        its = self._group(life, gang.key.name)
+        require(its is not None, f"N1: {gang.key} starts, and its PodGroup is not known")
+        assert its is not None
+        done = sum(pod.phase == "Succeeded" for pod in members)
+        live = {pod.uid for pod in members if is_live(pod)}
+        for what, uids in (("places", gang.plan.nodes), ("members", arrived_of(life, gang))):
+            there = len(live & set(uids))
+            require(
+                there + done >= its.least,
+                f"N1: {gang.key} starts with {there} {what} of {its.least}",
+            )
+        if its.key and len(live & gang.plan.nodes.keys()) > 1:
+            self.hits.hit("W native in one domain")
+
+    def _condition(self, life: Life, effect: WriteStatus) -> None:
+        """N4."""
+        told = (self.objects.told(each) for each in life.streams[NATIVE_GROUP].mirror.values())
+        body = next((each for each in told if each["metadata"]["uid"] == effect.uid), None)
+        require(body is not None, f"N4: {effect.path} is written, which has not been shown")
+        assert body is not None
+        before, its = group_of(body), group_of({**body, "status": effect.status})
+        kept = [name for name in before.conditions if name not in CONDITIONS]
+        lost = [name for name in kept if before.conditions[name] != its.conditions.get(name)]
+        require(not lost, f"N4: {effect.path} takes away {lost}")
+        was, is_now = _told_by(before), _told_by(its)
+        require(was != is_now, f"N4: {effect.path} says {is_now} once more")
+        require(was[0] != "True", f"N4: {effect.path} takes back that it was scheduled: {is_now}")
+        if effect.gang in life.engine.gangs.unreviewed:
+            return
+        pods = [pod for pod in pods_of(life) if group_name_of(pod) == its.name]
+        having = sum(bool(pod.node) and is_live(pod) for pod in pods)
+        having += sum(pod.phase == "Succeeded" for pod in pods)
+        require(
+            (is_now[0] == "True") == (having >= its.least),
+            f"N4: {effect.path} says {is_now}, {having} of {its.least} pods have nodes",
+        )
+
+    def took(self, life: Life) -> None:
+        """N2. Raises: Violation."""
+        engine = life.engine
+        for key in engine.gangs.planned:
+            if key.source == SOURCE and key not in engine.gangs.unreviewed:
+                self._together(life, engine.gangs.by_key[key])
+
+    def _together(self, life: Life, gang: Gang) -> None:
+        its = self._group(life, gang.key.name)
+        if its is None or not its.key:
+            return
+        nodes: Any = life.streams["Node"].mirror
+        live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
+        posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
+        bound = {node for node in posted.values() if node} & nodes.keys()
+        places = gang.plan.nodes.items()
+        planned = {on for uid, on in places if not posted.get(uid)} & nodes.keys()
+        there = {domain_of(nodes[each], its.key) for each in bound}
+        # Those that run are not together any more: where the others belong is nobody's fault.
+        if not planned or len(there) > 1:
+            return
+        wanted = {domain_of(nodes[each], its.key) for each in planned}
+        require(
+            len(wanted | there) == 1,
+            f"N2: {its.name} requires one {its.key}: planned on {sorted(planned)},"
+            f" bound on {sorted(bound)}",
+        )
+
+    def _group(self, life: Life, name: str) -> NativeGroup | None:
+        record = life.streams[NATIVE_GROUP].mirror.get(name)
+        return None if record is None else group_of(self.objects.told(record))
+
+
+def _told_by(its: NativeGroup) -> tuple[str, ...]:
+    """What Corral says of a PodGroup."""
+    keys = ("status", "reason", "message", "observedGeneration")
+    return tuple(str(its.said().get(key, "")) for key in keys)
+
+
+def domain_of(node: NodeRecord, key: str) -> str:
+    """The domain of a node by one key, inside those of the levels above it."""
+    if not key:
+        return ""
+    return domain(node, key) if key in (BLOCK, RACK) else node.labels[HOST]

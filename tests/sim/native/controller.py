@@ -1,0 +1,93 @@
+"""Who makes native PodGroups: before the pods, among them, or seconds after the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from random import Random
+
+import msgspec
+
+from app.kube.core.objects import Owner, PodRecord
+from tests.sim.api import NATIVE_GROUP, ApiServer
+from tests.sim.clock import Clock, History
+from tests.sim.faults import Hits
+from tests.sim.kinds import Template, Workload
+from tests.sim.objects import Objects
+from tests.sim.owners import Said
+
+FIRST_SHARE = 0.4  # of PodGroups: they are there before all pods
+LATER_SECONDS, LATE_SECONDS, LATE_SHARE = (0.0, 2.0), (2.0, 10.0), 0.25
+
+
+class PodGroupController:
+    """The owner of workloads with a PodGroup, as `owners.py` is that of the others."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        api: ApiServer,
+        objects: Objects,
+        rng: Random,
+        history: History,
+        hits: Hits,
+    ) -> None:
+        self._clock, self._api, self._objects = clock, api, objects
+        self._rng, self._history, self._hits = rng, history, hits
+        self.first_share = FIRST_SHARE
+
+    def create(self, _api: ApiServer, made: Workload) -> None:
+        """Make the PodGroup, now or a while later."""
+        made.owner_uid = self._api.new_uid()
+        if self._rng.random() < self.first_share:
+            self.put(made, made.epoch)
+            return
+        is_late = self._rng.random() < LATE_SHARE
+        seconds = self._rng.uniform(*(LATE_SECONDS if is_late else LATER_SECONDS))
+        self._clock.after(seconds, partial(self.put, made, made.epoch))
+
+    def put(self, made: Workload, epoch: int) -> None:
+        """Make the PodGroup, if it is not there."""
+        is_there = self._objects.get(NATIVE_GROUP, made.name) is not None
+        if made.is_over or made.epoch != epoch or is_there:
+            return
+        assert made.native is not None
+        if any(each.uid in made.uids for each in self._api.pods.values()):
+            self._hits.hit("W PodGroup after pods")
+        if made.native.least is None:
+            self._hits.hit("W basic")
+        self._history.say(f"PodGroup {made.name}: {made.native}")
+        metadata = {"generation": 1}
+        self._objects.create(
+            NATIVE_GROUP, made.name, metadata=metadata, spec=made.native.spec(), status={}
+        )
+
+    def change(self, made: Workload) -> None:
+        """Write what it requires now into the PodGroup that is there."""
+        assert made.native is not None
+        there = self._objects.get(NATIVE_GROUP, made.name)
+        if there is not None and there["spec"] != made.native.spec():
+            self._history.say(f"PodGroup {made.name} changes: {made.native}")
+            generation = there["metadata"]["generation"] + 1
+            metadata = {**there["metadata"], "generation": generation}
+            self._objects.change(
+                NATIVE_GROUP, made.name, metadata=metadata, spec=made.native.spec()
+            )
+
+    def may_make(self, _api: ApiServer, _made: Workload, _template: Template) -> bool:
+        return True
+
+    def remove(self, _api: ApiServer, made: Workload) -> None:
+        """Delete the PodGroup."""
+        self._objects.remove(NATIVE_GROUP, made.name)
+
+    def tell_status(self, _api: ApiServer, made: Workload, pods: Iterable[PodRecord]) -> None:
+        """It tells nobody."""
+
+    def said_on(self, made: Workload, _name: str, _template: Template) -> Said:
+        """What one pod says about where it belongs: nothing but in its spec."""
+        return {}, {}, Owner("apps/v1", "ReplicaSet", made.name, made.owner_uid)
+
+    def as_created(self, made: Workload, pod: PodRecord) -> PodRecord:
+        """The pod with its spec.schedulingGroup."""
+        return msgspec.structs.replace(pod, pod_group=made.name)
