@@ -468,4 +468,107 @@ PLANTED = (
         Change("statement", "self._freed[pool.name] = None", becomes="pass"),
         "a PodGroup waits for a queue whose capability grew",
     ),
+    Planted(
+        "app.dialects.grove.gangs._member",
+        Change(
+            "statement",
+            "leaf = LeafSpec(each.name, max(there, each.least), needed=each.least)",
+            becomes="leaf = LeafSpec(each.name, max(there, each.least), needed=min(each.least, 1))",
+        ),
+        "a PodGang starts with one pod of each pod group, whatever its minReplicas",
+    ),
+    Planted(
+        "app.dialects.grove.gangs.spec_of",
+        Change(
+            "expression",
+            "GroupSpec(key.name, _members(gang, pods), gang.constraint)",
+            becomes="GroupSpec(key.name, _members(gang, pods))",
+        ),
+        "the pods of a PodGang are in several domains of the level that it requires",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.grove.gangs._members",
+        Change(
+            "expression",
+            "GroupSpec(group.name, members, group.constraint)",
+            becomes="GroupSpec(group.name, members)",
+        ),
+        "the pods of a scaling group's replica are in several domains",
+    ),
+    Planted(
+        "app.dialects.grove.gangs._member",
+        Change("expression", "each.constraint == ANYWHERE", becomes="True"),
+        "the pods of a pod group are in several domains",
+    ),
+    Planted(
+        "app.dialects.grove.gangs.spec_of",
+        Change(
+            "expression",
+            "Lifecycle(counts_succeeded=True, ends_together=ends_together(said))",
+            becomes="Lifecycle(ends_together=ends_together(said))",
+        ),
+        "a PodGang of which pods have succeeded lacks these",
+    ),
+    Planted(
+        "app.dialects.grove.status._phase",
+        Change("expression", "RUNNING if view.is_scheduled else STARTING", becomes="RUNNING"),
+        "a PodGang with too few pods says that it runs",
+    ),
+    Planted(
+        "app.dialects.grove.status._conditions",
+        Change(
+            "expression",
+            "[*(each for each in gang.conditions if each.get('type') != TYPE), condition]",
+            becomes="[condition]",
+        ),
+        "the conditions that Grove's operator writes on a PodGang are taken away",
+        is_quick=True,
+    ),
+    Planted(
+        "app.state.domains.topologies._without_wider",
+        Change("expression", "preferred < required", becomes="False"),
+        "a PodGang that prefers a wider level than it requires never starts",
+    ),
+    Planted(
+        "app.state.lifecycle.roll_call.RollCalls.review",
+        Change("expression", "_is_kept_elsewhere(before, gang)", becomes="False"),
+        "a gang keeps its plan when the levels that it requires change",
+    ),
+    Planted(
+        "app.state.report.statuses.Statuses.repeat_lost",
+        Change("condition", "sent is not None and sent.patch.version", becomes="False"),
+        "a status is sent on every tick while the watch does not show what has been written",
+    ),
+    Planted(
+        "app.dialects.native.gangs.spec_of",
+        Change("expression", "Constraint(required=group.level or None)", becomes="ANYWHERE"),
+        "the pods of a native PodGroup are in several domains of its key",
+    ),
+    Planted(
+        "app.dialects.native.gangs.spec_of",
+        Change(
+            "expression",
+            "LeafSpec('', max(there, group.least), group.constraint if says_it_itself else None,"
+            " group.slices, needed=group.least)",
+            becomes="LeafSpec('', max(there, group.least),"
+            " group.constraint if says_it_itself else None, group.slices, needed=1)",
+        ),
+        "a native PodGroup starts with fewer pods than its minCount",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.native.status.status_of",
+        Change(
+            "condition",
+            "said is None or before.get('status') == 'True'",
+            becomes="said is None",
+        ),
+        "the condition of a native PodGroup that has started is taken back",
+    ),
+    Planted(
+        "app.dialects.native.gangs.spec_of",
+        Change("expression", "max(there, group.least)", becomes="group.least"),
+        "pods beyond the minCount of a native PodGroup never start",
+    ),
 )
