@@ -25,7 +25,15 @@ from tests.controlplane import jobset_lws, volcano
 from tests.controlplane.grove import clique, grove_operator, pod_clique_set
 from tests.controlplane.kai import NET, REQUIRED, TOPOLOGY, pod_grouper
 from tests.controlplane.kai import SCHEDULER as KAIS
-from tests.controlplane.kinds import job_set, leader_worker_set, served, training_job
+from tests.controlplane.kinds import (
+    MPI,
+    TRAINING,
+    VERSIONS,
+    job_set,
+    leader_worker_set,
+    served,
+    training_job,
+)
 from tests.controlplane.kubeflow import training_operator
 from tests.controlplane.kubelet import kubelets
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
@@ -42,7 +50,8 @@ SCHEDULERS = f"corral,default-scheduler,{KAIS}"  # the second is Grove's
 NODE = {GPU: 8}
 IN_RACK = asking(required=RACK)
 ALL_IN_RACK = {annotations.WORKLOAD_REQUIRED: RACK}
-KUBEFLOWS = ("PyTorchJob",)
+# All that its operator reads: it ends after two minutes while one of them is not served.
+KUBEFLOWS = tuple(kind for kind, version in VERSIONS.items() if version in (TRAINING, MPI))
 WHOLE_SECONDS = 60.0  # until one more of them runs
 SOAK_SECONDS = 300.0
 
@@ -210,4 +219,6 @@ def whole_of(stage: Stage, names: dict[str, str]) -> list[str]:
     try:
         return stage.cluster.wait(found, WHOLE_SECONDS, "one more gang runs")
     except TimeoutError as error:
-        raise TimeoutError(f"{error}: {unschedulable(stage.cluster)}") from error
+        there = {name: [len(stage.pods(name)), len(stage.nodes(name))] for name in names}
+        told = f"(pods, bound) {there}; {unschedulable(stage.cluster)}"
+        raise TimeoutError(f"{error}: {told}") from error
