@@ -128,9 +128,11 @@ class RollCalls:
         self.plans.make_in_turn(gang, now)
 
     def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:
-        """Give up a plan that was made when less was required: of an object, or of its levels."""
+        """Give up a plan that was made when less was required: by an object, or of its levels."""
         spec = gang.membership.spec
-        if spec is None or spec == was or not gang.plan.nodes.keys() - gang.binding.posted:
+        if spec is None or spec.is_said or spec == was:
+            return
+        if not gang.plan.nodes.keys() - gang.binding.posted:
             return
         if was is None or spec.requires_more_than(was):
             self.plans.lose(gang, "what it requires of levels has changed", now, losses=0)
