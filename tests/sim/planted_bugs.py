@@ -531,8 +531,8 @@ PLANTED = (
         "a PodGang that prefers a wider level than it requires never starts",
     ),
     Planted(
-        "app.state.lifecycle.roll_call.RollCalls.review",
-        Change("expression", "_is_kept_elsewhere(before, gang)", becomes="False"),
+        "app.state.lifecycle.roll_call.RollCalls._lose_outgrown",
+        Change("condition", "was is None or spec.requires_more_than(was)", becomes="False"),
         "a gang keeps its plan when the levels that it requires change",
     ),
     Planted(
