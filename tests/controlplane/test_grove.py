@@ -23,12 +23,13 @@ from tests.app.dialects.grove.objects import (
     within,
 )
 from tests.cluster import BLOCK, GPU, MERGE, RACK, Cluster, Object, collection, grid, node, pod
+from tests.controlplane.grove import clique, pod_clique_set
 from tests.controlplane.kinds import served
 from tests.controlplane.plane import ControlPlane, profiles
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.webhook import installed
 from tests.corral_process import scheduled
-from tests.workloads import gates_of
+from tests.workloads import gates_of, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("grove")]
 
@@ -181,4 +182,50 @@ def test_a_level_that_is_preferred_is_kept_where_it_has_room(
             on = bound_of(cluster, name, pods)
             assert len({place.partition("-")[0] for place in on}) == 1
             assert len({place.rpartition("-")[0] for place in on}) == (1 if name == "small" else 2)
+        assert corral.bugs() == {}
+
+
+def test_greps_rules_for_pod_clique_sets_hold_where_groves_own_webhook_is_not(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    with served(cluster, ("PodCliqueSet",)), installed(plane, tmp_path) as webhook:
+        create_topology(cluster, "grove-topology", BLOCK, RACK)  # a region and a zone
+
+        def refusal(whole: str, of_clique: str) -> str:
+            made = pod_clique_set("llm", clique("worker", 2, pack=of_clique), pack=whole)
+            return str(webhook.refusal(lambda: webhook.tried(made)))
+
+        wrong = "supported values: "  # before the watch shows the topology, there is none
+        cluster.wait(lambda: wrong in refusal("rack", "rack"), SOON, "the topology is known")
+        assert "cliques[0].topologyConstraint.packDomain" in refusal("region", "rack")
+        assert "must not be wider than zone in spec." in refusal("zone", "region")
+        made = pod_clique_set("llm", clique("worker", 2, pack="zone"), pack="region")
+        cluster.create(made)
+        changed = {"spec": {"template": {"topologyConstraint": {"packDomain": "zone"}}}}
+        path = f"{collection('PodCliqueSet', 'default')}/llm"
+        told = webhook.refusal(
+            lambda: cluster.request("PATCH", path, body=changed, content_type=MERGE)
+        )
+        assert "may not change once the PodCliqueSet exists: was region" in str(told)
+        cluster.clear("PodCliqueSet")
+
+
+def test_on_a_scheduler_that_others_share_only_pod_gangs_are_gangs(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=2, nodes=2, gpus=8))
+    create_topology(cluster, "grove-topology", RACK)
+    settings = {"scheduler_vocabularies": f"{SCHEDULER}=grove"}
+    with scheduled(plane, tmp_path, SCHEDULER, **settings) as corral:
+        # Half of a pod group: as a gang it would wait.
+        half = members("g", 2, numbers=[0], scheduler=SCHEDULER, requests={GPU: 8})
+        cluster.create_all(half)
+        cluster.wait(lambda: "g-0" in cluster.bound(), START_SECONDS, "an ordinary pod starts")
+        create(cluster, pod_gang("p", pod_group("worker", 2), on=within(RACK)))
+        cluster.create_all([member("worker-0", "p"), member("worker-1", "p")])
+        lift(cluster, "worker-0")
+        time.sleep(QUIET_SECONDS)
+        assert set(cluster.bound()) == {"g-0"}
+        lift(cluster, "worker-1")
+        cluster.wait(lambda: len(cluster.bound()) == 3, START_SECONDS, "the PodGang starts")
         assert corral.bugs() == {}
