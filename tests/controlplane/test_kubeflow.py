@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import GPU, Cluster, Object, grid
-from tests.controlplane.kinds import MPI, TRAINING, VERSIONS, served, training_job
-from tests.controlplane.kubeflow import training_operator
+from tests.controlplane.kinds import served, training_job
+from tests.controlplane.kubeflow import KINDS, training_operator
 from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
@@ -18,8 +18,6 @@ from tests.controlplane.volcano_cluster import SOON, bound, written_phase
 from tests.corral_process import CorralProcess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
-KINDS = tuple(kind for kind, version in VERSIONS.items() if version in (TRAINING, MPI))
 
 
 @pytest.fixture

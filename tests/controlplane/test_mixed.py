@@ -21,20 +21,11 @@ from tests.app.dialects.native.objects import pod_group
 from tests.app.dialects.volcano.objects import exact
 from tests.app.dialects.volcano.workloads import network_topology, task, vcjob
 from tests.cluster import GPU, RACK, Cluster, Object, collection, grid, job, pod
-from tests.controlplane import jobset_lws, volcano
+from tests.controlplane import jobset_lws, kubeflow, volcano
 from tests.controlplane.grove import clique, grove_operator, pod_clique_set
 from tests.controlplane.kai import NET, REQUIRED, TOPOLOGY, pod_grouper
 from tests.controlplane.kai import SCHEDULER as KAIS
-from tests.controlplane.kinds import (
-    MPI,
-    TRAINING,
-    VERSIONS,
-    job_set,
-    leader_worker_set,
-    served,
-    training_job,
-)
-from tests.controlplane.kubeflow import training_operator
+from tests.controlplane.kinds import job_set, leader_worker_set, served, training_job
 from tests.controlplane.kubelet import kubelets
 from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
 from tests.controlplane.seen import unschedulable
@@ -50,8 +41,6 @@ SCHEDULERS = f"corral,default-scheduler,{KAIS}"  # the second is Grove's
 NODE = {GPU: 8}
 IN_RACK = asking(required=RACK)
 ALL_IN_RACK = {annotations.WORKLOAD_REQUIRED: RACK}
-# All that its operator reads: it ends after two minutes while one of them is not served.
-KUBEFLOWS = tuple(kind for kind, version in VERSIONS.items() if version in (TRAINING, MPI))
 WHOLE_SECONDS = 60.0  # until one more of them runs
 SOAK_SECONDS = 300.0
 
@@ -150,8 +139,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         plane.nodes(grid(racks=RACKS, nodes=PODS, gpus=8))
         enter(jobset_lws.controllers(plane, folder))
         enter(volcano.controllers(plane, volcano.QUEUES))
-        enter(served(cluster, KUBEFLOWS))
-        enter(training_operator(plane, folder))
+        enter(served(cluster, kubeflow.KINDS))
+        enter(kubeflow.training_operator(plane, folder))
         enter(pod_grouper(plane, folder))
         enter(grove_operator(plane, folder, {"rack": RACK}))
         cluster.create({**topology("net", RACK), "metadata": {"name": "net"}})
