@@ -219,8 +219,7 @@ class Dialects:
 
     def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
         """Every rule that a pod breaks, or a template of so many pods."""
-        read = tuple(self._read_of(pod.scheduler))
-        for dialect in read:
+        for dialect in self._read_of(pod.scheduler):
             yield from dialect.rules(pod, pods)
         yield from self._contradictions(pod)
 

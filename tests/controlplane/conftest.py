@@ -6,7 +6,6 @@ CORRAL_E2E=required, as tests/run.sh sets it where it has built, they fail inste
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,26 +13,12 @@ import pytest
 
 from tests.cluster import RACK, Cluster
 from tests.controlplane import jobset_lws, ray_appwrapper_mpi
-from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries, operator
+from tests.controlplane.built import skip_unless_built
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Process
 from tests.controlplane.volcano import QUEUES, clear, controllers
 from tests.controlplane.volcano_cluster import build
 from tests.corral_process import CorralProcess, scheduled
-
-
-def skip_unless_built(*programs: str) -> None:
-    """Skips the test where the control plane or one of these operators is not built.
-
-    Raises: BinariesMissing instead, if they have to be.
-    """
-    try:
-        binaries()
-        for program in programs:
-            operator(program)
-    except BinariesMissing as missing:
-        if os.environ.get("CORRAL_E2E") == "required":
-            raise
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")

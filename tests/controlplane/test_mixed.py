@@ -6,7 +6,6 @@ operator; KAI's pod-grouper does where its scheduler is named.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -22,12 +21,13 @@ from tests.app.dialects.volcano.objects import exact
 from tests.app.dialects.volcano.workloads import network_topology, task, vcjob
 from tests.cluster import GPU, RACK, Cluster, Object, collection, grid, job, pod
 from tests.controlplane import jobset_lws, kubeflow, volcano
+from tests.controlplane.built import skip_unless_built
 from tests.controlplane.grove import clique, grove_operator, pod_clique_set
 from tests.controlplane.kai import NET, REQUIRED, TOPOLOGY, pod_grouper
 from tests.controlplane.kai import SCHEDULER as KAIS
 from tests.controlplane.kinds import job_set, leader_worker_set, served, training_job
 from tests.controlplane.kubelet import kubelets
-from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import unschedulable
 from tests.controlplane.test_hyper_nodes import stored
 from tests.controlplane.test_native import SERVED
@@ -123,12 +123,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    try:
-        binaries()
-    except BinariesMissing as missing:
-        if os.environ.get("CORRAL_E2E") == "required":
-            raise
-        pytest.skip(str(missing))
+    skip_unless_built()
     folder = tmp_path_factory.mktemp("mixed")
     with ExitStack() as stack:
         enter = stack.enter_context

@@ -5,7 +5,6 @@ The API server of the other tests serves none: this one has a control plane of i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 
 from tests.app.dialects.native.objects import ALPHA, pod_group
 from tests.cluster import GPU, RACK, Cluster, Object, grid, pod
-from tests.controlplane.plane import BinariesMissing, ControlPlane, binaries
+from tests.controlplane.built import skip_unless_built
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.controlplane.webhook import installed
 from tests.corral_process import CorralProcess, scheduled
@@ -33,12 +33,7 @@ FILTERED = 'corral_extender_request_seconds_count{verb="filter"}'
 @pytest.fixture(scope="module")
 def native_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane whose API server has PodGroups."""
-    try:
-        binaries()
-    except BinariesMissing as missing:
-        if os.environ.get("CORRAL_E2E") == "required":
-            raise
-        pytest.skip(str(missing))
+    skip_unless_built()
     folder = tmp_path_factory.mktemp("native")
     with ControlPlane(folder, is_audited=True, apiserver_flags=SERVED) as plane:
         plane.nodes(grid(racks=2, nodes=4, gpus=8))
