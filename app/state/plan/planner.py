@@ -333,7 +333,7 @@ class Planner:
         """What a gang needs a place for: the same places serve those for which this is equal."""
         if flaw_in_units(gang):
             return (gang.key, gang.version)  # no place serves it
-        return Question.of(gang, pod_sets_of(gang, gang.unplanned()), frozenset(), None).pods
+        return Question.of(gang, self._pod_sets(gang), frozenset(), None).pods
 
     def seats(
         self, gang: Gang, places: Iterable[tuple[int, str, int]]

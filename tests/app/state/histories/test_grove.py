@@ -597,6 +597,22 @@ def test_a_scaled_gang_goes_where_its_base_gang_is_though_another_block_is_fulle
     assert blocks(on(world, "more")) == {1}
 
 
+def test_another_place_serves_a_scaled_gang_once_its_base_gang_has_no_pods():
+    """So room that was made for it in a domain is not kept for it in another (`room_plans.py`)."""
+    world = world_of()
+    base_in_block_1(world)
+    taken = on(world)
+    fill(world, *(name for name in world.engine.books.nodes if name not in taken.values()))
+    started(world, scaled(), *more())
+    (its,) = (each for key, each in world.engine.gangs.by_key.items() if key.name == "g-pf-0")
+    before = world.engine.planner.sought(its)
+    world.delete(*(world.pods[f"uid-{name}"] for name in taken))
+    fill(world, *taken.values())
+    world.tick()
+    assert its.plan.nodes == {}
+    assert world.engine.planner.sought(its) != before
+
+
 def test_a_scaled_gang_waits_while_the_block_of_its_base_gang_is_full_and_says_so():
     world = world_of()
     base_in_block_1(world)
