@@ -2,7 +2,7 @@
 
 Order to read: clock, dialects, api, objects, watch, calls · queue, extender, cache, post_filter,
 kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets · faults,
-chaos · budgets, evictions · told, checks, isolation, bypass, absent, preemption, making_room,
-shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/, grove/ and native/, whose
-`__init__` have their own order · world, runs, planted.
+chaos · budgets, evictions · told, starts, checks, isolation, bypass, absent, preemption,
+making_room, shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/, grove/ and
+native/, whose `__init__` have their own order · world, runs, planted.
 """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from app.kube.watch.events import Applied, Listed
@@ -27,7 +25,7 @@ from tests.sim.grove.pod_clique_set import (
 from tests.sim.grove.pod_clique_set import POD_GANG as LABEL
 from tests.sim.grove.reading import domain_of, levels_of, pod_gang_of
 from tests.sim.grove.rest import AtRest
-from tests.sim.life import Life
+from tests.sim.judging import Judging
 from tests.sim.objects import Objects
 from tests.sim.oracle import Taken
 from tests.sim.violation import Violation
@@ -79,16 +77,14 @@ class Cluster:
         return self.rest.waits_in_vain("p-0", self.api.list("Pod"), taken)
 
 
-class Judged(Cluster):
+class Judged(Cluster, Judging):
     """An engine, and a judge that has been told the same unless a test says otherwise."""
 
     def __init__(self, made):
         super().__init__()
-        self.checks = GroveChecks(self.clock, self.objects, Hits())
-        self.world = World(NODES, kinds=(*LISTED, *GROVE))
-        streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in (*LISTED, *GROVE)}
-        self.life = Life(self.world.engine, streams, 0.0, 0.0)
-        self.corral = SimpleNamespace(name="corral-0", life=self.life)
+        kinds = (*LISTED, *GROVE)
+        checks = GroveChecks(self.clock, self.objects, Hits())
+        self.judge(checks, World(NODES, kinds=kinds), kinds)
         topology = self.api.objects[CLUSTER_TOPOLOGY]["t"]
         self.world.apply(Listed(CLUSTER_TOPOLOGY, (topology,)))
         self.world.apply(Listed(POD_GANG, (self.put(made),)))
@@ -98,27 +94,6 @@ class Judged(Cluster):
     def change(self, made):
         """The judge alone hears of this."""
         self.show(self.put(made))
-
-    def show(self, *records):
-        kinds = {"NodeRecord": "Node", "PodRecord": "Pod"}
-        for each in records:
-            kind = kinds.get(type(each).__name__) or each.kind
-            self.life.streams[kind].mirror[each.name] = each
-            self.life.streams[kind].changed += 1
-
-    def come(self, *pods):
-        """Pods that get a plan."""
-        for each in pods:
-            self.show(each)
-            self.world.put(each)
-        self.world.tick(1.0)
-
-    def start(self, *pods):
-        """kube-scheduler brings them to /bind; the judge sees what follows."""
-        for each in pods:
-            answer = self.world.filter(each)
-            self.life.arrived[each.uid] = self.world.engine.books.held[each.uid]
-            self.checks.decided(self.corral, self.world.bind(each, answer.node))
 
     def writes(self, **status):
         uid = self.api.objects[POD_GANG]["p-0"].uid

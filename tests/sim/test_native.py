@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import msgspec
 import pytest
 
@@ -14,7 +12,7 @@ from tests.records import RACK, node, pod
 from tests.sim.api import NATIVE, NATIVE_GROUP, ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
-from tests.sim.life import Life
+from tests.sim.judging import Judging
 from tests.sim.native.checks import NativeChecks
 from tests.sim.native.pod_group import Policy
 from tests.sim.native.rest import AtRest
@@ -64,16 +62,14 @@ class Cluster:
         return self.rest.waits_in_vain("g", self.api.list("Pod"), taken)
 
 
-class Judged(Cluster):
+class Judged(Cluster, Judging):
     """An engine, and a judge that has been told the same unless a test says otherwise."""
 
     def __init__(self, least, key=""):
         super().__init__()
-        self.checks = NativeChecks(self.objects, Hits())
-        self.world = World(NODES, kinds=(*LISTED, *NATIVE), native_pod_groups="on")
-        streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in (*LISTED, *NATIVE)}
-        self.life = Life(self.world.engine, streams, 0.0, 0.0)
-        self.corral = SimpleNamespace(life=self.life)
+        kinds = (*LISTED, *NATIVE)
+        world = World(NODES, kinds=kinds, native_pod_groups="on")
+        self.judge(NativeChecks(self.objects, Hits()), world, kinds)
         record = self.put(least, key)
         self.world.apply(Listed(NATIVE_GROUP, (record,)))
         self.show(*NODES, record)
@@ -82,27 +78,6 @@ class Judged(Cluster):
     def change(self, least, key="", **fields):
         """The judge alone hears of this."""
         self.show(self.put(least, key, **fields))
-
-    def show(self, *records):
-        kinds = {"NodeRecord": "Node", "PodRecord": "Pod"}
-        for each in records:
-            kind = kinds.get(type(each).__name__) or each.kind
-            self.life.streams[kind].mirror[each.name] = each
-            self.life.streams[kind].changed += 1
-
-    def come(self, *pods):
-        """Pods that get a plan."""
-        for each in pods:
-            self.show(each)
-            self.world.put(each)
-        self.world.tick(1.0)
-
-    def start(self, *pods):
-        """kube-scheduler brings them to /bind; the judge sees what follows."""
-        for each in pods:
-            answer = self.world.filter(each)
-            self.life.arrived[each.uid] = self.world.engine.books.held[each.uid]
-            self.checks.decided(self.corral, self.world.bind(each, answer.node))
 
     def writes(self, *conditions):
         uid = self.api.objects[NATIVE_GROUP]["g"].uid

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from app.kube.watch.events import Applied, Listed
@@ -13,7 +11,7 @@ from tests.records import GPU, RACK, node, pod
 from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, VOLCANO, ApiServer, Refused
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
-from tests.sim.life import Life
+from tests.sim.judging import Judging
 from tests.sim.objects import Objects
 from tests.sim.oracle import Taken
 from tests.sim.violation import Violation
@@ -75,17 +73,14 @@ class Cluster:
         return self.rest.waits_in_vain("pg", self.api.list("Pod"), taken)
 
 
-class Judged(Cluster):
+class Judged(Cluster, Judging):
     """An engine, and a judge that has been told the same unless a test says otherwise."""
 
     def __init__(self):
         super().__init__()
-        self.checks = VolcanoChecks(self.api, self.objects, Hits())
-        self.world = World(NODES, kinds=(*LISTED, *VOLCANO), levels=())
         kinds = (*LISTED, *VOLCANO)
-        streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in kinds}
-        self.life = Life(self.world.engine, streams, 0.0, 0.0)
-        self.corral = SimpleNamespace(life=self.life)
+        checks = VolcanoChecks(self.api, self.objects, Hits())
+        self.judge(checks, World(NODES, kinds=kinds, levels=()), kinds)
         for kind in VOLCANO:
             self.world.apply(Listed(kind, ()))
         self.show(*NODES)
@@ -103,27 +98,6 @@ class Judged(Cluster):
         """The judge alone hears of this."""
         self.objects.change(kind, name, **fields)
         self.show(self.api.objects[kind][name])
-
-    def show(self, *records):
-        kinds = {"NodeRecord": "Node", "PodRecord": "Pod"}
-        for each in records:
-            kind = kinds.get(type(each).__name__) or each.kind
-            self.life.streams[kind].mirror[each.name] = each
-            self.life.streams[kind].changed += 1
-
-    def come(self, *pods):
-        """Pods that get a plan."""
-        for each in pods:
-            self.show(each)
-            self.world.put(each)
-        self.world.tick(1.0)
-
-    def start(self, *pods):
-        """kube-scheduler brings them to /bind; the judge sees what follows."""
-        for each in pods:
-            answer = self.world.filter(each)
-            self.life.arrived[each.uid] = self.world.engine.books.held[each.uid]
-            self.checks.decided(self.corral, self.world.bind(each, answer.node))
 
     def decides(self, name, *, phase="Inqueue", counted=(0, 0, 0)):
         """A status that is about to be written."""

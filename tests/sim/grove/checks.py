@@ -23,7 +23,6 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, Ungate, WriteStatus
 from app.state.gang.gang import Gang
 from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
-from tests.sim.arrivals import arrived_of
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
@@ -39,7 +38,8 @@ from tests.sim.grove.reading import (
 from tests.sim.isolation import Subject
 from tests.sim.life import Life
 from tests.sim.objects import Objects
-from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
+from tests.sim.starts import placed_whole, starts
+from tests.sim.told import is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "grove"  # of the keys of such gangs
@@ -68,37 +68,23 @@ class GroveChecks:
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
         life = life_of(corral)
-        binds = [effect for effect in effects if isinstance(effect, Bind)]
-        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
-            if key is not None and key.source == SOURCE:
-                gang = life.engine.gangs.by_key[key]
-                self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
+        for gang, members in starts(life, effects, SOURCE):
+            self._starts_whole(life, gang, members)
+        bound = {effect.uid for effect in effects if isinstance(effect, Bind)}
         for effect in effects:
             if isinstance(effect, WriteStatus) and "/podgangs/" in effect.path:
-                self._status(life, effect, {bind.uid for bind in binds})
+                self._status(life, effect, bound)
                 self._not_too_often(corral, effect)
             elif isinstance(effect, Ungate):
                 pod: Any = life.streams["Pod"].mirror.get(effect.name)
                 require(pod is None or not gang_name_of(pod), f"G6: {effect} of a pod of Grove's")
 
-    def _starts_whole(self, life: Life, gang: Gang, binds: set[str]) -> None:
-        members = members_of(life, gang.key)
-        if not binds - {pod.uid for pod in members if pod.node}:
-            return
-        if any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members):
-            return
+    def _starts_whole(self, life: Life, gang: Gang, members: Sequence[PodRecord]) -> None:
         its = self._pod_gang(life, gang.key.name)
         require(its is not None, f"G1: {gang.key} starts, and its PodGang is not known")
         assert its is not None
-        done = [pod for pod in members if pod.phase == "Succeeded"]
-        live = {pod.uid: pod for pod in members if is_live(pod)}
-        for what, uids in (("places", gang.plan.nodes), ("members", arrived_of(life, gang))):
-            those = [live[uid] for uid in uids if uid in live]
-            require(
-                its.is_whole([*those, *done]),
-                f"G1: {gang.key} starts with {what} for {sorted(pod.name for pod in those)}",
-            )
-        self._count_start(its, [live[uid] for uid in gang.plan.nodes if uid in live])
+        placed = placed_whole(life, gang, members, its.is_whole, "G1")
+        self._count_start(its, placed)
 
     def _count_start(self, its: PodGang, pods: Sequence[PodRecord]) -> None:
         scopes = [each for each in its.scope(pods).each() if each.level and len(each.pods) > 1]

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.kube.core.objects import NodeRecord
-from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, WriteStatus
+from app.kube.core.objects import NodeRecord, PodRecord
+from app.state.effects import Delete, Effect, Evict, TryEviction, WriteStatus
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
 from tests.sim.api import NATIVE_GROUP
@@ -33,7 +33,8 @@ from tests.sim.native.pod_group import (
     group_of,
 )
 from tests.sim.objects import Objects
-from tests.sim.told import domain, is_live, key_of, life_of, members_of, pods_of
+from tests.sim.starts import starts
+from tests.sim.told import domain, is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "native"  # of the keys of such gangs
@@ -57,21 +58,13 @@ class NativeChecks:
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
         life = life_of(corral)
-        binds = [effect for effect in effects if isinstance(effect, Bind)]
-        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
-            if key is not None and key.source == SOURCE:
-                gang = life.engine.gangs.by_key[key]
-                self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
+        for gang, members in starts(life, effects, SOURCE):
+            self._starts_whole(life, gang, members)
         for effect in effects:
             if isinstance(effect, WriteStatus) and effect.path.startswith(PATH):
                 self._condition(life, effect)
 
-    def _starts_whole(self, life: Life, gang: Gang, binds: set[str]) -> None:
-        members = members_of(life, gang.key)
-        if not binds - {pod.uid for pod in members if pod.node}:
-            return
-        if any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members):
-            return
+    def _starts_whole(self, life: Life, gang: Gang, members: Sequence[PodRecord]) -> None:
         its = self._group(life, gang.key.name)
         require(its is not None, f"N1: {gang.key} starts, and its PodGroup is not known")
         assert its is not None

@@ -20,17 +20,17 @@ from typing import Any
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Kind
-from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, WriteStatus
+from app.state.effects import Delete, Effect, Evict, TryEviction, WriteStatus
 from app.state.gang.gang import Gang
 from tests.sim.api import HYPER_NODE, POD_GROUP, QUEUE, VCJOB, ApiServer
-from tests.sim.arrivals import arrived_of
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
 from tests.sim.isolation import Subject
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.life import Life
 from tests.sim.objects import Json, Objects
-from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
+from tests.sim.starts import placed_whole, starts
+from tests.sim.told import is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 from tests.sim.volcano.reading import (
     ANYWHERE,
@@ -61,11 +61,8 @@ class VolcanoChecks:
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
         life = life_of(corral)
-        binds = [effect for effect in effects if isinstance(effect, Bind)]
-        for key in dict.fromkeys(key_of(life, bind.uid) for bind in binds):
-            if key is not None and key.source == SOURCE:
-                gang = life.engine.gangs.by_key[key]
-                self._starts_whole(life, gang, {b.uid for b in binds if key_of(life, b.uid) == key})
+        for gang, members in starts(life, effects, SOURCE):
+            self._starts_whole(life, gang, members)
         for effect in effects:
             if isinstance(effect, WriteStatus) and effect.path.startswith(PATH):
                 self._status(life, effect)
@@ -77,24 +74,12 @@ class VolcanoChecks:
             gone = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
             require(not gone, f"V5: HyperNode {record.name} changes, and {gone}")
 
-    def _starts_whole(self, life: Life, gang: Gang, binds: set[str]) -> None:
-        members = members_of(life, gang.key)
-        if not binds - {pod.uid for pod in members if pod.node}:
-            return
-        if any(is_live(pod) and (pod.node or pod.uid in life.posted) for pod in members):
-            return
+    def _starts_whole(self, life: Life, gang: Gang, members: Sequence[PodRecord]) -> None:
         group = self._group(life, gang.key.name)
         require(group is not None, f"V1: {gang.key} starts, and its PodGroup is not known")
         assert group is not None
-        done = [pod for pod in members if pod.phase == "Succeeded"]
-        live = {pod.uid: pod for pod in members if is_live(pod)}
-        for what, uids in (("places", gang.plan.nodes), ("members", arrived_of(life, gang))):
-            those = [live[uid] for uid in uids if uid in live]
-            require(
-                group.is_whole([*those, *done]),
-                f"V1: {gang.key} starts with {what} for {sorted(pod.name for pod in those)}",
-            )
-        parts = group.parts([live[uid] for uid in gang.plan.nodes if uid in live])
+        placed = placed_whole(life, gang, members, group.is_whole, "V1")
+        parts = group.parts(placed)
         if any(part.tier < ANYWHERE and len(part.pods) > 1 for part in parts):
             self.hits.hit("W in one HyperNode")
 
