@@ -214,8 +214,9 @@ class Engine(EngineParts):
         if self.gangs.knows(pod):
             self.occupants.note_phase(pod)
             return  # as most events of a member: conditions, container statuses
+        was_behind = False
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
-            self.arrivals.put(pod)
+            was_behind = self.arrivals.put(pod)
         else:
             self.arrivals.drop(pod.uid)
         claim = self.claims.in_force(pod, self.claim_reader.claim(pod))
@@ -243,6 +244,8 @@ class Engine(EngineParts):
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
             self.assumed_pods.end(pod.uid)
             self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
+            if was_behind:
+                self.requeues.requeue_rejected(self.gangs.by_key[claim.gang], [pod.uid])
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
         self.claims.put(pod)

@@ -232,6 +232,7 @@ class EngineParts:
             self.settings,
             self.books,
             self.refusals,
+            self.arrivals,
             self.gangs,
             self.plans,
             self.roll_calls,

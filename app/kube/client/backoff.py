@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 FIRST_SECONDS = 1.0  # ceiling of the first pause; a pause is between half its ceiling and all of it
-LONGEST_SECONDS = 10.0  # readiness has to return within 15 s of the API server's return
+LONGEST_SECONDS = 8.0  # gangs have to be whole within 10 s of the API server's return
 
 
 class Backoff:
-    """Pauses that double: within 0.5-1 s, 1-2 s, 2-4 s, 4-8 s, then 5-10 s.
+    """Pauses that double: within 0.5-1 s, 1-2 s, 2-4 s, then 4-8 s.
 
     The lower half is certain, which full jitter does not give: at most five attempts fall into
     the first ten seconds, whatever the draws. The upper half keeps replicas apart.

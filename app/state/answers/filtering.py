@@ -1,6 +1,6 @@
 """The answer to /filter for members of gangs.
 
-    its planned node is a candidate         Pinned to that node
+    its planned node is a candidate         Pinned to that node, once the watch shows no gates
     it has a planned node, no candidate     members that were not answered yet are planned again
     it has none, or is not known yet        Rejected, with the sentence of its gang
 
@@ -22,6 +22,7 @@ from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.pods.arrivals import Arrivals
 from app.state.report import messages, requeue, ungating
 from app.state.report.reports import Reports, not_joining
 from app.state.reserve import binding
@@ -39,6 +40,7 @@ class Filtering:
     settings: EngineSettings
     books: Books
     refusals: Refusals
+    arrivals: Arrivals
     gangs: Gangs
     plans: Plans
     roll_calls: RollCalls
@@ -81,6 +83,8 @@ class Filtering:
         node = gang.plan.nodes.get(uid)
         if node is None:
             return Rejected(self._why_not(gang, member))
+        if self.arrivals.is_behind(uid):
+            return Rejected(messages.still_gated(pod.namespace, pod.name))
         if node in candidates:
             return Pinned(node)
         # Posted: another leader's attempt; ours is at the API server already.

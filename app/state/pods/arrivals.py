@@ -6,6 +6,9 @@
 
 kube-scheduler has a watch of its own, and may be some milliseconds ahead of ours: a request of it
 that is early is no mistake. It waits here no longer than it would in kube-scheduler's back-off.
+Where our watch is behind for longer, it has been cut: then /filter rejects the pod until the watch
+shows it without gates, and it is requeued. Refused at /bind each time, it would wait in
+kube-scheduler's back-off for errors, which nothing cuts short, when the watch is back.
 """
 
 from __future__ import annotations
@@ -52,23 +55,32 @@ class Arrivals:
     _waiting: dict[str, WaitingPod] = field(default_factory=dict)  # by uid
     _early: dict[str, tuple[Arrival, float]] = field(default_factory=dict)  # and until when
     _due: dict[str, Arrival] = field(default_factory=dict)
+    _behind: set[str] = field(default_factory=set)  # gated, and refused at /bind for it
 
     @property
     def uids(self) -> Collection[str]:
         """The pods that wait for a node."""
         return self._waiting.keys()
 
-    def put(self, pod: PodRecord) -> None:
-        """Learn that a pod waits; it may be bound now if a request for it is early."""
+    def put(self, pod: PodRecord) -> bool:
+        """Learn that a pod waits; it may be bound now if a request for it is early.
+
+        Returns whether the watch has caught up with a pod that it was behind with.
+        """
         self._waiting[pod.uid] = WaitingPod(
             pod.namespace, pod.name, bool(pod.gates), pod.request, pod.priority, pod.nominated_node
         )
-        if not pod.gates:
-            self._hasten(pod.uid)
+        if pod.gates:
+            return False
+        self._hasten(pod.uid)
+        was_behind = pod.uid in self._behind
+        self._behind.discard(pod.uid)
+        return was_behind
 
     def drop(self, uid: str) -> None:
         """Forget a pod that has a node, is gone or another scheduler's."""
         self._waiting.pop(uid, None)
+        self._behind.discard(uid)
         self._hasten(uid)
 
     def known(self, namespace: str, name: str, uid: str) -> WaitingPod | None:
@@ -105,7 +117,13 @@ class Arrivals:
         over = [arrival for arrival, until in self._early.values() if until <= now]
         for arrival in over:
             del self._early[arrival.uid]
+            if arrival.uid in self._waiting:
+                self._behind.add(arrival.uid)
         return over
+
+    def is_behind(self, uid: str) -> bool:
+        """Whether the watch still shows gates that kube-scheduler saw removed a while ago."""
+        return uid in self._behind
 
     def _hasten(self, uid: str) -> None:
         early = self._early.pop(uid, None)

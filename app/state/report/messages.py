@@ -23,6 +23,11 @@ def not_waiting(namespace: str, name: str, scheduler: str) -> str:
     return f"the watch shows no pod {namespace}/{name}{of} that waits for a node without gates"
 
 
+def still_gated(namespace: str, name: str) -> str:
+    """A pod is at /filter, and for a while the watch has shown it with gates."""
+    return f"the watch still shows pod {namespace}/{name} with scheduling gates"
+
+
 def another_pod(namespace: str, name: str) -> str:
     """The uid in a request is that of another pod."""
     return f"the uid in the request is not that of pod {namespace}/{name}"

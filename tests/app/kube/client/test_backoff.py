@@ -36,3 +36,8 @@ def test_a_reset_starts_from_the_shortest_pause():
 def test_replicas_do_not_pause_alike():
     first, second = Backoff(Random(1)), Backoff(Random(2))
     assert [first.pause() for _ in range(5)] != [second.pause() for _ in range(5)]
+
+
+def test_after_the_longest_pause_there_is_time_to_start_a_gang_within_ten_seconds():
+    backoff = Backoff(Random(1))
+    assert max(backoff.pause() for _ in range(200)) <= 8.0

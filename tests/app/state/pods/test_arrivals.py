@@ -146,6 +146,42 @@ def test_a_member_whose_gate_the_watch_still_shows_arrives_when_it_is_gone() -> 
     assert {each.uid for each in world.told(Bind)} == node_of.keys()
 
 
+def test_while_the_watch_is_cut_an_ungated_member_waits_where_it_can_be_requeued() -> None:
+    world = World(four_racks())
+    pods = members("g", 2)
+    world.put(*(change(each, gates=GATED) for each in pods))
+    ungated = world.effects
+    node_of = dict(world.gang().plan.nodes)
+    for each in pods:
+        assert world.filter(each) == Pinned(node_of[each.uid])
+        world.bind(each, node_of[each.uid])
+    world.tick(EARLY_SECONDS + 0.1)
+    assert sorted(world.refused) == sorted(node_of)
+    for each in pods:  # kube-scheduler's back-off for errors is over
+        assert isinstance(answer := world.filter(each), Rejected)
+        assert (
+            answer.sentence
+            == f"the watch still shows pod default/{each.name} with scheduling gates"
+        )
+    world.patch(ungated)
+    assert {each.uid for each in world.told(Requeue)} == node_of.keys()
+    for each in pods:
+        assert world.filter(each) == Pinned(node_of[each.uid])
+        world.bind(each, node_of[each.uid])
+    assert {each.uid for each in world.told(Bind)} == node_of.keys()
+
+
+def test_what_is_not_requeued_any_more_is_forgotten() -> None:
+    world = World(four_racks())
+    first, _ = pods = members("g", 2)
+    world.put(*(change(each, gates=GATED) for each in pods))
+    world.bind(first, world.gang().plan.nodes[first.uid])
+    world.tick(EARLY_SECONDS + 0.1)
+    assert world.engine.arrivals.is_behind(first.uid)
+    world.delete(first)
+    assert not world.engine.arrivals.is_behind(first.uid)
+
+
 def test_an_early_pod_that_turns_out_to_be_bound_is_answered() -> None:
     world = World(four_racks())
     world.bind(pod("p"), "n00")
