@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 
+from app.dialects import nvlink
 from app.labels import is_label_key
 from topology.errors import InvalidTopology
 from topology.model.levels import levels_of
@@ -49,7 +50,7 @@ PRESETS: dict[str, tuple[str, ...]] = {
     "crusoe": (
         "crusoe.ai/ib.partition.id",
         "crusoe.ai/pod.id",
-        "nvidia.com/gpu.clique",
+        nvlink.CLIQUE,
     ),
     "nebius": (
         "topology.nebius.com/gpu-cluster-id",
@@ -60,6 +61,8 @@ PRESETS: dict[str, tuple[str, ...]] = {
         "alibabacloud.com/point-of-delivery",
         "alibabacloud.com/asw-id",
     ),
+    # Both levels from one label.
+    "nvl72": (nvlink.DOMAIN, nvlink.CLIQUE),
 }
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.dialects.nvlink import level_value
 from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
 from topology.model import tree as trees
@@ -66,7 +67,7 @@ class TopologyBooks:
         """The node's value at every level, or None where it lacks one's label."""
         if self.values is not None:
             return (*self.values(node.name), node.name)
-        above = [node.labels.get(level, "") for level in self.levels[:-1]]
+        above = [level_value(node.labels, level) for level in self.levels[:-1]]
         return (*above, node.name) if all(above) else None
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.dialects import nvlink
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang
@@ -93,13 +94,13 @@ def _write(
 
 
 def domain_of(topology: TopologyBooks, level: int, domain: int) -> tuple[str, DomainNodes]:
-    """A domain in words and as nodes; a single node is a domain without labels of its own."""
+    """A domain in words and as nodes; its labels are those that a node selector can name."""
     tree = topology.tree
     path = tree.path(level, domain)
     labels = zip(topology.levels[: level + 1], path, strict=True)
     found = DomainNodes(
         tree.nodes[tree.slots(level, domain)],
-        tuple((key, value) for key, value in labels if key != NODE_LEVEL),
+        tuple((key, value) for key, value in labels if key not in (NODE_LEVEL, nvlink.DOMAIN)),
     )
     return f"{topology.levels[level]}={'/'.join(path)}", found
 

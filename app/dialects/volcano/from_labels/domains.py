@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.dialects.nvlink import level_value
 from app.errors import DecodeError
 from app.labels import is_label_value
 
@@ -73,7 +74,7 @@ def value_of(node: str, labels: Labels, level: str) -> str:
 
     Raises: DecodeError for what the API server takes for no label.
     """
-    value = labels.get(level, "")
+    value = level_value(labels, level)
     if not is_label_value(value):
         raise DecodeError(f"Node {node}: metadata.labels[{level}]: {value!r} is no label value")
     return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from app.dialects import nvlink
 from app.dialects.volcano.from_labels.domains import LabelDomain
 from app.dialects.volcano.from_labels.names import PREFIX, path_name
 from app.dialects.volcano.hyper_nodes import API_VERSION, KIND, OURS, SOURCE
@@ -28,7 +29,8 @@ def manifests(
     """A HyperNode for each domain of these levels, labelled with its whole path."""
     names = {domain.path: path_name(domain.path, prefix) for domain in domains}
     for domain in domains:
-        if members == "labels" and domain.nodes:
+        # The NVLink domain is no label of its nodes, so that no selector finds them.
+        if members == "labels" and domain.nodes and nvlink.DOMAIN not in dict(domain.path):
             of_nodes = [_by_labels(domain, levels)]
         else:
             of_nodes = named_nodes(domain)
