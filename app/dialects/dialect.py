@@ -167,7 +167,8 @@ class Dialect:
         """Where the pod belongs; None: this vocabulary says nothing of it.
 
         `objects` are those that name the pod, or sort the pods of its gang, by kind, namespace and
-        name; () for a pod that none may name.
+        name; () for a pod that none may name. A claim without them is the pod's own word, in
+        whatever vocabulary, and counts before those of objects that name it.
         """
         return None
 
@@ -207,9 +208,20 @@ class Dialect:
         """Whether an object may name this pod: it is remembered until one does, or it goes."""
         return self.sorted_by(pod) is not None
 
+    def may_name(self, pod: PodRecord) -> bool:
+        """Whether an object may name this pod, if it says nothing itself in any vocabulary."""
+        return False
+
     def pods_named(self, record: ObjectRecord) -> Iterable[NamedPod]:
-        """The pods that an object names: of its own namespace, if it has one; each of them once."""
+        """The pods that an object names: of its own namespace, if it has one; each of them once.
+
+        It says nothing of those that are sorted by an object which they name themselves.
+        """
         return ()
+
+    def pods_unread(self, record: ObjectRecord) -> str:
+        """Why it is not known which pods an object names; "": it is."""
+        return ""
 
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         """The gangs whose spec depends on an object."""

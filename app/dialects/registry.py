@@ -96,8 +96,13 @@ class Dialects:
         return any(dialect.keeps(key) for dialect in self.each)
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
-        """Where the pod belongs, which these objects name; None for an ordinary pod."""
-        found = self._claims(pod, objects)
+        """Where the pod belongs, which these objects name; None for an ordinary pod.
+
+        What the pod says itself counts before what objects say of it.
+        """
+        found = self._claims(pod, objects, own=bool(objects))
+        if objects and all(dialect.asked_in(pod, objects) is None for dialect, _ in found):
+            found = self._claims(pod, objects)
         if len(found) < 2:
             return found[0][1] if found else None
         return _decided(pod, found, objects)
@@ -127,13 +132,21 @@ class Dialects:
         """Whether some vocabulary has objects that name pods; if not, none is ever named."""
         return any(
             type(each).may_be_named is not Dialect.may_be_named
+            or type(each).may_name is not Dialect.may_name
             or type(each).sorted_by is not Dialect.sorted_by
             for each in self.each
         )
 
     def may_be_named(self, pod: PodRecord) -> bool:
-        """Whether an object may name this pod."""
-        return any(dialect.may_be_named(pod) for dialect in self._read_of(pod.scheduler))
+        """Whether an object may name this pod, or sort it."""
+        if any(dialect.may_be_named(pod) for dialect in self._read_of(pod.scheduler)):
+            return True
+        if not any(dialect.may_name(pod) for dialect in self._read_of(pod.scheduler)):
+            return False
+        # Its own word, also in a vocabulary that pods of its scheduler are not read in.
+        return all(
+            dialect.claim(pod) is None or dialect.asked_in(pod) is None for dialect in self.each
+        )
 
     def sorted_by(self, pod: PodRecord) -> tuple[GangKey, ...]:
         """The gangs, one of a vocabulary, whose objects say whether and where the pod is in it."""
@@ -147,6 +160,10 @@ class Dialects:
         """The pods that an object names."""
         for dialect in self.each:
             yield from dialect.pods_named(record)
+
+    def pods_unread(self, record: ObjectRecord) -> str:
+        """Why it is not known which pods an object names; "": it is."""
+        return next(filter(None, (each.pods_unread(record) for each in self.each)), "")
 
     def keys_of(self, record: ObjectRecord) -> Iterator[GangKey]:
         """The gangs whose spec depends on an object."""
@@ -234,9 +251,16 @@ class Dialects:
             yield from dialect.change(before, after)
 
     def _claims(
-        self, pod: PodRecord, objects: Collection[ObjectRecord]
+        self, pod: PodRecord, objects: Collection[ObjectRecord], *, own: bool = False
     ) -> list[tuple[Dialect, Claim]]:
-        return self._said(pod, lambda dialect: dialect.claim(pod, objects))
+        """The claims of each; `own`: only those that the pod makes without the objects too."""
+
+        def claim(dialect: Dialect) -> Claim | None:
+            if own and dialect.claim(pod) is None:
+                return None
+            return dialect.claim(pod, objects)
+
+        return self._said(pod, claim)
 
     def _said(
         self, pod: PodRecord, say: Callable[[Dialect], _T | None]

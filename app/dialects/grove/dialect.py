@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect, ObjectRules
+from app.dialects.dialect import Dialect, NamedPod, ObjectRules
 from app.dialects.grove import claims, gangs, keys, pod_clique_sets, pod_gangs, status, topology
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import label
@@ -66,8 +67,23 @@ class GroveDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects)
 
+    def may_name(self, pod: PodRecord) -> bool:
+        # Pods of these belong to nodes.
+        return pod.owner is None or pod.owner.kind not in ("DaemonSet", "Node")
+
+    def pods_named(self, record: ObjectRecord) -> Iterator[NamedPod]:
+        if isinstance(record, PodGangRecord):
+            says = {groups: (groups, record.flaw) for groups in set(record.pods.values())}
+            each = map(says.__getitem__, record.pods.values())
+            yield from map(NamedPod, repeat(record.namespace), record.pods, each)
+            if record.foreign is not None:
+                yield NamedPod(*record.foreign)
+
+    def pods_unread(self, record: ObjectRecord) -> str:
+        return record.unread if isinstance(record, PodGangRecord) else ""
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
-        return f"metadata.{label(keys.POD_GANG)}"
+        return f"metadata.{label(keys.POD_GANG)}" if claims.gang_of(pod) is not None else ""
 
     def lifts_gates(self, pod: PodRecord) -> bool:
         # With its own: a merge patch of schedulingGates, which leaves none.

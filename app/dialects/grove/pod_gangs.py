@@ -4,16 +4,18 @@
     topologyConstraintGroupConfigs    pod groups that are in one domain together
     topologyConstraint                of all pods of the PodGang
 
+    podReferences                     the pods of a pod group, those without Grove's labels too
+
 Grove's operator writes them, and checks what users write before that: the flaws here are what
-cannot be read as a gang. podReferences are not read, since the labels of the pods say the same;
-neither is priorityClassName, since the priority of the pods counts, nor reuseReservationRef.
+cannot be read as a gang. References are read of a PodGang with a flaw as well, so that its pods
+wait. priorityClassName is not read, since the priority of the pods counts, nor reuseReservationRef.
 Source: grove scheduler/api/core/v1alpha1/podgang.go (v0.1.0-alpha.8).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -44,8 +46,8 @@ KIND = "PodGang"
 PATH = f"/apis/{GROUP}/v1alpha1/podgangs"
 # A gang may have pods of 64 kinds; of each of these there may be four pod groups.
 MOST_POD_GROUPS = 256
-MOST_BYTES = 1024 * 1024  # of pod groups, with a reference to each of 10,000 pods …
-MOST_OBJECTS = 16_384  # the same; to build more takes longer than 5 ms
+MOST_BYTES = 1536 * 1024  # of pod groups, as many as etcd takes: 20,000 references …
+MOST_OBJECTS = 24_576  # the same; to build more takes longer than 5 ms
 MOST_GROUP_BYTES = 64 * 1024  # … of the groups of pod groups …
 MOST_STATUS_BYTES = 16 * 1024  # … and of a status
 LONGEST_GROUP = 63  # characters: pods name a pod group in a label
@@ -78,6 +80,12 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     pod_groups: tuple[PodGroup, ...] = ()
     together: tuple[Together, ...] = ()
     """No pod group is in two of them."""
+    pods: Mapping[str, tuple[str, ...]] = {}
+    """The pod groups that name a pod of its namespace, by the name of the pod; one, or a flaw."""
+    foreign: tuple[str, str] | None = None
+    """(namespace, name) of the first pod that it names in another namespace."""
+    unread: str = ""
+    """Why it is not known which pods it names; "": it is."""
     role: str = ""
     """Among the PodGangs of its replica of a PodCliqueSet; "": its pods say it."""
     flaw: str = ""
@@ -87,9 +95,15 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     """None: they cannot be read, and what is in them is not known."""
 
 
+class _Reference(wire.Wire):
+    namespace: wire.Text = None
+    name: wire.Text = None
+
+
 class _PodGroup(wire.Wire):
     name: wire.Text = None
     min_replicas: int | None = None
+    pod_references: list[_Reference | None] | None = None
     topology_constraint: TopologyConstraint | None = None
 
 
@@ -137,12 +151,16 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
     parts = _parts(spec)
     flaw = next(of_spec(_flaws(spec, parts)), None)
     phase, conditions = _status(found.status)
+    pods, foreign = _named(parts.pod_groups, metadata.namespace or "")
     record = PodGangRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
+        pods=pods,
+        foreign=foreign,
+        unread=str(parts.unread or ""),
         phase=phase,
         conditions=conditions,
     )
@@ -182,6 +200,26 @@ def _status(raw: msgspec.Raw) -> tuple[str, tuple[dict[str, Any], ...] | None]:
     return status.phase or "", tuple(each for each in status.conditions or () if each)
 
 
+def _named(
+    pod_groups: Sequence[_PodGroup], namespace: str
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, str] | None]:
+    """The pods that are named in a namespace, by name, and the first one of another."""
+    found: dict[str, tuple[str, ...]] = {}
+    foreign = None
+    for each in pod_groups:
+        its = (each.name or "",)
+        for reference in each.pod_references or ():
+            if reference is None or not reference.name:
+                continue
+            if reference.namespace in (None, "", namespace):
+                there = found.setdefault(reference.name, its)
+                if there is not its and its[0] not in there:
+                    found[reference.name] = (*there[:1], *its)  # two are as wrong as more
+            else:
+                foreign = foreign or (reference.namespace or "", reference.name)
+    return found, foreign
+
+
 @dataclass(slots=True)
 class _Parts:
     """What a spec declares of pod groups; none where they cannot be read."""
@@ -189,11 +227,14 @@ class _Parts:
     pod_groups: Sequence[_PodGroup] = ()
     together: Sequence[_Together] = ()
     flaws: list[Flaw] = field(default_factory=list)
+    unread: Flaw | None = None
+    """Why the pod groups are not read."""
 
 
 def _parts(spec: _Spec) -> _Parts:
     parts = _Parts()
     pod_groups = _read(_POD_GROUPS, spec.podgroups, "podgroups", MOST_BYTES, parts.flaws)
+    parts.unread = next(of_spec(parts.flaws), None)
     together = _read(
         _TOGETHER,
         spec.topology_constraint_group_configs,

@@ -201,6 +201,8 @@ class Claims:
         """One sentence for each pod whose gang is not that of its claim."""
         for uid in self.named_pods.uids:
             pod, key = self._record(uid), self.gangs.key_of.get(uid)
+            if pod is not None and key is None and not self.named_pods.of(pod):
+                continue  # an ordinary pod, as most
             claim = None if pod is None else self.reader.claim(pod)
             if pod is None or (key is not None and uid in self.named_pods.unclaimed):
                 yield f"pod {uid} has no record, or two"

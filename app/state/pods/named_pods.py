@@ -6,6 +6,8 @@
 
 A gang has the records of its members; here are those of the pods that an object may name and that
 no gang has. They stay until they go: a pod that has ended is a member as well, if it is named.
+Beyond a number of them pods that have a node are left out, which is told: an object that comes to
+name one of these later finds an ordinary pod.
 """
 
 from __future__ import annotations
@@ -21,6 +23,12 @@ from app.state.cache.objects import Objects
 from app.state.settings import EngineSettings
 
 MOST_TOLD = 8  # problems that are shown at a time
+MOST_UNCLAIMED = 65_536  # pods without a gang that are remembered with a node: 0.7 KiB each
+
+TOO_MANY = (
+    f"more than {MOST_UNCLAIMED} pods are in no gang: of the others those that have a node are"
+    " ordinary pods for objects that name them from now on"
+)
 
 PodName = tuple[str, str]
 """Namespace and name: unique at any one time."""
@@ -51,6 +59,8 @@ class NamedPods:
     _sorted_by: dict[str, tuple[GangKey, ...]] = field(default_factory=dict)  # by uid of a pod
     _due: dict[PodName, None] = field(default_factory=dict)
     _problems: dict[str, str] = field(default_factory=dict)  # by the uid of an object
+    _is_full: bool = False
+    """Pods with a node have been left out."""
 
     def __post_init__(self) -> None:
         self.is_empty = not self.dialects.names_pods
@@ -58,7 +68,8 @@ class NamedPods:
     @property
     def problems(self) -> tuple[str, ...]:
         """What of the objects is not read, as sentences."""
-        return tuple(islice(self._problems.values(), MOST_TOLD))
+        told = tuple(islice(self._problems.values(), MOST_TOLD))
+        return (*told, TOO_MANY) if self._is_full else told
 
     @property
     def uids(self) -> Collection[str]:
@@ -71,9 +82,10 @@ class NamedPods:
 
     def of(self, pod: PodRecord) -> tuple[ObjectRecord, ...]:
         """The objects that name a pod or sort it, in the same order whichever came first."""
-        uids = self._by_name and self._by_name.get((pod.namespace, pod.name))
         keys = self.dialects.sorted_by(pod)
-        if not (uids or keys) or not self.may_have(pod):
+        # What names a pod counts where the pod says nothing itself.
+        uids = None if keys else self._by_name.get((pod.namespace, pod.name))
+        if not (uids or keys) or not (pod.uid in self._names or self.may_have(pod)):
             return ()
         found = {uid: self.objects.by_uid[uid] for uid in uids or ()}
         for key in keys:
@@ -86,7 +98,7 @@ class NamedPods:
         """Remember a pod if an object may name it; its record, if no gang has that."""
         if self.is_empty:
             return
-        if not self.may_have(pod):
+        if not self.may_have(pod) or self._is_left_out(pod, is_member=is_member):
             self.drop(pod.uid)
             return
         name = (pod.namespace, pod.name)
@@ -99,6 +111,12 @@ class NamedPods:
             self.unclaimed.pop(pod.uid, None)
         else:
             self.unclaimed[pod.uid] = pod
+
+    def _is_left_out(self, pod: PodRecord, *, is_member: bool) -> bool:
+        if is_member or not pod.node or len(self.unclaimed) < MOST_UNCLAIMED:
+            return False
+        self._is_full = self._is_full or pod.uid not in self.unclaimed
+        return pod.uid not in self.unclaimed
 
     def drop(self, uid: str) -> None:
         """Forget a pod that is gone."""
@@ -147,13 +165,20 @@ class NamedPods:
     def _read(self, record: ObjectRecord) -> dict[PodName, object]:
         named = list(islice(self.dialects.pods_named(record), MOST_PODS + 1))
         # An object must not make pods of other tenants members of its gang.
-        own = [each for each in named[:MOST_PODS] if record.namespace in ("", each.namespace)]
+        home = record.namespace
+        own: dict[PodName, object] = {
+            (namespace, name): says
+            for namespace, name, says in named[:MOST_PODS]
+            if home in ("", namespace)
+        }
         self._problems.pop(record.uid, None)
         if len(named) > MOST_PODS:
             self._tell(record, f"names more than {MOST_PODS} pods, and only so many are read")
-        elif len(own) < len(named):
+        elif any(home not in ("", each[0]) for each in named):
             self._tell(record, "names pods of other namespaces, which are not read")
-        return {(each.namespace, each.name): each.says for each in own}
+        elif unread := self.dialects.pods_unread(record):
+            self._tell(record, f"names pods that are not read: {unread}")
+        return own
 
     def _tell(self, record: ObjectRecord, what: str) -> None:
         self._problems[record.uid] = f"{record.kind} {record.key} {what}"
@@ -162,14 +187,21 @@ class NamedPods:
         before = self._said.pop(uid, {})
         if said:
             self._said[uid] = said
-        for name in before.keys() | said.keys() if said != before else ():
-            is_named, was_named = name in said, name in before
-            if is_named and not was_named:
+        for name, says in said.items():
+            if name not in before:
                 self._by_name.setdefault(name, {})[uid] = None
-            elif was_named and not is_named:
-                self._forget(name, uid)
-            if is_named != was_named or said[name] != before[name]:
-                self._due[name] = None
+            elif before[name] == says:
+                continue
+            self._owe_named(name)
+        for name in before.keys() - said.keys():
+            self._forget(name, uid)
+            self._owe_named(name)
+
+    def _owe_named(self, name: PodName) -> None:
+        """Have a pod of this name claimed anew, if there is one and it says nothing itself."""
+        uid = self._uids.get(name)
+        if uid is not None and uid not in self._sorted_by:
+            self._due[name] = None
 
     def _forget(self, name: PodName, uid: str) -> None:
         of_name = self._by_name[name]

@@ -13,6 +13,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.volcano.pod_groups import decode_pod_group as of_volcano
 from app.kube.core.objects import Owner, PodRecord
 from app.settings import EngineOptions
+from tests.app.dialects.grove import objects as grove
 from tests.app.dialects.kai import objects as kai
 from tests.app.dialects.native import objects as native
 from tests.app.dialects.volcano import workloads as volcano
@@ -133,6 +134,27 @@ def test_a_queue_name_alone_counts_last(others):
     for source, words in others.items():
         claim = ON.claim(saying(QUEUED, words))
         assert (claim.gang.source, claim.flaw) == (source, "")
+
+
+def naming(*names):
+    """A PodGang that names these pods."""
+    return grove.gang("named", grove.pod_group("workers", 1, names=names))
+
+
+@pytest.mark.parametrize("words", [*ASKED.values(), *NAMED.values()])
+def test_what_a_pod_says_itself_counts_before_a_pod_gang_that_names_it(words):
+    its = saying(words)
+    objects = (NATIVE_GROUP, naming("p"))
+    assert ON.claim(its, objects) == ON.claim(its, (NATIVE_GROUP,))
+    assert ON.claim(its, objects).gang.name in ("gang", "named")
+    assert ON.claim(its, objects).leaf != "workers" or words is ASKED["grove"]
+
+
+def test_a_pod_gang_has_the_pods_that_it_names_and_that_say_nothing_but_their_queue():
+    for its in (saying(), saying(QUEUED)):
+        claim = ON.claim(its, (naming("p"),))
+        assert (claim.gang.source, claim.leaf, claim.flaw) == ("grove", "workers", "")
+        assert ON.may_be_named(its)
 
 
 def test_a_vcjob_is_what_a_user_asks_for():

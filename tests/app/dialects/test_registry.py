@@ -145,6 +145,17 @@ def test_what_one_vocabulary_says_is_so(dialects, first, each):
     assert not dialects.is_managed({"other": ""}, {})
 
 
+def test_objects_may_name_pods_that_say_nothing_in_any_vocabulary():
+    class Naming(Dialect):
+        def may_name(self, pod):
+            return pod.name == "named"
+
+    assert Dialects((Naming(),)).may_be_named(pod("named"))
+    assert not Dialects((Naming(),)).may_be_named(pod("other"))
+    assert Dialects((Naming(),)).names_pods
+    assert not Dialects((Naming(), A)).may_be_named(pod("named"))
+
+
 def test_a_vocabulary_that_leaves_everything_out_says_nothing():
     assert (SILENT.names_keys, SILENT.names_pods) == (False, False)
     assert SILENT.claim(POD) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -32,9 +33,10 @@ def within(required: str = "", preferred: str = "") -> Json:
     return {"packConstraint": {key: value for key, value in said.items() if value}}
 
 
-def pod_group(name: str, least: int, on: Json | None = None) -> Json:
-    """One of podgroups: `least` is its minReplicas."""
-    said = {"name": name, "minReplicas": least, "podReferences": [], "topologyConstraint": on}
+def pod_group(name: str, least: int, on: Json | None = None, *, names: Iterable[str] = ()) -> Json:
+    """One of podgroups: `least` is its minReplicas; `names`: the pods that it names."""
+    named = [{"namespace": "default", "name": each} for each in names]
+    said = {"name": name, "minReplicas": least, "podReferences": named, "topologyConstraint": on}
     return {key: value for key, value in said.items() if value is not None}
 
 

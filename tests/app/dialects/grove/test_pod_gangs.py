@@ -11,6 +11,7 @@ from app.dialects.grove import DIALECT
 from app.dialects.grove.pod_gangs import (
     MOST_BYTES,
     MOST_GROUP_BYTES,
+    MOST_OBJECTS,
     MOST_POD_GROUPS,
     PodGangRecord,
     PodGroup,
@@ -19,8 +20,9 @@ from app.dialects.grove.pod_gangs import (
 )
 from app.dialects.grove.topology import MOST_BYTES as MOST_LEVEL_BYTES
 from app.dialects.grove.topology import MOST_LEVELS
-from app.dialects.spec import GangKey, GroupSpec, LeafPods, LeafSpec, TopologySpec
+from app.dialects.spec import Claim, GangKey, GroupSpec, LeafPods, LeafSpec, TopologySpec
 from app.errors import DecodeError
+from app.kube.core.objects import Owner, PodRecord
 from tests.app.dialects.grove.objects import (
     CREATED,
     Json,
@@ -32,11 +34,11 @@ from tests.app.dialects.grove.objects import (
     topology_record,
     within,
 )
-from tests.records import BLOCK, RACK
+from tests.records import BLOCK, RACK, pod
 from topology.model.request import Constraint
 
 KEY = GangKey("default", "g", "grove")
-# As Grove's operator v0.1.0-alpha.8 wrote it, but for its references.
+# As Grove's operator v0.1.0-alpha.8 wrote it, but for some of its references.
 SEEN = {
     "apiVersion": "scheduler.grove.io/v1alpha1",
     "kind": "PodGang",
@@ -97,6 +99,7 @@ def test_every_field_of_a_pod_gang_is_read() -> None:
         together=(
             Together("g1-0-pf-0", ("g1-0-pf-0-pl", "g1-0-pf-0-pw"), Constraint(required=RACK)),
         ),
+        pods={"g1-0-router-jsqkn": ("g1-0-router",)},
         phase="Pending",
         conditions=(CREATED,),
     )
@@ -260,3 +263,100 @@ def test_levels_that_are_too_many_or_too_long_are_not_all_kept() -> None:
     many = topology_record("net", *(f"l{at}" for at in range(100)))
     assert len(many.levels) == MOST_LEVELS + 1
     assert topology_record("net", "l" * MOST_LEVEL_BYTES).levels == ()
+
+
+# -- references ------------------------------------------------------------------------------------
+
+
+def plain(name: str, **more: Any) -> PodRecord:
+    """A pod that says nothing of PodGangs."""
+    return pod(name, **more)
+
+
+def test_a_pod_that_says_nothing_is_in_the_pod_group_that_names_it() -> None:
+    naming = gang("g", pod_group("router", 1, names=["a"]), pod_group("worker", 1, names=["b"]))
+    assert DIALECT.claim(plain("a"), [naming]) == Claim(KEY, "router")
+    assert DIALECT.claim(plain("b"), [naming]) == Claim(KEY, "worker")
+    assert DIALECT.claim(plain("c"), [naming]) is None
+    elsewhere = msgspec.structs.replace(plain("a"), namespace="other")
+    assert DIALECT.claim(elsewhere, [naming]) is None
+    assert DIALECT.claim(plain("a")) is None
+
+
+def test_a_pod_is_where_its_labels_say_whatever_names_it() -> None:
+    own = gang("g", pod_group("w", 1))
+    other = gang("other", pod_group("x", 1, names=["a"]))
+    assert DIALECT.claim(member("a", "w"), [own, other]) == Claim(KEY, "w")
+    assert DIALECT.claim(member("a", "w"), [other]) == Claim(KEY)
+
+
+@pytest.mark.parametrize(
+    ("naming", "told"),
+    [
+        pytest.param(
+            [gang("g", pod_group("w", 1, names=["a"])), gang("h", pod_group("w", 1, names=["a"]))],
+            "PodGangs g and h name it, and a pod is in one",
+            id="two",
+        ),
+        pytest.param(
+            [gang(name, pod_group("w", 1, names=["a"])) for name in ("k", "i", "g", "h")],
+            "PodGangs g and h and 2 more name it, and a pod is in one",
+            id="four",
+        ),
+        pytest.param(
+            [gang("g", pod_group("w", 1, names=["a"]), pod_group("x", 1, names=["a", "a"]))],
+            "PodGang g names it in pod groups w and x",
+            id="two_pod_groups",
+        ),
+    ],
+)
+def test_a_pod_that_is_named_twice_is_told_by_whom(naming: list[PodGangRecord], told: str) -> None:
+    for order in (naming, naming[::-1]):
+        claim = DIALECT.claim(plain("a"), order)
+        assert claim is not None
+        assert claim.gang == KEY
+        assert claim.flaw == (f"pod default/a: spec.podgroups.podReferences: Forbidden: {told}")
+
+
+def test_of_a_pod_gang_that_is_made_anew_either_names_its_pods() -> None:
+    old = gang("g", pod_group("w", 1, names=["a"]))
+    again = msgspec.structs.replace(old, uid="uid-again")
+    assert DIALECT.claim(plain("a"), [old, again]) == Claim(KEY, "w")
+
+
+def test_a_pod_of_a_pod_gang_with_a_flaw_is_told_of_that() -> None:
+    wrong = gang("g", pod_group("w", -1, names=["a"]))
+    claim = DIALECT.claim(plain("a"), [wrong])
+    assert claim == Claim(KEY, flaw=wrong.flaw)
+    assert "minReplicas" in wrong.flaw
+
+
+def test_pods_of_nodes_are_not_named() -> None:
+    assert DIALECT.may_name(plain("a"))
+    assert not DIALECT.may_name(plain("a", owner=Owner("apps/v1", "DaemonSet", "d", "u")))
+
+
+def test_pods_of_other_namespaces_are_no_members() -> None:
+    made = pod_gang("g", pod_group("w", 1))
+    made["spec"]["podgroups"][0]["podReferences"] = [
+        None,
+        {"name": "a"},
+        {"namespace": "other", "name": "b"},
+        {"namespace": "other", "name": "c"},
+    ]
+    record = read(made)
+    assert record.pods == {"a": ("w",)}
+    assert [(each.namespace, each.name) for each in DIALECT.pods_named(record)] == [
+        ("default", "a"),
+        ("other", "b"),
+    ]
+
+
+def test_twenty_thousand_references_are_read_and_more_than_are_read_are_told() -> None:
+    names = [f"worker-{at:05}-abcdefghij-klmno" for at in range(20_000)]
+    record = gang("g", pod_group("w", 1, names=names))
+    assert len(record.pods) == 20_000
+    assert record.flaw == DIALECT.pods_unread(record) == ""
+    record = gang("g", pod_group("w", 1, names=map(str, range(MOST_OBJECTS))))
+    assert record.pods == {}
+    assert f"Too many: {MOST_OBJECTS + 1}" in DIALECT.pods_unread(record)
