@@ -142,6 +142,8 @@ class Dialect:
     operator's that says the same again."""
     sources: ClassVar[frozenset[str]] = frozenset()
     writes_status: ClassVar[bool] = False
+    reads_health: ClassVar[bool] = False
+    """Whether its status says how the pods are that run, and how near they are to one another."""
 
     def configured(self, options: EngineOptions) -> Dialect:
         """This vocabulary, as the operator wants it read."""

@@ -571,6 +571,10 @@ class GangView:
     failed: int = 0
     no_room: str = ""  # why it gets no pods yet: its pool has no room for them
     is_scheduled: bool = False  # all pods that it takes to start have nodes, or have succeeded
+    is_ready: bool = False  # as many pods of each leaf are ready
+    is_unhealthy: bool = False  # fewer than that have a node and do not fail
+    nearness: float | None = None
+    """How near the pods with nodes are to what the gang prefers, 0 to 1; None: it says nothing."""
 
 
 AT_WRITE = "<when it is written>"

@@ -211,6 +211,9 @@ class Engine(EngineParts):
             self.queue.want_pass()
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
+        gang = self.gangs.of_pod(pod.uid)
+        if gang is not None and gang.members[pod.uid].pod.health != pod.health:
+            self.reports.note_health(gang.key)
         if self.gangs.knows(pod):
             self.occupants.note_phase(pod)
             return  # as most events of a member: conditions, container statuses

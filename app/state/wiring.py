@@ -114,7 +114,9 @@ class EngineParts:
         # report
         self.outbox = Outbox()
         self.pools = Pools(self.dialects)
-        self.statuses = Statuses(self.dialects, self.objects, self.pools, on_fault)
+        self.statuses = Statuses(
+            self.dialects, self.objects, self.pools, on_fault, self.planner.nearness
+        )
         self.notes = Notes()
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)

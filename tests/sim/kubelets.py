@@ -49,7 +49,7 @@ class Kubelets:
     def _run(self, name: str, uid: str) -> None:
         found = self._api.pods.get(name)
         if found is not None and found.uid == uid and found.phase == "Pending":
-            self._api.change("Pod", name, phase="Running")
+            self._api.change("Pod", name, phase="Running", health="ready")
 
     def finish(self, name: str, uid: str, phase: str, *, then_remove: bool = False) -> None:
         """The pod's containers have ended."""

@@ -519,8 +519,9 @@ PLANTED = (
         "app.dialects.grove.status._conditions",
         Change(
             "expression",
-            "[*(each for each in gang.conditions if each.get('type') != TYPE), condition]",
-            becomes="[condition]",
+            "[*(each for each in gang.conditions if each.get('type') not in found),"
+            " *found.values()]",
+            becomes="[*found.values()]",
         ),
         "the conditions that Grove's operator writes on a PodGang are taken away",
         is_quick=True,

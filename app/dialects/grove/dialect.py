@@ -34,6 +34,7 @@ class GroveDialect(Dialect):
     speaks_for: ClassVar[frozenset[str]] = frozenset(("native", "volcano", "kai"))
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
+    reads_health: ClassVar[bool] = True
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (*topology.RESOURCES, pod_gangs.RESOURCE)

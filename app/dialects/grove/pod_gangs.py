@@ -93,6 +93,8 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     phase: str = ""
     conditions: tuple[dict[str, Any], ...] | None = ()
     """None: they cannot be read, and what is in them is not known."""
+    score: float | None = None
+    """Its placementScore; None: it has none."""
 
 
 class _Reference(wire.Wire):
@@ -122,6 +124,7 @@ class _Spec(wire.Wire):
 class _Status(wire.Wire):
     phase: wire.Text = None
     conditions: list[dict[str, Any] | None] | None = None
+    placement_score: float | None = None
 
 
 class _PodGang(wire.Wire):
@@ -150,7 +153,7 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
     metadata, spec = found.metadata or wire.Metadata(), found.spec or _Spec()
     parts = _parts(spec)
     flaw = next(of_spec(_flaws(spec, parts)), None)
-    phase, conditions = _status(found.status)
+    phase, conditions, score = _status(found.status)
     pods, foreign = _named(parts.pod_groups, metadata.namespace or "")
     record = PodGangRecord(
         kind=KIND,
@@ -163,6 +166,7 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
         unread=str(parts.unread or ""),
         phase=phase,
         conditions=conditions,
+        score=score,
     )
     if flaw is not None:
         where = f"PodGang {metadata.namespace}/{metadata.name}"
@@ -192,12 +196,13 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
     )
 
 
-def _status(raw: msgspec.Raw) -> tuple[str, tuple[dict[str, Any], ...] | None]:
-    """The phase and the conditions of a status."""
+def _status(raw: msgspec.Raw) -> tuple[str, tuple[dict[str, Any], ...] | None, float | None]:
+    """The phase, the conditions and the score of a status."""
     status = read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES)
     if status is None:
-        return "", None
-    return status.phase or "", tuple(each for each in status.conditions or () if each)
+        return "", None, None
+    conditions = tuple(each for each in status.conditions or () if each)
+    return status.phase or "", conditions, status.placement_score
 
 
 def _named(

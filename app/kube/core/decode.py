@@ -21,6 +21,7 @@ from app.errors import DecodeError
 from app.kube.core import large, wire
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import (
+    Health,
     NodeRecord,
     Owner,
     PodRecord,
@@ -53,6 +54,12 @@ _POD = msgspec.json.Decoder(wire.Pod)
 _AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
 _CONDITIONS: msgspec.json.Decoder[list[wire.Condition | None] | None] = msgspec.json.Decoder(
     list[wire.Condition | None] | None
+)
+_READINESS: msgspec.json.Decoder[list[wire.Readiness | None] | None] = msgspec.json.Decoder(
+    list[wire.Readiness | None] | None
+)
+_CONTAINER_STATUSES: msgspec.json.Decoder[list[wire.ContainerStatus | None] | None] = (
+    msgspec.json.Decoder(list[wire.ContainerStatus | None] | None)
 )
 _NODE = msgspec.json.Decoder(wire.Node)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
@@ -120,6 +127,7 @@ def pod_record(
         preempts=spec.preemption_policy != "Never",
         offered_then=offered_then,
         pod_group=intern(group.pod_group_name or "") if group is not None else "",
+        health=_health(status) if spec.node_name else "",
     )
 
 
@@ -267,6 +275,33 @@ def _preempted_at(conditions: msgspec.Raw) -> str | None:
         if has_condition([condition], DISRUPTION_TARGET, reason=PREEMPTED):
             return (condition and condition.last_transition_time) or ""
     return None
+
+
+def _health(status: wire.PodStatus) -> Health:
+    """How the containers of a pod that has a node are, as Grove's operator counts them.
+
+    Source: grove operator/internal/utils/kubernetes/pod.go, CategorizePodsByConditionType
+    (v0.1.0-alpha.8).
+    """
+    try:
+        for condition in large.part(_READINESS, status.conditions, "status.conditions") or ():
+            if condition is not None and condition.type == "Ready" and condition.status == "True":
+                return "ready"
+        main, init = (
+            large.part(_CONTAINER_STATUSES, part, "status.containerStatuses") or ()
+            for part in (status.container_statuses, status.init_container_statuses)
+        )
+    except (ValueError, RecursionError):
+        return ""
+    has_erred = any(each is not None and _exit_code(each) for each in (*main, *init))
+    is_unready = any(each is not None and each.started and not each.ready for each in main)
+    return "failing" if has_erred or is_unready else ""
+
+
+def _exit_code(status: wire.ContainerStatus) -> int:
+    """With which a container has ended the last time; 0: well, or never."""
+    last = status.last_state
+    return (last and last.terminated and last.terminated.exit_code) or 0
 
 
 def has_condition(

@@ -10,6 +10,7 @@ shapes are shared between records (`decode.py` interns them), so equal means ide
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -91,6 +92,9 @@ LASTING_KINDS = frozenset(
 # ^ owners of pods that do not end by themselves; Node: of those that a kubelet reads from its disk
 
 
+Health = Literal["", "ready", "failing"]
+
+
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """One pod, from the watch or from an extender request alike.
 
@@ -125,6 +129,9 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """Of a pod with more resources than are counted: how many nodes were known to offer, all of
     which are counted. None: so is everything that the pod requests."""
     pod_group: str = ""  # its PodGroup, in the pod's namespace, by spec.schedulingGroup; "": none
+    health: Health = ""
+    """Of a pod with a node: "ready", "failing" if a container has ended with an error or has
+    started and is not ready, and "" while it starts."""
 
     @property
     def is_finished(self) -> bool:
@@ -142,10 +149,12 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
     def repeats(self, before: PodRecord) -> bool:
-        """Whether nothing has changed that a record keeps, but from Pending to Running."""
+        """Whether nothing has changed that is kept, but from Pending to Running and its health."""
         if self.phase != before.phase and (self.is_finished or before.is_finished):
             return False
-        return self == msgspec.structs.replace(before, phase=self.phase, version=self.version)
+        return self == msgspec.structs.replace(
+            before, phase=self.phase, health=self.health, version=self.version
+        )
 
 
 class ObjectRecord(msgspec.Struct, frozen=True, gc=False):

@@ -124,10 +124,33 @@ class PodSpec(Wire):
     scheduling_group: SchedulingGroup | None = None
 
 
+class Readiness(Wire):
+    """A condition, as far as it matters of one that every pod has."""
+
+    type: Text = None
+    status: Text = None
+
+
+class Terminated(Wire):
+    exit_code: int | None = None
+
+
+class ContainerState(Wire):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Wire):
+    ready: bool | None = None
+    started: bool | None = None
+    last_state: ContainerState | None = None
+
+
 class PodStatus(Wire):
     phase: Text = None
     nominated_node_name: Text = None
     conditions: msgspec.Raw = msgspec.Raw(b"null")  # a list of `Condition`, of which few matter
+    container_statuses: msgspec.Raw = msgspec.Raw(b"null")  # lists of `ContainerStatus`, read …
+    init_container_statuses: msgspec.Raw = msgspec.Raw(b"null")  # … while the pod is not ready
 
 
 class Pod(Wire):

@@ -24,6 +24,7 @@ from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
+from app.state.plan.nearness import nearness, pods_by_leaf
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, levels_of, pod_sets_of
 from app.state.plan.request import Builder, Question, SearchRequest, depends_on, search
 from app.state.plan.unfit import Unfit
@@ -124,6 +125,17 @@ class Planner:
         if not levels:
             return (topologies[ALL_NODES],)
         return tuple(each for each in topologies.values() if levels <= set(each.levels))
+
+    def nearness(self, gang: Gang) -> float | None:
+        """How near the pods of a gang that runs are to what it prefers (`nearness.py`)."""
+        spec = gang.membership.spec
+        if spec is None:
+            return None
+        self.refresh()
+        nodes = pods_by_leaf(spec, gang.membership.bound)
+        levels = {level for constraint in spec.constraints() for level in levels_of(constraint)}
+        found = self._with_levels(levels, spec.topology) if levels else ()
+        return max((nearness(spec, nodes, each) for each in found), default=None)
 
     # -- single nodes --------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class NamedPods:
     """Whether no vocabulary has objects that name pods: then there is nothing here, ever."""
     unclaimed: dict[str, PodRecord] = field(default_factory=dict)
     """By uid: pods that an object may name, and that no gang has."""
+    most_unclaimed: int = MOST_UNCLAIMED
     _names: dict[str, PodName] = field(default_factory=dict)  # by the uid of a pod
     _uids: dict[PodName, str] = field(default_factory=dict)  # of pods
     _said: dict[str, dict[PodName, object]] = field(default_factory=dict)  # by object's uid
@@ -113,7 +114,7 @@ class NamedPods:
             self.unclaimed[pod.uid] = pod
 
     def _is_left_out(self, pod: PodRecord, *, is_member: bool) -> bool:
-        if is_member or not pod.node or len(self.unclaimed) < MOST_UNCLAIMED:
+        if is_member or not pod.node or len(self.unclaimed) < self.most_unclaimed:
             return False
         self._is_full = self._is_full or pod.uid not in self.unclaimed
         return pod.uid not in self.unclaimed

@@ -116,6 +116,11 @@ class Reports:
         if gang.phase is Phase.GATHERING:
             self._gathering[gang.key] = now
 
+    def note_health(self, key: GangKey) -> None:
+        """Note that a pod of a gang has become ready, or is not any more."""
+        if self.statuses.dialects.of(key).reads_health:
+            self.statuses.note(key)
+
     def note_object(self, key: GangKey) -> None:
         """Note that an object has changed what it declares of a gang."""
         self.statuses.note(key)

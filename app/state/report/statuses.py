@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangSpec, GangView, StatusPatch
@@ -44,6 +44,8 @@ class Statuses:
     objects: Objects
     pools: Pools
     on_fault: OnFault = reraise
+    nearness: Callable[[Gang], float | None] = lambda _: None
+    """How near the pods of a gang are to what it prefers."""
     _due: dict[GangKey, None] = field(default_factory=dict)
     _sent: dict[GangKey, _Sent] = field(default_factory=dict)
     _reviewed_at: float = -math.inf
@@ -122,10 +124,26 @@ class Statuses:
             ended["Failed"],
             is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
         )
+        if self.dialects.of(gang.key).reads_health and view.bound:
+            view = self._with_health(view, gang, spec)
         patch = self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
         if patch is not None:
             self.pools.grant(gang.key)
         return patch
+
+    def _with_health(self, view: GangView, gang: Gang, spec: GangSpec) -> GangView:
+        names = minimum.names_of(spec)
+        ready, sound = Counter[str](), Counter[str]()
+        for each in gang.members.values():
+            leaf, has_node = minimum.leaf_of(names, each.leaf), each.is_live and each.pod.node
+            ready[leaf] += bool(has_node and each.pod.health == "ready")
+            sound[leaf] += each.is_done or bool(has_node and each.pod.health != "failing")
+        return replace(
+            view,
+            is_ready=bool(ready.total()) and minimum.has_enough(spec, ready),
+            is_unhealthy=view.is_scheduled and not minimum.has_enough(spec, sound),
+            nearness=self.nearness(gang) if view.is_scheduled else None,
+        )
 
     def _of_no_pods(self, key: GangKey) -> StatusPatch | None:
         """The status of a gang that has objects and no pods: these may have to wait for a pool."""

@@ -43,6 +43,7 @@ from tests.sim.told import is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "grove"  # of the keys of such gangs
+OWN = ("Scheduled", "Ready", "Unhealthy")  # conditions that Corral writes
 MOST_WRITES, WRITES_SECONDS = 20, 5.0  # of one status: more are a fight with its other writer
 
 
@@ -103,7 +104,7 @@ class GroveChecks:
         before = body.get("status") or {}
         its = pod_gang_of({**body, "status": {**before, **effect.status}})
         told_of = pod_gang_of(body)
-        others = told_of.conditions.keys() - {"Scheduled"}
+        others = told_of.conditions.keys() - set(OWN)
         lost = [name for name in others if told_of.conditions[name] != its.conditions.get(name)]
         require(not lost, f"G5: {effect.path} takes away {lost}")
         require(_said(its) != _said(told_of), f"G5: {effect.path} says {_said(its)} once more")
@@ -120,6 +121,15 @@ class GroveChecks:
         require(
             (its.phase == "Running") <= is_whole and (its.is_scheduled == "True") == is_true,
             f"G5: {effect.path} says {_said(its)}, and its pods are {_shown(pods)}",
+        )
+        is_ready = its.is_whole([pod for pod in pods if is_live(pod) and pod.health == "ready"])
+        require(
+            (its.says("Ready") == "True") <= (is_whole and is_ready)
+            and its.says("Unhealthy") != "True",
+            f"G5: {effect.path} says {_said(its)}, and its pods are {_shown(pods)}",
+        )
+        require(
+            its.score is None or 0.0 <= its.score <= 1.0, f"G5: {effect.path} scores {its.score}"
         )
         is_any = any(is_live(pod) and (pod.node or pod.uid in begun) for pod in pods)
         wanted = ("Starting", "Running") if is_any else ("Pending",)
@@ -204,9 +214,10 @@ def having_nodes(pods: Iterable[PodRecord]) -> list[PodRecord]:
 
 def _said(its: PodGang) -> tuple[str, ...]:
     """What Corral says of a PodGang."""
-    own = its.conditions.get("Scheduled", {})
-    return (its.phase, *(str(own.get(key, "")) for key in ("status", "reason", "message")))
+    own = [its.conditions.get(name, {}) for name in OWN]
+    said = (str(each.get(key, "")) for each in own for key in ("status", "reason", "message"))
+    return (its.phase, str(its.score), *said)
 
 
-def _shown(pods: Iterable[PodRecord]) -> list[tuple[str, str, str]]:
-    return [(pod.name, pod.node, pod.phase) for pod in pods]
+def _shown(pods: Iterable[PodRecord]) -> list[tuple[str, str, str, str]]:
+    return [(pod.name, pod.node, pod.phase, pod.health) for pod in pods]

@@ -55,6 +55,7 @@ class PodGang:
     together: tuple[tuple[str, tuple[str, ...], str], ...]  # name, pod groups, level
     phase: str
     conditions: Mapping[str, Json]
+    score: float | None
 
     def is_whole(self, pods: Collection[PodRecord]) -> bool:
         """Whether these pods are what it takes to start."""
@@ -78,7 +79,11 @@ class PodGang:
     @property
     def is_scheduled(self) -> str:
         """The status of its condition Scheduled; "": it has none."""
-        return str(self.conditions.get("Scheduled", {}).get("status", ""))
+        return self.says("Scheduled")
+
+    def says(self, condition: str) -> str:
+        """The status of a condition; "": it has none."""
+        return str(self.conditions.get(condition, {}).get("status", ""))
 
 
 def pod_gang_of(body: Json) -> PodGang:
@@ -99,6 +104,7 @@ def pod_gang_of(body: Json) -> PodGang:
         ),
         status.get("phase", ""),
         {each["type"]: each for each in status.get("conditions") or ()},
+        status.get("placementScore"),
     )
 
 

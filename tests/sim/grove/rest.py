@@ -60,6 +60,17 @@ class AtRest:
             is_running = its.phase == "Running"
             said = its.is_scheduled
             require((said == "True") == is_running, f"{what} with Scheduled {said!r}")
+            if bound:
+                ready = [pod for pod in bound if pod.health == "ready"]
+                is_serving = is_running and bool(ready) and its.is_whole(ready)
+                require(
+                    (its.says("Ready") == "True") == is_serving,
+                    f"{what}, Ready is {its.says('Ready')!r}, and ready are {len(ready)}",
+                )
+                require(its.says("Unhealthy") != "True", f"{what} and Unhealthy")
+            if is_running:
+                has_levels = any(each.level for each in its.scope(()).each())
+                require(its.score is not None or not has_levels, f"{what} without a score")
             waiting = [pod for pod in pods if is_live(pod) and not pod.node and is_ready(pod)]
             if not bound and its.is_whole(waiting) and any(each.least for each in its.groups):
                 require(said == "False", f"{what}, waits, and Scheduled is {said!r}")

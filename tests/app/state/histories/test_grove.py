@@ -42,6 +42,10 @@ def world_of(*things, nodes=None, topologies=(NET,), **settings):
     return world
 
 
+# The conditions of a PodGang that runs and of which no pod is ready yet.
+RUNS = {"Initialized": "True", "Scheduled": "True", "Ready": "False", "Unhealthy": "False"}
+
+
 def members(count, pod_group, *, first=0, of="g", **more):
     numbers = range(first, first + count)
     return [member(f"{pod_group}-{at}", pod_group, of=of, gpus=1, **more) for at in numbers]
@@ -433,7 +437,7 @@ def test_the_pod_gang_says_why_its_pods_wait_and_that_they_do_no_more():
     started(world, shown)
     last = world.told(WriteStatus)[-1].status
     assert last["phase"] == "Running"
-    assert [each["status"] for each in last["conditions"]] == ["True", "True"]
+    assert {each["type"]: each["status"] for each in last["conditions"]} == RUNS
 
 
 def test_what_groves_operator_writes_over_is_written_again():
@@ -491,7 +495,7 @@ def test_pods_beyond_min_replicas_that_wait_do_not_make_it_unscheduled():
     assert len(started(world, *members(1, "router"), *members(5, "worker"))) == 4
     last = world.told(WriteStatus)[-1].status
     assert last["phase"] == "Running"
-    assert [each["status"] for each in last["conditions"]] == ["True", "True"]
+    assert {each["type"]: each["status"] for each in last["conditions"]} == RUNS
 
 
 def test_a_pod_that_is_lost_and_does_not_come_back_makes_it_unscheduled():
@@ -554,6 +558,94 @@ def test_nodes_without_the_label_of_a_level_serve_no_gang_that_requires_it():
     nodes = [node("a", gpus=1), node("b", gpus=1), node("c", gpus=1)]
     world = world_of(pair(on=within(RACK)), nodes=nodes)
     assert started(world, *members(1, "router"), *members(2, "worker")) == {}
+
+
+# -- what is written back --------------------------------------------------------------------------
+
+
+def said_of(world, name="g"):
+    """What has been written on a PodGang, in the end: its status, and its conditions by type."""
+    status = {}
+    for effect in world.told(WriteStatus):
+        if effect.path.endswith(f"/{name}/status"):
+            status |= effect.status
+    found = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    return status.get("phase"), found, status.get("placementScore")
+
+
+def turned(world, made, health):
+    """These pods have become ready, or something else; the watch shows the PodGang as written."""
+    for each in list(world.pods.values()):
+        if each.node:
+            world.put(msgspec.structs.replace(each, phase="Running", health=health(each)))
+    world.tick()
+    _, _, score = said_of(world)
+    conditions = next(
+        (
+            tuple(effect.status["conditions"])
+            for effect in reversed(world.told(WriteStatus))
+            if "conditions" in effect.status
+        ),
+        (),
+    )
+    shown = msgspec.structs.replace(
+        made, phase=said_of(world)[0], conditions=conditions, score=score
+    )
+    world.put(shown)
+    world.tick()
+
+
+def test_readiness_and_health_of_the_pods_are_written_as_they_change():
+    made = pair(2, on=within(BLOCK, RACK))
+    world = world_of(made)
+    started(world, *members(1, "router"), *members(2, "worker"))
+    turned(world, made, lambda _: "")
+    assert said_of(world)[1] == RUNS
+    turned(world, made, lambda each: "" if each.name == "worker-1" else "ready")
+    assert said_of(world)[1]["Ready"] == "False"
+    turned(world, made, lambda _: "ready")
+    assert said_of(world)[1] == {**RUNS, "Ready": "True", "Unhealthy": "False"}
+    writes = len(world.told(WriteStatus))
+    turned(world, made, lambda _: "ready")
+    assert len(world.told(WriteStatus)) == writes
+    turned(world, made, lambda each: "failing" if each.name == "router-0" else "ready")
+    assert said_of(world)[1] == {**RUNS, "Ready": "False", "Unhealthy": "True"}
+    turned(world, made, lambda _: "ready")
+    assert said_of(world)[1] == {**RUNS, "Ready": "True", "Unhealthy": "False"}
+
+
+def test_a_gang_is_ready_with_min_replicas_whatever_the_others_are():
+    made = pair(1)
+    world = world_of(made)
+    started(world, *members(1, "router"), *members(2, "worker"))
+    turned(world, made, lambda each: "failing" if each.name == "worker-1" else "ready")
+    assert said_of(world)[1] == {**RUNS, "Ready": "True", "Unhealthy": "False"}
+
+
+@pytest.mark.parametrize(
+    ("filled", "score"),
+    [
+        pytest.param((), 1.0, id="one_rack"),
+        # One node is left in each of the racks of block 0, and two in each of block 1.
+        pytest.param(
+            ("n00", "n01", "n02", "n10", "n11", "n12", "n20", "n21", "n30", "n31"),
+            2 / 3,
+            id="two_racks_of_a_block",
+        ),
+    ],
+)
+def test_the_placement_score_says_how_near_the_pods_are_to_what_is_preferred(filled, score):
+    made = pair(2, on=within(BLOCK, RACK))
+    world = world_of(made)
+    fill(world, *filled)
+    assert len(started(world, *members(1, "router"), *members(2, "worker"))) == 3
+    assert said_of(world)[2] == pytest.approx(score, abs=0.001)
+
+
+def test_a_pod_gang_without_levels_has_no_placement_score():
+    world = world_of(pair(2))
+    assert len(started(world, *members(1, "router"), *members(2, "worker"))) == 3
+    assert said_of(world)[2] is None
 
 
 # -- the PodGangs of one replica of a PodCliqueSet -------------------------------------------------

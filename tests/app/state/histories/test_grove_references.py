@@ -10,7 +10,6 @@ import pytest
 from app.kube.watch.events import Listed
 from app.state.effects import Evict
 from app.state.filter_result import Passed, Rejected
-from app.state.pods import named_pods
 from tests.app.dialects.grove.objects import gang, pod_group, within
 from tests.app.state.histories.test_grove import (
     KINDS,
@@ -192,10 +191,10 @@ def test_references_that_are_too_many_to_be_read_are_told():
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-def test_pods_with_a_node_are_remembered_up_to_a_number_and_those_without_always(monkeypatch):
-    monkeypatch.setattr(named_pods, "MOST_UNCLAIMED", 2)
+def test_pods_with_a_node_are_remembered_up_to_a_number_and_those_without_always():
     nodes = [node(f"b0/r0/n{at}", gpus=8) for at in range(2)]
     world = world_of(nodes=nodes)
+    world.engine.named_pods.most_unclaimed = 2
     world.put(*plain("r0", "r1", "r2", on="n0", phase="Running"), *plain("a"))
     assert set(world.engine.named_pods.unclaimed) == {"uid-r0", "uid-r1", "uid-a"}
     assert "in no gang" in world.engine.warnings()[0]
