@@ -285,6 +285,10 @@ class GangSpec:
     """
     family: Family | None = None
     """The gangs that it is in one domain with."""
+    successor_of: GangKey | None = None
+    """It goes where this one was, unless another place is nearer together."""
+    has_successors: bool = False
+    """Another gang may name it so."""
     policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     is_said: bool = False

@@ -51,6 +51,8 @@ def spec_of(
         topology=topology_name(gang.topology) if gang.topology else None,
         drops_wider_preferred=True,  # Grove only warns of that
         family=_family(gang, said),
+        successor_of=GangKey(key.namespace, gang.reuses, key.source) if gang.reuses else None,
+        has_successors=True,
         policy=POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together(said)),
     )

@@ -8,7 +8,8 @@
 
 Grove's operator writes them, and checks what users write before that: the flaws here are what
 cannot be read as a gang. References are read of a PodGang with a flaw as well, so that its pods
-wait. priorityClassName is not read, since the priority of the pods counts, nor reuseReservationRef.
+wait. priorityClassName is not read, since the priority of the pods counts. reuseReservationRef is a
+suggestion: of a PodGang in another namespace, or of itself, nothing is known that it could be for.
 Source: grove scheduler/api/core/v1alpha1/podgang.go (v0.1.0-alpha.8).
 """
 
@@ -80,6 +81,8 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     pod_groups: tuple[PodGroup, ...] = ()
     together: tuple[Together, ...] = ()
     """No pod group is in two of them."""
+    reuses: str = ""
+    """The PodGang of its namespace whose place it takes, if that is a good one; "": none."""
     pods: Mapping[str, tuple[str, ...]] = {}
     """The pod groups that name a pod of its namespace, by the name of the pod; one, or a flaw."""
     foreign: tuple[str, str] | None = None
@@ -119,6 +122,7 @@ class _Spec(wire.Wire):
     podgroups: msgspec.Raw = msgspec.Raw(b"null")
     topology_constraint: TopologyConstraint | None = None
     topology_constraint_group_configs: msgspec.Raw = msgspec.Raw(b"null")
+    reuse_reservation_ref: _Reference | None = None
 
 
 class _Status(wire.Wire):
@@ -176,6 +180,7 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
         role=((metadata.labels or {}).get(keys.ROLE) or "")[: keys.LONGEST_LABEL],
         topology=((metadata.annotations or {}).get(keys.TOPOLOGY) or "")[: keys.LONGEST_NAME],
         constraint=constraints.constraint_of(spec.topology_constraint),
+        reuses=_reused(spec.reuse_reservation_ref, metadata),
         pod_groups=tuple(
             PodGroup(
                 each.name or "",
@@ -203,6 +208,14 @@ def _status(raw: msgspec.Raw) -> tuple[str, tuple[dict[str, Any], ...] | None, f
         return "", None, None
     conditions = tuple(each for each in status.conditions or () if each)
     return status.phase or "", conditions, status.placement_score
+
+
+def _reused(said: _Reference | None, metadata: wire.Metadata) -> str:
+    """The PodGang that it names as the one before it, if that can be."""
+    if said is None or said.namespace not in (None, "", metadata.namespace):
+        return ""
+    name = (said.name or "")[: keys.LONGEST_NAME]
+    return "" if name == metadata.name else name
 
 
 def _named(

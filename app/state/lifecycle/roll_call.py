@@ -102,6 +102,7 @@ class RollCalls:
         ran, was = bool(gang.membership.bound), gang.membership.spec
         gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
         self.planner.families.review(gang)
+        self.planner.last_places.note(gang)
         if ran and not gang.membership.bound:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
         if gang.ending or gang.preempted is not None:

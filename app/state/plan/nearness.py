@@ -40,6 +40,35 @@ def pods_by_leaf(spec: GangSpec, members: Iterable[Member]) -> NodesByLeaf:
     return found
 
 
+def planned_by_leaf(
+    spec: GangSpec, members: Mapping[str, Member], nodes: Mapping[str, str]
+) -> NodesByLeaf:
+    """Where members are planned, by their uids."""
+    names = minimum.names_of(spec)
+    found: dict[str, list[str]] = {}
+    for uid, node in nodes.items():
+        if uid in members:
+            found.setdefault(minimum.leaf_of(names, members[uid].leaf), []).append(node)
+    return found
+
+
+def places_of(
+    nodes: Sequence[str], spec: GangSpec, topology: TopologyBooks
+) -> Iterator[Sequence[str]]:
+    """These nodes, then all in the same domains of the level that the gang as a whole has."""
+    yield nodes
+    level = spec.root.constraint.preferred or spec.root.constraint.required
+    if level not in topology.levels:
+        return
+    domain_of, slot_of = (
+        topology.tree.domain_of[topology.levels.index(level)],
+        topology.tree.slot_of,
+    )
+    domains = {int(domain_of[slot_of[node]]) for node in nodes if node in slot_of}
+    is_near = np.isin(domain_of, sorted(domains))
+    yield [topology.tree.nodes[slot] for slot in np.flatnonzero(is_near)]
+
+
 def nearness(spec: GangSpec, nodes: NodesByLeaf, topology: TopologyBooks) -> float:
     """Of pods on these nodes, 0 to 1; 1 for a gang without levels. The topology has its levels."""
     parts = [(each, slots) for each, slots in _parts(spec, nodes, topology) if slots.size]

@@ -19,14 +19,23 @@ from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
+from app.state.gang.last_places import LastPlaces
 from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import explained
-from app.state.plan.nearness import nearness, pods_by_leaf
+from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, levels_of, pod_sets_of
-from app.state.plan.request import Builder, Question, SearchRequest, depends_on, search
+from app.state.plan.request import (
+    Builder,
+    Question,
+    SearchRequest,
+    among,
+    depends_on,
+    inside,
+    search,
+)
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -62,6 +71,7 @@ class Planner:
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     packing: TierPacking = field(default_factory=TierPacking)  # what makes domains full
     families: Families = field(default_factory=Families)
+    last_places: LastPlaces = field(default_factory=LastPlaces)
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
@@ -297,10 +307,35 @@ class Planner:
             is_split = any(pod_set.is_split for pod_set in question.pod_sets)
             return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
         if isinstance(answer, Placement):
-            return plan_of(question.gang, answer, question.pod_sets, topology)
+            plan = plan_of(question.gang, answer, question.pod_sets, topology)
+            return self._as_before(question, request, plan, topology) or plan
         return NoPlan(
             answer, explain=lambda: explained(answer, builder, question, topology, request)
         )
+
+    def _as_before(
+        self, question: Question, request: SearchRequest, plan: Plan, topology: TopologyBooks
+    ) -> Plan | None:
+        """The plan where the gang was that this one succeeds; None: this plan is a better one.
+
+        On its nodes, else in the domains of them; with as many pods, and as near together.
+        """
+        gang, spec = question.gang, question.gang.membership.spec
+        before = self.last_places.of(None if spec is None else spec.successor_of)
+        if spec is None or not before or gang.has_started:
+            return None
+        for nodes in places_of(before, spec, topology):
+            answer = search(inside(request, among(nodes, topology)))
+            if isinstance(answer, Placement):
+                again = plan_of(gang, answer, question.pod_sets, topology)
+                is_as_large = len(again.nodes) >= len(plan.nodes)
+                near, nearest = (
+                    nearness(spec, planned_by_leaf(spec, gang.members, each.nodes), topology)
+                    for each in (again, plan)
+                )
+                if is_as_large and near >= nearest:
+                    return again
+        return None
 
     def _question(
         self, gang: Gang, pod_sets: tuple[PodSetMembers, ...], offer: Offer | None

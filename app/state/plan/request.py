@@ -72,6 +72,14 @@ def search(request: SearchRequest) -> Placement | NoFit:
     return answer
 
 
+def inside(request: SearchRequest, nodes: Mask) -> SearchRequest:
+    """The same on these nodes alone. Shapes: (N,)."""
+    attempts = tuple(
+        {pod_set: mask & nodes for pod_set, mask in masks.items()} for masks in request.attempts
+    )
+    return replace(request, attempts=attempts, roomy=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is to be placed, before it is known on which topology."""

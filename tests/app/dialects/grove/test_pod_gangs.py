@@ -360,3 +360,27 @@ def test_twenty_thousand_references_are_read_and_more_than_are_read_are_told() -
     record = gang("g", pod_group("w", 1, names=map(str, range(MOST_OBJECTS))))
     assert record.pods == {}
     assert f"Too many: {MOST_OBJECTS + 1}" in DIALECT.pods_unread(record)
+
+
+# -- reuseReservationRef ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        pytest.param({"namespace": "default", "name": "old"}, "old", id="of_its_namespace"),
+        pytest.param({"name": "old"}, "old", id="without_a_namespace"),
+        pytest.param({"namespace": "other", "name": "old"}, "", id="of_another_namespace"),
+        pytest.param({"namespace": "default", "name": "g"}, "", id="itself"),
+        pytest.param({"namespace": "default"}, "", id="without_a_name"),
+        pytest.param(None, "", id="null"),
+    ],
+)
+def test_a_pod_gang_names_the_one_whose_place_it_takes(reference: Any, name: str) -> None:
+    made = pod_gang("g", pod_group("w", 1))
+    made["spec"]["reuseReservationRef"] = reference
+    record = read(made)
+    assert record.flaw == ""
+    spec = DIALECT.spec(KEY, [record], (), ())
+    assert spec is not None
+    assert spec.successor_of == (GangKey("default", name, "grove") if name else None)
