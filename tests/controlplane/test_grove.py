@@ -127,6 +127,57 @@ def test_a_pod_gang_without_room_says_why_and_none_of_its_pods_starts(
         assert cluster.bound() == {}
 
 
+def test_pods_that_only_the_pod_gang_names_start_together_and_their_successors_on_their_nodes(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=3, nodes=2, gpus=8))
+    create_topology(cluster, "grove-topology", RACK)
+
+    def plain(name: str) -> Object:
+        return pod(name, scheduler=SCHEDULER, requests={GPU: 8}, gates=[GATE])
+
+    def naming(name: str, *pods: str, reuses: str = "") -> Object:
+        made = pod_gang(name, pod_group("worker", 2, names=pods), on=within(RACK))
+        if reuses:
+            made["spec"]["reuseReservationRef"] = {"namespace": "default", "name": reuses}
+        return made
+
+    with scheduled(plane, tmp_path, SCHEDULER, levels=()) as corral:
+        cluster.create_all(map(plain, ("filler", "a", "b")))
+        lift(cluster, "filler")  # of no PodGang: the rack where a search packs most tightly
+        cluster.wait(lambda: set(cluster.bound()) == {"filler"}, START_SECONDS, "it starts")
+        create(cluster, naming("old", "a", "b"))
+        lift(cluster, "a")
+        cluster.wait(lambda: "waits until" in told_of(cluster, "a"), SOON, "it is told why")
+        assert set(cluster.bound()) == {"filler"}
+        lift(cluster, "b")
+        cluster.wait(lambda: len(cluster.bound()) == 3, START_SECONDS, "both start")
+        before = {on for name, on in cluster.bound().items() if name in "ab"}
+        assert len({on.rpartition("-")[0] for on in before}) == 1
+        cluster.wait(lambda: is_scheduled(cluster, "True", "old"), SOON, "the PodGang says so")
+        status = (cluster.get(KIND, "old") or {})["status"]
+        assert status["placementScore"] == 1.0
+        assert conditions(cluster, "old")["Ready"]["status"] == "False"  # no kubelet runs
+
+        for name in ("a", "b"):
+            cluster.request("DELETE", f"{collection('Pod', 'default')}/{name}")
+        cluster.wait(lambda: set(cluster.bound()) == {"filler"}, SOON, "the old pods are gone")
+        cluster.request("DELETE", f"{collection(KIND, 'default')}/old")
+        cluster.create_all(map(plain, ("c", "d")))
+        create(cluster, naming("new", "c", "d", reuses="old"))
+        lift(cluster, "c", "d")
+        cluster.wait(lambda: len(cluster.bound()) == 3, START_SECONDS, "the new ones start")
+        assert {on for name, on in cluster.bound().items() if name in "cd"} == before
+        assert corral.bugs() == {}
+
+
+def told_of(cluster: Cluster, name: str) -> str:
+    """Why a pod has no node, as kube-scheduler repeats it."""
+    there = cluster.get("Pod", name) or {}
+    said = there.get("status", {}).get("conditions", ())
+    return next((one.get("message", "") for one in said if one["type"] == "PodScheduled"), "")
+
+
 def start(cluster: Cluster, made: Object, *pods: Object) -> None:
     """A PodGang with its pods, all of them let go."""
     create(cluster, made)

@@ -175,6 +175,25 @@ def test_an_update_replaces_pods_one_by_one_in_their_levels(stage: Cluster) -> N
     assert apart(stage, pods, Together("block"), Together("rack", EACH_GROUP, ("worker",))) == []
 
 
+def test_a_gang_says_whether_its_pods_are_ready_and_how_near_they_are(stage: Cluster) -> None:
+    stage.create(pod_clique_set("said", clique("worker", 3), pack="rack"))
+    pods = all_bound(stage, "said", 3)
+
+    def says(**wanted: str) -> bool:
+        status = (stage.get("PodGang", "said-0") or {}).get("status", {})
+        said = {each["type"]: each["status"] for each in status.get("conditions", ())}
+        return bool(
+            {**said, **wanted, "Initialized": "True"} == said
+            and status.get("placementScore") == 1.0
+        )
+
+    stage.wait(lambda: says(Ready="True", Unhealthy="False"), UPDATE_SECONDS, "it is ready")
+    stage.wait(lambda: is_running(stage, pods[0]), START_SECONDS, "a kubelet has started it")
+    fail(stage, pods[0])
+    stage.wait(lambda: says(Ready="False", Unhealthy="True"), UPDATE_SECONDS, "it is not healthy")
+    assert len(all_bound(stage, "said", 3)) == 3
+
+
 def test_a_gang_that_is_terminated_starts_whole_in_another_rack(stage: Cluster) -> None:
     made = pod_clique_set("broken", clique("worker", 4), pack="rack", termination_delay="1s")
     stage.create(made)

@@ -117,6 +117,7 @@ WORKLOADS: dict[str, str] = {
     "W PodGang initialized": "a PodGang has all of its pods",
     "W ungated early": "a gate is lifted before its PodGang has the pods that it needs",
     "W scaled gang": "a pod of a PodGang that waits for another one",
+    "W by reference": "a gate is lifted of a pod that only the PodGang names",
     "W no minimum": "a PodGang has all of its pods, and some pod group needs none of them",
     "W packed": "a PodGang starts whose pods have to be in one domain",
     "W packed twice": "a PodGang starts that requires levels inside one another",

@@ -55,5 +55,5 @@ class Life:
     """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs
     members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
-    """Of each gang, as told when the mirror had changed `members_at` times."""
-    members_at: int = -1
+    """Of each gang, as told when the mirrors of pods and PodGangs had changed so many times."""
+    members_at: tuple[int, int] = (-1, -1)

@@ -18,7 +18,7 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
 from tests.sim.absent import AbsentPlaces
-from tests.sim.api import ApiServer, Refused
+from tests.sim.api import POD_GANG, ApiServer, Refused
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.dialects import DIALECTS
@@ -29,9 +29,10 @@ from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, is_known, life_of
+from tests.sim.told import OWNERS, claim_of, gang_of, is_known, life_of, named_by
 from tests.sim.violation import Violation, require
 
+_NAMED = Claim(GangKey("default", "", "grove"))  # of a pod that a PodGang names: it says no more
 WaitsInVain = Callable[[str, Collection[PodRecord], Taken], str]
 """Where the waiting pods of a gang of this name have a place; "": they have none for certain."""
 
@@ -258,20 +259,24 @@ def check_empty(corrals: Iterable[Corral]) -> None:
 def gangs(api: ApiServer) -> dict[GangKey, list[PodRecord]]:
     """Every gang's pods, ended ones too."""
     found: dict[GangKey, list[PodRecord]] = {}
+    named = named_by(api.objects[POD_GANG].values())
     for pod in api.list("Pod"):
-        claim = claim_of(pod) if pod.scheduler == SCHEDULER else None
-        if claim is not None:
-            found.setdefault(claim.gang, []).append(pod)
+        key = gang_of(pod, named) if pod.scheduler == SCHEDULER else None
+        if key is not None:
+            found.setdefault(key, []).append(pod)
     return found
 
 
 def ordinary(api: ApiServer) -> list[PodRecord]:
     """Pods of no gang that wait for a node."""
+    named = named_by(api.objects[POD_GANG].values())
     return [
         pod
         for pod in api.list("Pod")
         if pod.scheduler == SCHEDULER
         and DIALECTS.claim(pod) is None
+        and pod.name not in named
+        and not pod.gates
         and not pod.node
         and not pod.is_terminating
     ]
@@ -333,9 +338,7 @@ def _is_ready(pod: PodRecord) -> bool:
 
 
 def _claim(pod: PodRecord) -> Claim:
-    claim = claim_of(pod)
-    assert claim is not None
-    return claim
+    return claim_of(pod) or _NAMED
 
 
 def _disagree(live: list[PodRecord]) -> bool:

@@ -516,6 +516,18 @@ PLANTED = (
         "a PodGang with too few pods says that it runs",
     ),
     Planted(
+        "app.dialects.grove.status._said",
+        Change("expression", "is_running and view.is_ready", becomes="is_running"),
+        "a PodGang says that it is ready when its pods have nodes",
+        is_quick=True,
+    ),
+    Planted(
+        "app.dialects.grove.claims.claim",
+        Change("expression", "_named(pod, objects)", becomes="None"),
+        "pods that only a PodGang names are ordinary ones",
+        is_quick=True,
+    ),
+    Planted(
         "app.dialects.grove.status._conditions",
         Change(
             "expression",

@@ -139,6 +139,15 @@ def test_scopes_are_inside_one_another():
     assert not its.is_whole(pods[:1])
 
 
+def test_pods_without_labels_are_in_the_pod_group_that_names_them():
+    made = a_set(1).spec("p", BASE, LEVELS, {"0-w": ["named"], "w": ["named"]})
+    its = pod_gang_of({"metadata": {"name": "p-0", "uid": "u"}, "spec": made})
+    named, other = pod("named", gpus=1), pod("other", gpus=1)
+    assert (its.has(named), its.has(other), its.has(worker("w0"))) == (True, False, True)
+    assert its.group_of(named) == "p-0-w"
+    assert its.is_whole([named])
+
+
 # -- every step ------------------------------------------------------------------------------------
 
 
@@ -228,6 +237,14 @@ def _scheduled(status, **more):
             {"phase": "Starting", "conditions": [_scheduled("False")]},
             "takes away",
             id="without_conditions_of_others",
+        ),
+        pytest.param(
+            {"conditions": [CREATED, _scheduled("False"), {"type": "Ready", "status": "True"}]},
+            "says",
+            id="ready_with_too_few",
+        ),
+        pytest.param(
+            {"phase": "Starting", "placementScore": 1.5}, "scores 1.5", id="a_score_above_one"
         ),
         pytest.param({}, "says .* once more", id="nothing_new"),
     ],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.dialects import corral as own
 from app.dialects.spec import Claim, GangKey
@@ -15,6 +15,7 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
+from tests.sim.api import POD_GANG
 from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
 from tests.sim.owners import declared_by
@@ -44,21 +45,41 @@ def key_of(life: Life, uid: str) -> GangKey | None:
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:
     """The gang's pods that are there, ended ones too."""
-    stream = life.streams["Pod"]
-    if life.members_at != stream.changed:
-        life.members, life.members_at = _by_gang(life), stream.changed
+    pod_gangs = life.streams.get(POD_GANG)
+    changed = (life.streams["Pod"].changed, 0 if pod_gangs is None else pod_gangs.changed)
+    if life.members_at != changed:
+        life.members, life.members_at = _by_gang(life), changed
     return list(life.members.get(key, ()))
 
 
 def _by_gang(life: Life) -> dict[GangKey, list[PodRecord]]:
     found: dict[GangKey, list[PodRecord]] = {}
+    pod_gangs = life.streams.get(POD_GANG)
+    named = named_by(() if pod_gangs is None else pod_gangs.mirror.values())
     for pod in pods_of(life):
         if pod.scheduler != life.engine.settings.scheduler_name:
             continue
-        claim = claim_of(pod)
-        if claim is not None:
-            found.setdefault(claim.gang, []).append(pod)
+        key = gang_of(pod, named)
+        if key is not None:
+            found.setdefault(key, []).append(pod)
     return found
+
+
+def named_by(pod_gangs: Iterable[Any]) -> dict[str, GangKey]:
+    """The gang of each pod that one of these PodGangs names, by the name of the pod."""
+    return {
+        name: GangKey(each.namespace, each.name, "grove")
+        for each in pod_gangs
+        for name in each.pods
+    }
+
+
+def gang_of(pod: PodRecord, named: Mapping[str, GangKey]) -> GangKey | None:
+    """The gang that a pod says, or that a PodGang says which names it."""
+    claim = claim_of(pod)
+    if claim is not None:
+        return claim.gang
+    return named.get(pod.name) if DIALECTS.claim(pod) is None else None
 
 
 def is_live(pod: PodRecord) -> bool:

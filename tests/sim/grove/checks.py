@@ -26,12 +26,12 @@ from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
+from tests.sim.grove.pod_clique_set import POD_GANG as POD_GANG_LABEL
 from tests.sim.grove.reading import (
     Levels,
     PodGang,
     Scope,
     domain_of,
-    gang_name_of,
     levels_of,
     pod_gang_of,
 )
@@ -78,7 +78,10 @@ class GroveChecks:
                 self._not_too_often(corral, effect)
             elif isinstance(effect, Ungate):
                 pod: Any = life.streams["Pod"].mirror.get(effect.name)
-                require(pod is None or not gang_name_of(pod), f"G6: {effect} of a pod of Grove's")
+                require(
+                    pod is None or POD_GANG_LABEL not in pod.labels,
+                    f"G6: {effect} of a pod of Grove's",
+                )
 
     def _starts_whole(self, life: Life, gang: Gang, members: Sequence[PodRecord]) -> None:
         its = self._pod_gang(life, gang.key.name)
@@ -110,7 +113,7 @@ class GroveChecks:
         require(_said(its) != _said(told_of), f"G5: {effect.path} says {_said(its)} once more")
         if effect.gang in life.engine.gangs.unreviewed:
             return
-        pods = [pod for pod in pods_of(life) if gang_name_of(pod) == its.name]
+        pods = [pod for pod in pods_of(life) if its.has(pod)]
         is_whole = its.is_whole(having_nodes(pods))
         gang = life.engine.gangs.by_key.get(effect.gang) if effect.gang is not None else None
         planned = () if gang is None else gang.plan.nodes.keys()

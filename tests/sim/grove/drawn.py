@@ -10,6 +10,7 @@ A level inside another one is never wider than that.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from app.kube.core.objects import Shape
@@ -19,6 +20,7 @@ from tests.sim.kinds import POOL, Template, Workload
 KIND = "podcliqueset"
 MOST_PODS = 8
 NO_MINIMUM_SHARE = 0.15  # of cliques
+BY_REFERENCE_SHARE = 0.25  # of PodCliqueSets: as another operator may make them
 SHAPES = (Shape(),) * 8 + (Shape(selector=((POOL, "a"),)),)
 LEVELS = tuple(KEYS)
 
@@ -64,6 +66,7 @@ def _scaled(rng: Random, size: int, most_gpus: int, pack: Pack) -> Workload:
 
 
 def _workload(rng: Random, made: PodCliqueSet, pods: dict[str, int], most_gpus: int) -> Workload:
+    made = replace(made, is_by_reference=rng.random() < BY_REFERENCE_SHARE)
     gpus = [amount for amount in (1, 1, 2, 4) if amount <= most_gpus]
     of_clique = {each.name: rng.choice(gpus) for each in made.cliques}
     shape = rng.choice(SHAPES)

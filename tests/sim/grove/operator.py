@@ -87,12 +87,15 @@ class GroveOperator:
 
     def said_on(self, made: Workload, name: str, template: Template) -> Said:
         """What one pod says about where it belongs."""
-        gang = _set(made).gang_of(template.part)
         clique = f"{made.name}-{template.part}"
+        owner = Owner("grove.io/v1alpha1", "PodClique", clique, made.owner_uid)
+        if _set(made).is_by_reference:
+            return {}, {}, owner
+        gang = _set(made).gang_of(template.part)
         labels = {sets.POD_GANG: f"{made.name}-{gang}", sets.POD_CLIQUE: clique}
         if gang != BASE:
             labels[sets.BASE_GANG] = f"{made.name}-{BASE}"
-        return {}, labels, Owner("grove.io/v1alpha1", "PodClique", clique, made.owner_uid)
+        return {}, labels, owner
 
     def as_created(self, _made: Workload, pod: PodRecord) -> PodRecord:
         """Behind the operator's gate."""
@@ -107,7 +110,7 @@ class GroveOperator:
         if change.is_deleted or made is None or pod.uid in self._seen:
             return
         self._seen[pod.uid] = None
-        gang = pod.labels[sets.POD_GANG].partition("-")[2]
+        gang = _gang_of(made, pod)
         is_late = self._rng.random() < LATE_SHARE
         seconds = self._rng.uniform(*(LATE_SECONDS if is_late else SYNC_SECONDS))
         self._clock.after(seconds, partial(self._sync, made, gang, made.epoch))
@@ -176,7 +179,9 @@ class GroveOperator:
         pod = self._api.pods.get(name)
         if pod is None or pod.uid != uid or not pod.gates:
             return
-        gang = pod.labels[sets.POD_GANG].partition("-")[2]
+        gang = _gang_of(made, pod)
+        if _set(made).is_by_reference:
+            self._hits.hit("W by reference")
         if gang in _set(made).gangs():
             lifted = [_part(each) for each in self._pods(made, gang) if not each.gates]
             parts = _set(made).gangs()[gang]
@@ -188,11 +193,10 @@ class GroveOperator:
 
     def _pods(self, made: Workload, gang: str) -> list[PodRecord]:
         """The pods of a PodGang that exist and have not ended."""
-        name = f"{made.name}-{gang}"
         return [
             pod
             for _, pod in sorted(self._api.pods.items())
-            if pod.uid in made.uids and pod.labels[sets.POD_GANG] == name
+            if pod.uid in made.uids and _gang_of(made, pod) == gang
             if not pod.is_finished and not pod.is_terminating
         ]
 
@@ -257,7 +261,17 @@ def _set(made: Workload) -> PodCliqueSet:
 
 def _part(pod: PodRecord) -> str:
     """The pod group of a pod, without the name of its PodCliqueSet."""
-    return pod.labels[sets.POD_CLIQUE].partition("-")[2]
+    assert pod.owner is not None, pod
+    return pod.owner.name.partition("-")[2]
+
+
+def _gang_of(made: Workload, pod: PodRecord) -> str:
+    """The PodGang of a pod, without the name of its PodCliqueSet; "": there is none any more."""
+    label = pod.labels.get(sets.POD_GANG, "")
+    if label:
+        return label.partition("-")[2]
+    gangs = _set(made).gangs().items()
+    return next((gang for gang, parts in gangs if _part(pod) in {each.name for each in parts}), "")
 
 
 def _next_name(made: Workload) -> str:

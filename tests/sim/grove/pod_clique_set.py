@@ -69,6 +69,7 @@ class PodCliqueSet:
     group_pack: Pack = Pack()
     replicas: int = 0
     least: int = 0
+    is_by_reference: bool = False  # its pods have no labels of Grove's: PodGangs name them
 
     def gangs(self) -> dict[str, tuple[Part, ...]]:
         """The pod groups of each PodGang, by its name without that of the PodCliqueSet."""

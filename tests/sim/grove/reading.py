@@ -56,17 +56,27 @@ class PodGang:
     phase: str
     conditions: Mapping[str, Json]
     score: float | None
+    named: Mapping[str, str]  # the pod group of each pod that it names, by the name of the pod
+
+    def has(self, pod: PodRecord) -> bool:
+        """Whether a pod is in it, by its own word or, if it says none, by that of the PodGang."""
+        label = pod.labels.get(POD_GANG, "")
+        return label == self.name if label else pod.name in self.named
+
+    def group_of(self, pod: PodRecord) -> str:
+        """The pod group of a pod."""
+        return pod.labels.get(POD_CLIQUE) or self.named.get(pod.name, "")
 
     def is_whole(self, pods: Collection[PodRecord]) -> bool:
         """Whether these pods are what it takes to start."""
-        there = Counter(map(pod_group_of, pods))
+        there = Counter(map(self.group_of, pods))
         return all(there[each.name] >= each.least for each in self.groups)
 
     def scope(self, pods: Collection[PodRecord]) -> Scope:
         """These pods in the groups that have to be together."""
         its = {
             each.name: Scope(
-                each.name, each.level, tuple(pod for pod in pods if pod_group_of(pod) == each.name)
+                each.name, each.level, tuple(pod for pod in pods if self.group_of(pod) == each.name)
             )
             for each in self.groups
         }
@@ -105,17 +115,12 @@ def pod_gang_of(body: Json) -> PodGang:
         status.get("phase", ""),
         {each["type"]: each for each in status.get("conditions") or ()},
         status.get("placementScore"),
+        {
+            reference["name"]: each["name"]
+            for each in _pod_groups(spec)
+            for reference in each.get("podReferences") or ()
+        },
     )
-
-
-def gang_name_of(pod: PodRecord) -> str:
-    """The PodGang of a pod; "": none."""
-    return pod.labels.get(POD_GANG, "")
-
-
-def pod_group_of(pod: PodRecord) -> str:
-    """The pod group of a pod."""
-    return pod.labels.get(POD_CLIQUE, "")
 
 
 def levels_of(body: Json | None) -> Levels:

@@ -19,10 +19,8 @@ from tests.sim.grove.reading import (
     PodGang,
     Scope,
     domain_of,
-    gang_name_of,
     levels_of,
     pod_gang_of,
-    pod_group_of,
 )
 from tests.sim.objects import Objects
 from tests.sim.oracle import Taken
@@ -45,7 +43,7 @@ class AtRest:
         """Every PodGang with pods says what they are. Raises: Violation."""
         for body in self.objects.of(POD_GANG).values():
             its = pod_gang_of(body)
-            pods = [pod for pod in self.api.list("Pod") if gang_name_of(pod) == its.name]
+            pods = [pod for pod in self.api.list("Pod") if its.has(pod)]
             if not pods or all(pod.is_finished for pod in pods):
                 continue
             self.hits.hit("W PodGang at rest")
@@ -102,7 +100,7 @@ class AtRest:
         needed = [
             pod
             for group in its.groups
-            for pod in [each for each in waiting if pod_group_of(each) == group.name][: group.least]
+            for pod in [each for each in waiting if its.group_of(each) == group.name][: group.least]
         ]
         if not needed:
             needed = waiting[:1]
@@ -118,10 +116,10 @@ class AtRest:
         levels: Levels,
     ) -> str:
         """Where a pod goes on that belongs to a gang which runs in part."""
-        if len({pod_group_of(pod) for pod in waiting}) > 1:
+        if len({its.group_of(pod) for pod in waiting}) > 1:
             return ""
         first = waiting[0]
-        if all(pod_group_of(pod) != pod_group_of(first) for pod in bound):
+        if all(its.group_of(pod) != its.group_of(first) for pod in bound):
             return ""
         for scope in its.scope([first, *bound]).each():
             if scope.level and first in scope.pods:
