@@ -752,6 +752,28 @@ def test_a_base_gang_takes_a_block_with_room_for_its_scaled_gangs_if_there_is_on
     assert blocks(on(world)) == {block}
 
 
+def test_a_scaled_gang_waits_in_the_block_of_its_base_gang_though_another_would_have_had_a_rack():
+    """Room is judged by what is requested in all. What holds is that no pod is in another block.
+
+    Source: grove issue #648, "all pods of this replica must land in the same block".
+    """
+    nodes = four_racks(gpus=2)
+    world = world_of(pair(1, on=within(BLOCK)), scaled(4), nodes=nodes)
+    # Three places are left in each rack of block 0: six for six pods, and four in no rack.
+    taken = [f"n{rack}{at}" for rack in (0, 1) for at in (0, 1)]
+    world.put(
+        *(pod(f"other-{name}", gpus=2, on=name, phase="Running") for name in taken),
+        *(pod(f"other-{name}2", gpus=1, on=name, phase="Running") for name in ("n02", "n12")),
+    )
+    world.put(*more(4, gates=(GATE,)))
+    placed = started(world, *of_replica([*members(1, "router"), *members(1, "worker")]))
+    assert blocks(placed) == {0}
+    ungated(world, *more(4))
+    finish(world)
+    assert on(world, "more") == {}
+    assert "outside the domain of replica 0 of PodCliqueSet llm 8" in sentence(world, "uid-more-0")
+
+
 def test_a_base_gang_that_has_lost_its_pods_comes_back_where_its_scaled_gang_runs():
     world = world_of()
     before = base_in_block_1(world)
