@@ -52,6 +52,8 @@ class Dialects:
     each: tuple[Dialect, ...]
     of_scheduler: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The names of those that pods of some schedulers are read in; pods of others: in all."""
+    spoken: frozenset[str] | None = None
+    """The names of those that pods of some scheduler of ours are read in; None: all of them."""
 
     def configured(self, options: EngineOptions) -> Dialects:
         """The same vocabularies, as the operator wants them read.
@@ -64,7 +66,8 @@ class Dialects:
             if name not in known:
                 raise ValueError(f"{scheduler}={name}: expected one of {', '.join(known)}")
             chosen[scheduler] = chosen.get(scheduler, frozenset()) | {name}
-        return Dialects(tuple(dialect.configured(options) for dialect in self.each), chosen)
+        each = tuple(dialect.configured(options) for dialect in self.each)
+        return Dialects(each, chosen, _spoken(options.scheduler_name, chosen))
 
     def resources(
         self,
@@ -226,8 +229,13 @@ class Dialects:
         return next((found for each in self.each if (found := each.draw(record))), None)
 
     def object_rules(self, group: str, kind: str) -> ObjectRules | None:
-        """The rules of objects of a kind; None where none is known."""
-        every = (rules for dialect in self.each for rules in dialect.object_rules())
+        """The rules of objects of a kind; None where none is known.
+
+        Objects name no scheduler. Those of a vocabulary that pods of no scheduler of ours are read
+        in are another scheduler's, whose rules may be others.
+        """
+        ours = (one for one in self.each if not one.name or self._is_spoken(one.name))
+        every = (rules for dialect in ours for rules in dialect.object_rules())
         return next((each for each in every if (each.group, each.kind) == (group, kind)), None)
 
     def templates(self, group: str, kind: str) -> tuple[TemplatePlace, ...]:
@@ -281,10 +289,22 @@ class Dialects:
         if len(asked) > 1:
             yield _contradiction(asked[0], asked[1])
 
+    def _is_spoken(self, name: str) -> bool:
+        """Whether pods of some scheduler of ours are read in this vocabulary."""
+        return self.spoken is None or name in self.spoken
+
     def _read_of(self, scheduler: str) -> Iterable[Dialect]:
         """The vocabularies that pods of a scheduler are read in."""
         names = self.of_scheduler.get(scheduler)
         return self.each if names is None else (one for one in self.each if one.name in names)
+
+
+def _spoken(scheduler_name: str, chosen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
+    """The names of the vocabularies of these schedulers, with commas between; None: all are."""
+    ours = [each.strip() for each in scheduler_name.split(",")]
+    if not scheduler_name or any(each not in chosen for each in ours):
+        return None
+    return frozenset[str]().union(*(chosen[each] for each in ours))
 
 
 def _decided(

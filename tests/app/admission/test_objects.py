@@ -14,6 +14,7 @@ from app.admission.scope import Scope
 from app.admission.validate import MOST_ERRORS, Thing, Validator
 from app.dialects.registry import DIALECTS
 from app.labels import selector_from_text
+from app.settings import EngineOptions
 from tests.app.admission.port import SCOPE, review, running_port
 from tests.app.admission.test_routes import post
 from tests.app.dialects.volcano.objects import by_labels, by_pattern, exact, hyper_node
@@ -61,6 +62,16 @@ def changed(thing: Object, change: Callable[[Object], object]) -> Object:
     other = copy.deepcopy(thing)
     change(other["spec"])
     return other
+
+
+def test_an_object_of_a_vocabulary_that_no_scheduler_of_ours_speaks_is_let_in() -> None:
+    options = EngineOptions(scheduler_vocabularies=(("corral", "kai"),))
+    theirs = hyper_node("s0", 1, by_pattern("("))
+    thing = Thing("topology.volcano.sh", "HyperNode", "", theirs)
+    assert Validator(SCOPE, DIALECTS).errors(thing)
+    validator = Validator(SCOPE, DIALECTS.configured(options))
+    assert not validator.is_known(thing.group, thing.kind)
+    assert validator.errors(thing) == []
 
 
 # -- over HTTP -------------------------------------------------------------------------------------

@@ -251,6 +251,45 @@ def test_rules_of_vocabularies_that_are_not_read_refuse_nothing():
     assert list(ours.rules(saying(wrong, scheduler="default-scheduler"), 1)) == []
 
 
+VOLCANO_GROUP = ("scheduling.volcano.sh", "PodGroup")
+KAI_GROUP = ("scheduling.run.ai", "PodGroup")
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "chosen", "is_checked"),
+    [
+        pytest.param("corral", (), {VOLCANO_GROUP, KAI_GROUP}, id="nothing_is_set"),
+        pytest.param("corral", (("corral", "kai"),), {KAI_GROUP}, id="one_scheduler_and_its_own"),
+        pytest.param("corral", (("corral", "native"),), set(), id="one_without_such_objects"),
+        pytest.param(
+            "corral,kai-scheduler",
+            (("corral", "volcano"), ("kai-scheduler", "kai")),
+            {VOLCANO_GROUP, KAI_GROUP},
+            id="each_has_one",
+        ),
+        pytest.param(
+            "corral, kai-scheduler",
+            (("kai-scheduler", "kai"),),
+            {VOLCANO_GROUP, KAI_GROUP},
+            id="one_of_two_is_read_in_all",
+        ),
+        pytest.param(
+            "corral",
+            (("corral", "kai"), ("other", "volcano")),
+            {KAI_GROUP},
+            id="of_a_scheduler_that_is_not_ours",
+        ),
+        pytest.param("", (("corral", "kai"),), {VOLCANO_GROUP, KAI_GROUP}, id="any_scheduler"),
+    ],
+)
+def test_objects_are_checked_if_pods_of_some_scheduler_of_ours_are_read_in_their_vocabulary(
+    schedulers, chosen, is_checked
+):
+    options = EngineOptions(scheduler_name=schedulers, scheduler_vocabularies=chosen)
+    ours = DIALECTS.configured(options)
+    assert {each for each in (VOLCANO_GROUP, KAI_GROUP) if ours.object_rules(*each)} == is_checked
+
+
 def test_a_vocabulary_that_there_is_not_is_named():
     with pytest.raises(ValueError, match="default-scheduler=groove: expected one of grove, kai"):
         only(("default-scheduler", "groove"))
