@@ -21,7 +21,7 @@ from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.gang_objects import read_status
 from app.dialects.kai import constraints, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
-from app.dialects.kai.sub_groups import SubGroup, WireSubGroup
+from app.dialects.kai.sub_groups import LONGEST_SUB_GROUP, SubGroup, WireSubGroup
 from app.dialects.rules import invalid, of_spec, too_long, too_many
 from app.dialects.spec import ANYWHERE, Flaw
 from app.kube.core import wire
@@ -109,7 +109,7 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     return msgspec.structs.replace(
         record,
         least=least,
-        topology=next((name for _, name in _topologies(spec, parts)), ""),
+        topology=next((name for *_, name in _topologies(spec, parts)), ""),
         constraint=constraints.constraint_of(spec.topology_constraint),
         sub_groups=sub_groups.sub_groups_of(parts.sub_groups),
     )
@@ -176,25 +176,37 @@ def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
     yield from _topology_flaws(spec, parts)
 
 
-def _topologies(spec: _Spec, parts: _Parts) -> Iterator[tuple[str, str]]:
-    """(field, name) of each Topology that a constraint names."""
-    said = [("topologyConstraint", spec.topology_constraint)]
+def _topologies(spec: _Spec, parts: _Parts) -> Iterator[tuple[str, str, str]]:
+    """(whose constraint, field, name) of each Topology that a constraint names."""
+    said = [("the PodGroup itself", "topologyConstraint", spec.topology_constraint)]
     said += [
-        (f"subGroups[{at}].topologyConstraint", each.topology_constraint)
+        (
+            f"sub-group {(each.name or '')[:LONGEST_SUB_GROUP]}",
+            f"subGroups[{at}].topologyConstraint",
+            each.topology_constraint,
+        )
         for at, each in enumerate(parts.sub_groups)
     ]
-    for where, constraint in said:
+    for whose, where, constraint in said:
         if constraint is not None and constraint.topology:
-            yield f"{where}.topology", constraint.topology
+            yield whose, f"{where}.topology", constraint.topology
 
 
 def _topology_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
-    """A gang is placed in one tree of domains."""
-    first = ""
-    for where, name in _topologies(spec, parts):
-        first = first or name
-        if name != first:
-            text = f"another constraint of the PodGroup names {first[:63]}, and one is read"
+    """A gang is placed in one tree of domains.
+
+    KAI's scheduler takes each constraint on its own Topology, among the nodes that those around it
+    have left. To place all of them in one of these trees would be to require less, or more.
+    Source: KAI-Scheduler pkg/scheduler/plugins/topology/job_filtering.go, subSetNodesFn (v0.12).
+    """
+    first = None
+    for whose, where, name in _topologies(spec, parts):
+        first = first or (whose, name)
+        if name != first[1]:
+            text = (
+                f"{whose} is on this Topology and {first[0]} on {first[1][:LONGEST_SUB_GROUP]}:"
+                " a gang is placed on one Topology"
+            )
             yield invalid(where, name, text)
 
 

@@ -142,9 +142,23 @@ def test_a_pod_group_that_kai_takes_has_no_error(made: Json) -> None:
                 sub_group("a", 1, topologyConstraint=within(RACK, topology="other")),
                 on=within(BLOCK),
             ),
-            'spec.subGroups[0].topologyConstraint.topology: Invalid value: "other": another'
-            " constraint of the PodGroup names net, and one is read",
+            'spec.subGroups[0].topologyConstraint.topology: Invalid value: "other": sub-group a is'
+            " on this Topology and the PodGroup itself on net: a gang is placed on one Topology",
             id="two_topologies",
+        ),
+        pytest.param(
+            pod_group(
+                "pg",
+                None,
+                sub_group("prefill", 1, topologyConstraint=within(RACK, topology="racks")),
+                sub_group("router", 1),
+                sub_group("decode", 1, topologyConstraint=within(RACK, topology="nvlink")),
+                sub_group("encode", 1, topologyConstraint=within(RACK, topology="racks")),
+            ),
+            'spec.subGroups[2].topologyConstraint.topology: Invalid value: "nvlink": sub-group'
+            " decode is on this Topology and sub-group prefill on racks: a gang is placed on one"
+            " Topology",
+            id="two_topologies_of_sub_groups",
         ),
     ],
 )
