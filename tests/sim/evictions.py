@@ -35,8 +35,10 @@ HIGH = (20, 50, 50)  # priorities; `kinds.draw` has none as high
 MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
 DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
+VOCABULARY_SHARE = 0.75  # of the workloads, in worlds with gangs of a vocabulary that has objects
 KINDS = (*("crash",) * 4, *("tighten",) * 2, "give up", "none")
-OWNED = ("job", "jobset", "statefulset", "plain")  # kinds whose pods a controller makes
+# Kinds whose pods a controller makes.
+OWNED = ("job", "jobset", "statefulset", "plain", "podcliqueset", "nativegroup")
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
 CRASH_SHARE = 0.3  # of the times that pods are to be evicted
@@ -196,7 +198,9 @@ class Contest:
             workload.first_priority = MIXED
 
     def _drawn(self, most_pods: int = 1_000) -> Workload:
-        profile = self._world.profile
+        profile, found = self._world.profile, self._world.contested
+        if found and self._rng.random() < VOCABULARY_SHARE:
+            return self._rng.choice(found).drawn(self._rng, most_pods)
         return kinds.draw(
             self._rng, min(profile.most_pods, most_pods), profile.gpus, profile.gated_share
         )

@@ -130,6 +130,8 @@ WORKLOADS: dict[str, str] = {
     "W preemptor": "ordinary pods of high priority that come when the cluster is full",
     "W high gang": "a gang of high priority that comes when the cluster is full",
     "W made room": "others go for a gang that waits",
+    "W made room in words": "others go for a gang of a native PodGroup or of Grove's",
+    "W gave way": "a gang of a native PodGroup or of Grove's goes for another one",
     "W room sought": "it is found out who would have to go for a gang that waits",
     "W slices": "a gang with slices",
     "W spares": "a gang with hot spares",

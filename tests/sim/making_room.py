@@ -7,16 +7,17 @@
     bound      P7 what is kept for a gang is for it, or for pods of a higher priority
     outcome    P12 heard once more it changes nothing
 
-What its engine remembers is looked at only for what it keeps, and for whom.
+What its engine remembers is looked at only for what it keeps, and for whom. What the objects of a
+gang say of its pods is read by its vocabulary, in P3, P4 and P11.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.dialects.budgets.dialect import KIND as BUDGET
 from app.dialects.spec import GangKey
@@ -46,6 +47,9 @@ from tests.sim.told import (
     role_of,
 )
 from tests.sim.violation import require
+
+if TYPE_CHECKING:
+    from tests.sim.vocabulary import Contested
 
 AGAIN = 0.3  # share of the outcomes that are heard twice
 GIVES_WAY = "gives way to gang"  # in the sentence of an eviction
@@ -78,6 +82,7 @@ class RoomChecks:
     rng: Random
     history: History
     hits: Hits
+    vocabularies: Mapping[str, Contested] = field(default_factory=dict)  # by source of gangs
     has_jumped: bool = False  # the wall clock: nobody can tell how old a pod is
     evicted_at: list[float] = field(default_factory=list)
     _of: dict[int, Tracked] = field(default_factory=dict)
@@ -174,6 +179,9 @@ class RoomChecks:
             return  # which pods are to come, and where the rest belongs, is the engine's choice
         if any(pod.gates and gang.member(pod.uid).allowed is not None for pod in waiting):
             return  # narrowed by a write of ours that the watch has not shown yet
+        its = self.vocabularies.get(key.source)
+        if its is not None and any(life.streams[kind].pending for kind in its.kinds):
+            return  # what its objects say now has not been told
         asked = [wanted(pod) for pod in waiting]
         gone = {uid for victim in answer.victims for uid in victim.uids}
         closed = frozenset[str]().union(
@@ -186,9 +194,13 @@ class RoomChecks:
             )
             rest = _without(life, _going(life) | (gone - back))
             taken = Taken(closed, tuple(self._others(engine, key, planned, min_priority=None)))
-            found = place(rest, key, asked, [], taken)
+            found: object = (
+                place(rest, key, asked, [], taken)
+                if its is None
+                else its.waits_in_vain(key.name, members_of(life, key), taken, rest)
+            )
             names = [pod.name for pod in rest.pods.values() if pod.uid in back]
-            require(found is None, f"P4: gang {key} fits beside {names}, which are to go for it")
+            require(not found, f"P4: gang {key} fits beside {names}, which are to go for it")
 
     def _planned_for(self, engine: Engine, keys: Iterable[GangKey | None]) -> set[str]:
         gangs = engine.gangs.by_key
@@ -303,6 +315,11 @@ class RoomChecks:
             tracked.is_judged = True
             self.hits.hit("W made room")
             self._has_place(life, tracked)
+            self._has_place_together(life, tracked)
+            if any(
+                each.gang and each.gang.source in self.vocabularies for each in tracked.plan.victims
+            ):
+                self.hits.hit("W gave way")
 
     def _has_place(self, life: Life, tracked: Tracked) -> None:
         """P3: with all of the set gone each pod of the gang fits where its room is kept."""
@@ -342,6 +359,16 @@ class RoomChecks:
                 domains.setdefault((level, *role_of(pod)), set()).add(here)
         for role, where in domains.items():
             require(len(where) == 1, f"{what} it requires one {role[0]}, and not {sorted(where)}")
+
+    def _has_place_together(self, life: Life, tracked: Tracked) -> None:
+        """P3 of what the objects of a gang say of its pods."""
+        its, engine = self.vocabularies.get(tracked.key.source), life.engine
+        gang = engine.gangs.by_key.get(tracked.key)
+        if its is None or gang is None or tracked.key in engine.gangs.unreviewed:
+            return
+        self.hits.hit("W made room in words")
+        places = {uid: place_of.node for uid, place_of in tracked.plan.places.items()}
+        its.checks.together(life, gang, places)
 
     def sending(self, corral: Corral, effect: Evict) -> None:
         """P8. Raises: Violation."""

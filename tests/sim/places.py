@@ -1,4 +1,4 @@
-"""How many pods like the largest of some each node has room for, in the API server's truth."""
+"""How many pods like the largest of some each node of a cluster has room for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from app.dialects import corral as own
 from app.kube.core.objects import NodeRecord, PodRecord
-from tests.sim.api import ApiServer
 from tests.sim.node_filters import counts, may_be_on, totals_by_node
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Cluster, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,12 @@ class Places:
         return {name: pods for name, pods in sorted(taken.items()) if pods}
 
 
-def places_for(api: ApiServer, pods: Collection[PodRecord], taken: Taken) -> Places:
+def places_for(api: Cluster, pods: Collection[PodRecord], taken: Taken) -> Places:
     """The places that all of these pods may have, each as large as the largest of them."""
     largest = Counter[str]()
     for pod in pods:
         largest |= Counter(dict(pod.request))
-    runs = [(pod.node, pod.request) for pod in api.pods.values() if counts(pod)]
+    runs = [(pod.node, pod.request) for pod in api.list("Pod") if counts(pod)]
     totals = totals_by_node([*runs, *taken.amounts])
     return Places(
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from app.kube.core.objects import PodRecord
 from app.state.engine import Engine
@@ -10,11 +10,13 @@ from tests.sim.api import ApiServer
 from tests.sim.corral import Corral
 from tests.sim.liveness import gangs, kept_from, waits_in_vain
 from tests.sim.node_filters import counts
-from tests.sim.oracle import Remaining, Taken
+from tests.sim.oracle import Cluster, Remaining, Taken
 from tests.sim.preemption import Nominated
 from tests.sim.told import claim_of, is_live
 from tests.sim.violation import require
 
+WaitsAmong = Callable[[str, Collection[PodRecord], Taken, Cluster], str]
+"""As `liveness.WaitsInVain`, in a cluster of these nodes and pods."""
 LOOK_SECONDS = 10.0  # from when a gang may ask until it has: others ask one by one before it
 
 
@@ -23,11 +25,12 @@ def check_room_is_sought(
     leader: Corral,
     is_hopeless: Callable[[PodRecord], bool],
     nominated: Collection[Nominated],
+    of_vocabulary: Mapping[str, WaitsAmong],
 ) -> None:
     """P11: a gang that could start by evictions has asked who would have to go.
 
     What is kept for a pod with a nominated node is not for gangs of no higher priority, even where
-    only kube-scheduler knows of it.
+    only kube-scheduler knows of it. Gangs of some sources are judged by their vocabulary.
     Raises: Violation.
     """
     engine = leader.engine
@@ -52,7 +55,10 @@ def check_room_is_sought(
         left = {name: pod for name, pod in api.pods.items() if pod.uid not in lower}
         taken = Taken(closed, (*kept_from(waiting, of_others), *held))
         among = Remaining(api.nodes, left)
-        why = waits_in_vain(api, key, members, taken, lambda _: False, among)
+        if key.source in of_vocabulary:
+            why = of_vocabulary[key.source](key.name, members, taken, among)
+        else:
+            why = waits_in_vain(api, key, members, taken, lambda _: False, among)
         gang = engine.gangs.by_key[key]
         if engine.plans.is_waiting_for_members(gang, leader.now):
             continue  # it is not known whether it fits before kube-scheduler asks about them

@@ -148,6 +148,15 @@ def test_pods_without_labels_are_in_the_pod_group_that_names_them():
     assert its.is_whole([named])
 
 
+def test_room_in_two_racks_is_a_violation_where_a_pod_group_requires_one():
+    judged = Judged(a_set(2, pack="rack"))
+    judged.come(worker("w0"), worker("w1"))
+    gang = judged.world.engine.gangs.of_pod("uid-w0")
+    judged.checks.together(judged.life, gang, {"uid-w0": "n0", "uid-w1": "n1"})
+    with pytest.raises(Violation, match=r"G2: .* requires one .*rack: planned on"):
+        judged.checks.together(judged.life, gang, {"uid-w0": "n0", "uid-w1": "n2"})
+
+
 # -- every step ------------------------------------------------------------------------------------
 
 

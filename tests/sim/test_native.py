@@ -17,7 +17,7 @@ from tests.sim.native.checks import NativeChecks
 from tests.sim.native.pod_group import Policy
 from tests.sim.native.rest import AtRest
 from tests.sim.objects import Objects
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Remaining, Taken
 from tests.sim.violation import Violation
 
 NODES = tuple(node(f"b0/r{at // 2}/n{at}", gpus=1) for at in range(4))
@@ -114,6 +114,15 @@ def test_a_plan_over_two_racks_is_a_violation_where_one_is_required():
         judged.checks.took(judged.life)
 
 
+def test_room_in_two_racks_is_a_violation_where_one_is_required():
+    judged = Judged(2, RACK)
+    judged.come(worker("w0"), worker("w1"))
+    gang = judged.world.engine.gangs.of_pod("uid-w0")
+    judged.checks.together(judged.life, gang, {"uid-w0": "n0", "uid-w1": "n1"})
+    with pytest.raises(Violation, match=r"N2: g requires one .*rack: planned on"):
+        judged.checks.together(judged.life, gang, {"uid-w0": "n0", "uid-w1": "n2"})
+
+
 def test_a_pod_that_goes_because_a_pod_group_changes_is_a_violation():
     judged = Judged(1)
     (record,) = judged.api.objects[NATIVE_GROUP].values()
@@ -153,6 +162,18 @@ def test_a_gang_waits_in_vain_where_one_rack_has_room_for_it():
     assert "2 pods in the cluster" in cluster.waits(full)
     cluster.put(None, RACK)
     assert "1 pods in b0/r0" in cluster.waits(full)
+
+
+def test_a_gang_has_a_place_among_the_pods_that_count():
+    cluster = Cluster()
+    cluster.put(2, RACK)
+    gang = [worker("w0"), worker("w1")]
+    runs = {f"n{at}": pod(f"r{at}", gpus=1, on=f"n{at}", phase="Running") for at in (1, 3)}
+    cluster.add(*gang, *runs.values())
+    waits = cluster.rest.waits_in_vain
+    assert waits("g", gang, NOTHING) == ""
+    without = Remaining(dict(cluster.api.nodes), {"r3": runs["n3"]})
+    assert waits("g", gang, NOTHING, without) == "2 pods in b0/r0"
 
 
 def test_a_pod_that_follows_waits_in_vain_only_beside_those_that_run():

@@ -6,18 +6,20 @@ All random numbers are of its own: the seeds without it are the histories that t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Kind
 from app.state.effects import Effect
+from app.state.gang.gang import Gang
 
 if TYPE_CHECKING:
     from tests.sim.corral import Corral
     from tests.sim.isolation import Subject
     from tests.sim.kinds import Workload
     from tests.sim.life import Life
-    from tests.sim.oracle import Taken
+    from tests.sim.oracle import Cluster, Taken
 
 
 class VocabularyChecks(Protocol):
@@ -65,3 +67,29 @@ class Vocabulary(Protocol):
 
     def fresh(self) -> Workload:
         """A workload that runs within seconds where nobody else is, whatever it takes."""
+
+
+class ContestedChecks(VocabularyChecks, Protocol):
+    """What must hold besides where pods are evicted for its gangs."""
+
+    def together(self, life: Life, gang: Gang, places: Mapping[str, str], /) -> None:
+        """P3: the pods that have these nodes, by uid, are where they have to be together."""
+
+
+class Contested(Vocabulary, Protocol):
+    """One that is also in worlds where pods are evicted for gangs, and its gangs for others."""
+
+    @property
+    def checks(self) -> ContestedChecks: ...
+
+    def drawn(self, rng: Random, most_pods: int) -> Workload:
+        """A new workload of at most so many pods, without a name."""
+
+    def waits_in_vain(
+        self,
+        name: str,
+        members: Collection[PodRecord],
+        taken: Taken,
+        among: Cluster | None = None,
+    ) -> str:
+        """As of any. `among`: the nodes, and the pods that count; None: all."""

@@ -55,7 +55,7 @@ from tests.sim.queue import MOST_BACKOFF
 from tests.sim.room_sought import check_room_is_sought
 from tests.sim.told import life_of
 from tests.sim.violation import Violation, require
-from tests.sim.vocabulary import Vocabulary
+from tests.sim.vocabulary import Contested, Vocabulary
 from tests.sim.volcano.life import Volcano
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
@@ -86,11 +86,8 @@ MOST_PREEMPTORS = 3  # workloads of high priority at a time
 GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
-VOCABULARIES = (
-    Volcano,
-    Grove,
-    Native,
-)  # that have objects; none where others are evicted for gangs
+VOCABULARIES = (Volcano, Grove, Native)  # that have objects
+CONTESTED = (Grove, Native)  # where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +217,14 @@ class World:
         self.is_failing = seed % FAILS_EVERY == 0
         self.workloads.failing_share = FAILING_SHARE if self.is_failing else 0.0
         self.objects = Objects(self.clock, self.api)
+        self.contested: tuple[Contested, ...] = ()
         self.vocabularies: tuple[Vocabulary, ...] = ()
-        if self.evictions is None:
+        if self.checks.room is None:
             self.vocabularies = tuple(each(self) for each in VOCABULARIES if each.is_in(seed))
+        else:
+            self.contested = tuple(each(self) for each in CONTESTED if each.is_in(seed))
+            self.vocabularies = self.contested
+            self.checks.room.vocabularies = {each.source: each for each in self.contested}
         for each in self.vocabularies:
             each.create()
         self.checks.vocabularies = tuple(each.checks for each in self.vocabularies)
@@ -256,9 +258,8 @@ class World:
 
     def _kinds(self) -> tuple[Kind, ...]:
         """What every Corral here reads."""
-        if self.evictions is not None:
-            return WITH_BUDGETS
-        return (*KINDS_READ, *(kind for each in self.vocabularies for kind in each.kinds))
+        read = KINDS_READ if self.evictions is None else WITH_BUDGETS
+        return (*read, *(kind for each in self.vocabularies for kind in each.kinds))
 
     def _corral(self, name: str, settings: EngineSettings) -> Corral:
         corral = Corral(
@@ -528,7 +529,8 @@ class World:
             each.judge()
         if self.evictions is not None:
             leader = next(each for each in self.corrals if each.is_leading)
-            check_room_is_sought(self.api, leader, is_hopeless, nominated)
+            of_vocabulary = {each.source: each.waits_in_vain for each in self.contested}
+            check_room_is_sought(self.api, leader, is_hopeless, nominated, of_vocabulary)
         check_nothing_stays(self.api, self.corrals)
 
     def _await_taken_in(self) -> None:

@@ -177,7 +177,19 @@ class GroveChecks:
             return
         life.planned[gang.key] = planned
         for scope in scopes:
-            _kept(scope, gang, life, nodes, levels)
+            _kept(scope, gang.plan.nodes, life, nodes, levels)
+
+    def together(self, life: Life, gang: Gang, places: Mapping[str, str]) -> None:
+        """G2 of a gang whose pods have these nodes, by uid. Raises: Violation."""
+        its = self._pod_gang(life, gang.key.name)
+        if its is None:
+            return
+        nodes: Any = life.streams["Node"].mirror
+        live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
+        levels = self._levels(life, its)
+        for scope in its.scope(live).each():
+            if scope.level in levels:
+                _kept(scope, places, life, nodes, levels)
 
     def _levels(self, life: Life, its: PodGang) -> Levels:
         record = life.streams[CLUSTER_TOPOLOGY].mirror.get(its.topology)
@@ -189,13 +201,15 @@ class GroveChecks:
 
 
 def _kept(
-    scope: Scope, gang: Gang, life: Life, nodes: Mapping[str, NodeRecord], levels: Levels
+    scope: Scope,
+    places: Mapping[str, str],
+    life: Life,
+    nodes: Mapping[str, NodeRecord],
+    levels: Levels,
 ) -> None:
     posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in scope.pods}
     bound = {node for node in posted.values() if node} & nodes.keys()
-    planned = {
-        gang.plan.nodes[uid] for uid, node in posted.items() if not node and uid in gang.plan.nodes
-    }
+    planned = {places[uid] for uid, node in posted.items() if not node and uid in places}
     if not planned:
         return
     there = {domain_of(nodes[each], scope.level, levels) for each in bound}

@@ -15,13 +15,13 @@ from tests.sim.grove.operator import TOPOLOGY, GroveOperator
 from tests.sim.grove.pod_clique_set import KEYS
 from tests.sim.grove.rest import AtRest
 from tests.sim.objects import Json
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Cluster, Taken
 
 if TYPE_CHECKING:
     from tests.sim.kinds import Workload
     from tests.sim.world import World
 
-SHARE = 1 / 5  # of the seeds in which none is evicted for gangs
+SHARE = 1 / 5  # of the seeds
 PER_MINUTE = 10.0  # workloads
 MOST_WORKLOADS = 4  # at a time
 CHANGES_PER_MINUTE = 8.0
@@ -40,7 +40,7 @@ class Grove:
 
     @staticmethod
     def is_in(seed: int) -> bool:
-        """Whether there are workloads of Grove's in this world, if none is evicted for gangs."""
+        """Whether there are workloads of Grove's in this world."""
         return Random(f"grove {seed}").random() < SHARE
 
     def __init__(self, world: World) -> None:
@@ -85,6 +85,11 @@ class Grove:
 
     def _there(self) -> list[Workload]:
         return [each for each in self._world.workloads.all.values() if each.kind == KIND]
+
+    def drawn(self, rng: Random, most_pods: int) -> Workload:
+        """A new workload of at most so many pods, without a name."""
+        profile = self._world.profile
+        return draw(rng, min(profile.most_pods, most_pods), profile.gpus)
 
     def fresh(self) -> Workload:
         """A gang that needs all of the devices of a rack, or so many."""
@@ -159,9 +164,15 @@ class Grove:
 
     # -- at rest -------------------------------------------------------------------------------
 
-    def waits_in_vain(self, name: str, members: Collection[PodRecord], taken: Taken) -> str:
+    def waits_in_vain(
+        self,
+        name: str,
+        members: Collection[PodRecord],
+        taken: Taken,
+        among: Cluster | None = None,
+    ) -> str:
         """Where the waiting pods of a PodGang have a place; "" if they have none for certain."""
-        return self._at_rest.waits_in_vain(name, members, taken)
+        return self._at_rest.waits_in_vain(name, members, taken, among)
 
     def judge(self) -> None:
         """Raises: Violation."""

@@ -23,7 +23,7 @@ from tests.sim.grove.reading import (
     pod_gang_of,
 )
 from tests.sim.objects import Objects
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Cluster, Taken
 from tests.sim.places import Places, is_ready, places_for
 from tests.sim.told import is_live
 from tests.sim.violation import require
@@ -75,12 +75,19 @@ class AtRest:
 
     # -- places --------------------------------------------------------------------------------
 
-    def waits_in_vain(self, name: str, members: Collection[PodRecord], taken: Taken) -> str:
+    def waits_in_vain(
+        self,
+        name: str,
+        members: Collection[PodRecord],
+        taken: Taken,
+        among: Cluster | None = None,
+    ) -> str:
         """Where the waiting pods of a PodGang have a place; "" if they have none for certain.
 
         Of a gang that runs in part only the pods of one pod group are judged: which of several go
-        on first is not.
+        on first is not. `among`: the nodes, and the pods that count; None: all.
         """
+        cluster: Cluster = among or self.api
         body = self.objects.get(POD_GANG, name)
         if body is None:
             return ""
@@ -92,9 +99,9 @@ class AtRest:
             return ""
         bound = [pod for pod in live if pod.node]
         done = [pod for pod in members if pod.phase == "Succeeded"]
-        places = places_for(self.api, waiting, taken)
+        places = places_for(cluster, waiting, taken)
         if bound:
-            return self._beside(its, waiting, bound, places, levels)
+            return self._beside(its, waiting, bound, places, levels, cluster)
         if done or not its.is_whole(waiting):
             return ""
         needed = [
@@ -104,7 +111,7 @@ class AtRest:
         ]
         if not needed:
             needed = waiting[:1]
-        found = self._filled(its.scope(needed), places, levels)
+        found = _filled(its.scope(needed), places, levels, cluster)
         return f"{len(needed)} pods, {places.used(found)}" if found is not None else ""
 
     def _beside(
@@ -114,6 +121,7 @@ class AtRest:
         bound: list[PodRecord],
         places: Places,
         levels: Levels,
+        cluster: Cluster,
     ) -> str:
         """Where a pod goes on that belongs to a gang which runs in part."""
         if len({its.group_of(pod) for pod in waiting}) > 1:
@@ -124,43 +132,45 @@ class AtRest:
         for scope in its.scope([first, *bound]).each():
             if scope.level and first in scope.pods:
                 here = {pod.node for pod in scope.pods if pod.node}
-                if not here <= self.api.nodes.keys():
+                if not here <= cluster.nodes.keys():
                     return ""
-                domains = {domain_of(self.api.nodes[on], scope.level, levels) for on in here}
+                domains = {domain_of(cluster.nodes[on], scope.level, levels) for on in here}
                 if len(domains) > 1:
                     return ""
                 (domain,) = domains
                 places = places.inside(
                     {
                         name
-                        for name, node in self.api.nodes.items()
+                        for name, node in cluster.nodes.items()
                         if domain_of(node, scope.level, levels) == domain
                     }
                 )
         return f"{first.name} beside those that run, {places}" if places.total else ""
 
-    def _filled(self, scope: Scope, places: Places, levels: Levels) -> Places | None:
-        """What is left when the pods of a scope have places together; None: no way was found."""
-        if not scope.pods:
-            return places
-        for part in self._domains(scope.level, places, levels):
-            if part.total < len(scope.pods):
-                continue
-            if not scope.inside:
-                return places.without(part.first(len(scope.pods)))
-            left: Places | None = part
-            for each in sorted(scope.inside, key=lambda one: -len(one.pods)):
-                left = None if left is None else self._filled(each, left, levels)
-            if left is not None:
-                return places.without(part.without(left))
-        return None
 
-    def _domains(self, level: str, places: Places, levels: Levels) -> list[Places]:
-        """The places of each domain of a level, the fewest first."""
-        if not level:
-            return [places]
-        nodes: dict[tuple[str, ...], set[str]] = {}
-        for name, node in self.api.nodes.items():
-            nodes.setdefault(domain_of(node, level, levels), set()).add(name)
-        found = [places.inside(each) for each in nodes.values()]
-        return sorted(found, key=lambda each: (each.total, str(each)))
+def _filled(scope: Scope, places: Places, levels: Levels, cluster: Cluster) -> Places | None:
+    """What is left when the pods of a scope have places together; None: no way was found."""
+    if not scope.pods:
+        return places
+    for part in _domains(scope.level, places, levels, cluster):
+        if part.total < len(scope.pods):
+            continue
+        if not scope.inside:
+            return places.without(part.first(len(scope.pods)))
+        left: Places | None = part
+        for each in sorted(scope.inside, key=lambda one: -len(one.pods)):
+            left = None if left is None else _filled(each, left, levels, cluster)
+        if left is not None:
+            return places.without(part.without(left))
+    return None
+
+
+def _domains(level: str, places: Places, levels: Levels, cluster: Cluster) -> list[Places]:
+    """The places of each domain of a level, the fewest first."""
+    if not level:
+        return [places]
+    nodes: dict[tuple[str, ...], set[str]] = {}
+    for name, node in cluster.nodes.items():
+        nodes.setdefault(domain_of(node, level, levels), set()).add(name)
+    found = [places.inside(each) for each in nodes.values()]
+    return sorted(found, key=lambda each: (each.total, str(each)))

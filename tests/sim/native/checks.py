@@ -11,7 +11,7 @@ What an engine remembers is looked at only for what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,9 +107,11 @@ class NativeChecks:
         engine = life.engine
         for key in engine.gangs.planned:
             if key.source == SOURCE and key not in engine.gangs.unreviewed:
-                self._together(life, engine.gangs.by_key[key])
+                gang = engine.gangs.by_key[key]
+                self.together(life, gang, gang.plan.nodes)
 
-    def _together(self, life: Life, gang: Gang) -> None:
+    def together(self, life: Life, gang: Gang, places: Mapping[str, str]) -> None:
+        """N2 of a gang whose pods have these nodes, by uid. Raises: Violation."""
         its = self._group(life, gang.key.name)
         if its is None or not its.key:
             return
@@ -117,8 +119,7 @@ class NativeChecks:
         live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
         posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
         bound = {node for node in posted.values() if node} & nodes.keys()
-        places = gang.plan.nodes.items()
-        planned = {on for uid, on in places if not posted.get(uid)} & nodes.keys()
+        planned = {on for uid, on in places.items() if not posted.get(uid)} & nodes.keys()
         there = {domain_of(nodes[each], its.key) for each in bound}
         # Those that run are not together any more: where the others belong is nobody's fault.
         if not planned or len(there) > 1:

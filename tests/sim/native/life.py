@@ -17,13 +17,13 @@ from tests.sim.native.checks import SOURCE, NativeChecks
 from tests.sim.native.controller import PodGroupController
 from tests.sim.native.drawn import KIND, draw, policy, whole
 from tests.sim.native.rest import AtRest
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Cluster, Taken
 
 if TYPE_CHECKING:
     from tests.sim.kinds import Workload
     from tests.sim.world import World
 
-SHARE = 1 / 5  # of the seeds in which none is evicted for gangs
+SHARE = 1 / 5  # of the seeds
 OLDER_SHARE = 0.5  # of these: the API server has v1alpha2
 PER_MINUTE = 8.0  # workloads
 MOST_WORKLOADS = 3  # at a time
@@ -41,7 +41,7 @@ class Native:
 
     @staticmethod
     def is_in(seed: int) -> bool:
-        """Whether there are native PodGroups in this world, if none is evicted for gangs."""
+        """Whether there are native PodGroups in this world."""
         return Random(f"native {seed}").random() < SHARE
 
     def __init__(self, world: World) -> None:
@@ -88,6 +88,11 @@ class Native:
     def _there(self) -> list[Workload]:
         return [each for each in self._world.workloads.all.values() if each.kind == KIND]
 
+    def drawn(self, rng: Random, most_pods: int) -> Workload:
+        """A new workload of at most so many pods, without a name."""
+        profile = self._world.profile
+        return draw(rng, min(profile.most_pods, most_pods), profile.gpus, profile.gated_share)
+
     def fresh(self) -> Workload:
         """A gang that needs all of the devices of a rack, or so many."""
         profile = self._world.profile
@@ -129,9 +134,15 @@ class Native:
 
     # -- at rest -------------------------------------------------------------------------------
 
-    def waits_in_vain(self, name: str, members: Collection[PodRecord], taken: Taken) -> str:
+    def waits_in_vain(
+        self,
+        name: str,
+        members: Collection[PodRecord],
+        taken: Taken,
+        among: Cluster | None = None,
+    ) -> str:
         """Where the waiting pods of a PodGroup have a place; "" if they have none for certain."""
-        return self._at_rest.waits_in_vain(name, members, taken)
+        return self._at_rest.waits_in_vain(name, members, taken, among)
 
     def judge(self) -> None:
         """Raises: Violation."""

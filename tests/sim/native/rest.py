@@ -15,7 +15,7 @@ from tests.sim.faults import Hits
 from tests.sim.native.checks import domain_of
 from tests.sim.native.pod_group import group_name_of, group_of
 from tests.sim.objects import Objects
-from tests.sim.oracle import Taken
+from tests.sim.oracle import Cluster, Taken
 from tests.sim.places import is_ready, places_for
 from tests.sim.told import is_live
 from tests.sim.violation import require
@@ -49,8 +49,17 @@ class AtRest:
             elif len(waiting) >= its.least:
                 require(said in ("False", "True"), what)  # it may have started before
 
-    def waits_in_vain(self, name: str, members: Collection[PodRecord], taken: Taken) -> str:
-        """Where the waiting pods of a PodGroup have a place; "" if they have none for certain."""
+    def waits_in_vain(
+        self,
+        name: str,
+        members: Collection[PodRecord],
+        taken: Taken,
+        among: Cluster | None = None,
+    ) -> str:
+        """Where the waiting pods of a PodGroup have a place; "" if they have none for certain.
+
+        `among`: the nodes, and the pods that count; None: all.
+        """
         body = self.objects.get(NATIVE_GROUP, name)
         if body is None:
             return ""
@@ -62,12 +71,13 @@ class AtRest:
         least = 1 if bound else its.least
         if len(waiting) < least or not waiting or (done and not bound):
             return ""
-        if not bound <= self.api.nodes.keys():
+        cluster: Cluster = among or self.api
+        if not bound <= cluster.nodes.keys():
             return ""
         nodes: dict[str, set[str]] = {}
-        for node in self.api.list("Node"):
+        for node in cluster.list("Node"):
             nodes.setdefault(domain_of(node, its.key), set()).add(node.name)
-        places = places_for(self.api, waiting, taken)
+        places = places_for(cluster, waiting, taken)
         for domain, inside in sorted(nodes.items()):
             if bound <= inside and places.inside(inside).total >= least:
                 return f"{least} pods in {domain or 'the cluster'}"
