@@ -44,8 +44,8 @@ class Objects:
         return self._told[record.version]
 
     def serve_older(self, kind: Kind) -> None:
-        """Serve a kind in the version of its API before the newest."""
-        self._served[kind] = _RESOURCES[kind].older[0]
+        """Serve a kind in the oldest version of its API."""
+        self._served[kind] = _RESOURCES[kind].older[-1]
 
     # -- writes --------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
+from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
 from tests.sim.api import POD_GANG
@@ -89,6 +90,16 @@ def is_live(pod: PodRecord) -> bool:
 def is_waiting(pod: PodRecord) -> bool:
     """Whether nothing but our own gate keeps it back."""
     return is_live(pod) and not pod.node and all(gate == own.GATE for gate in pod.gates)
+
+
+def gone_by(life: Life, effects: Iterable[Effect]) -> list[Effect]:
+    """The effects by which pods go, but for those whose gang is losing a pod already."""
+    found = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
+    return [each for each in found if not _loses_any(life, key_of(life, each.uid))]
+
+
+def _loses_any(life: Life, key: GangKey | None) -> bool:
+    return key is not None and any(pod.is_terminating for pod in members_of(life, key))
 
 
 def has_started(life: Life, members: list[PodRecord]) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.kube.core.objects import NodeRecord, PodRecord
-from app.state.effects import Bind, Delete, Effect, Evict, TryEviction, Ungate, WriteStatus
+from app.state.effects import Bind, Effect, Ungate, WriteStatus
 from app.state.gang.gang import Gang
 from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.clock import Clock
@@ -39,7 +39,7 @@ from tests.sim.isolation import Subject
 from tests.sim.life import Life
 from tests.sim.objects import Objects
 from tests.sim.starts import placed_whole, starts
-from tests.sim.told import is_live, life_of, members_of, pods_of
+from tests.sim.told import gone_by, is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "grove"  # of the keys of such gangs
@@ -63,7 +63,7 @@ class GroveChecks:
         """G4. Raises: Violation."""
         record: Any = getattr(subject, "record", None)
         if getattr(record, "kind", "") in (POD_GANG, CLUSTER_TOPOLOGY):
-            gone = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
+            gone = gone_by(life_of(corral), effects)
             require(not gone, f"G4: {record.kind} {record.name} changes, and {gone}")
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:

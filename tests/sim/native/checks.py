@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.kube.core.objects import NodeRecord, PodRecord
-from app.state.effects import Delete, Effect, Evict, TryEviction, WriteStatus
+from app.state.effects import Effect, WriteStatus
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
 from tests.sim.api import NATIVE_GROUP
@@ -34,7 +34,7 @@ from tests.sim.native.pod_group import (
 )
 from tests.sim.objects import Objects
 from tests.sim.starts import starts
-from tests.sim.told import domain, is_live, life_of, members_of, pods_of
+from tests.sim.told import domain, gone_by, is_live, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "native"  # of the keys of such gangs
@@ -52,7 +52,7 @@ class NativeChecks:
         """N3. Raises: Violation."""
         record: Any = getattr(subject, "record", None)
         if getattr(record, "kind", "") == NATIVE_GROUP:
-            gone = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
+            gone = gone_by(life_of(corral), effects)
             require(not gone, f"N3: PodGroup {record.name} changes, and {gone}")
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
