@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from app.dialects.spec import (
@@ -58,6 +58,8 @@ class TemplateOwner:
     kind: str
     annotations: Strings
     pod_sets: tuple[PodSetClaim, ...]
+    content: Mapping[str, object] = field(default_factory=dict)
+    """All of it, its JSON decoded."""
 
 
 class PodsMade(NamedTuple):
@@ -144,6 +146,8 @@ class Dialect:
     writes_status: ClassVar[bool] = False
     reads_health: ClassVar[bool] = False
     """Whether its status says how the pods are that run, and how near they are to one another."""
+    writes_first: ClassVar[bool] = False
+    """Whether it writes a status also where no pod has come yet."""
 
     def configured(self, options: EngineOptions) -> Dialect:
         """This vocabulary, as the operator wants it read."""
@@ -229,6 +233,14 @@ class Dialect:
         """The gangs whose spec depends on an object."""
         return ()
 
+    def inside(self, record: ObjectRecord) -> GangKey | None:
+        """The key of the object that this one is inside, as a part of the same gang; None: of none.
+
+        The other one, which may not be there, has this key in `keys_of`. Its gang's spec depends on
+        all objects inside, at any depth; the claims of pods that an object sorts, on those around.
+        """
+        return None
+
     def spec(
         self,
         key: GangKey,
@@ -301,9 +313,16 @@ class Dialect:
     ) -> StatusPatch | None:
         """The status this vocabulary expects on its object; None: none, or it is there already.
 
-        It is asked as well of a gang that has objects and no pods yet.
+        It is asked as well of a gang that has objects and no pods yet, if it `writes_first`.
         """
         return None
+
+    def statuses(
+        self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+    ) -> Iterable[StatusPatch]:
+        """The same of all its objects, where a gang has several that say what becomes of it."""
+        patch = self.status(spec, objects, view)
+        return () if patch is None else (patch,)
 
     def prerequisites(self) -> tuple[Prerequisite, ...]:
         """Objects to make where they are absent, as the operator wants it."""

@@ -173,6 +173,15 @@ class Dialects:
         for dialect in self.each:
             yield from dialect.keys_of(record)
 
+    @property
+    def nests_objects(self) -> bool:
+        """Whether some vocabulary has objects inside one another; if not, none ever is."""
+        return any(type(each).inside is not Dialect.inside for each in self.each)
+
+    def inside(self, record: ObjectRecord) -> GangKey | None:
+        """The key of the object that this one is inside, if it is inside one."""
+        return next((key for each in self.each if (key := each.inside(record))), None)
+
     def spec(
         self,
         key: GangKey,

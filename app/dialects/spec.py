@@ -293,6 +293,10 @@ class GangSpec:
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     is_said: bool = False
     """Its pods say what it is; no object does."""
+    flaw: str = ""
+    """Why its objects make no gang together, for messages; it does not start."""
+    awaits: str = ""
+    """Which objects have to come before all pods that it needs can be there, for messages."""
     most_roles: int | None = None
     """How many kinds of pods it may have where the pods alone tell them apart; None: any number."""
 
@@ -579,6 +583,8 @@ class GangView:
     is_unhealthy: bool = False  # fewer than that have a node and do not fail
     nearness: float | None = None
     """How near the pods with nodes are to what the gang prefers, 0 to 1; None: it says nothing."""
+    settled: Mapping[str, int] | None = None
+    """Pods that have nodes, or have succeeded, by leaf; None: `is_scheduled` says all of them."""
 
 
 AT_WRITE = "<when it is written>"

@@ -36,7 +36,9 @@ APART = {
     "corral-hypernodes": {("topology.volcano.sh", "hypernodes"): {"create", "patch", "delete"}},
     "corral-native-pod-groups": {
         ("scheduling.k8s.io", "podgroups"): READ,
+        ("scheduling.k8s.io", "compositepodgroups"): READ,
         ("scheduling.k8s.io", "podgroups/status"): {"patch"},
+        ("scheduling.k8s.io", "compositepodgroups/status"): {"patch"},
     },
     "corral-gates": {("corral.dev", "gates"): {"write"}},
 }
@@ -77,9 +79,11 @@ def test_corral_reads_what_its_vocabularies_name_and_writes_what_its_client_does
 def test_what_a_vocabulary_reads_only_with_a_setting_its_cluster_role_has() -> None:
     usual = {each.kind for each in DIALECTS.resources()}
     native = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
-    (more,) = [each for each in native.resources() if each.kind not in usual]
-    for each in (more, *more.older):
-        assert granted("corral-native-pod-groups")[watched(each.path)] == READ
+    more = [each for each in native.resources() if each.kind not in usual]
+    paths = {watched(one.path) for each in more for one in (each, *each.older)}
+    assert {kind for _, kind in paths} == {"podgroups", "compositepodgroups"}
+    for path in paths:
+        assert granted("corral-native-pod-groups")[path] == READ
 
 
 def test_what_only_a_setting_needs_is_bound_to_nobody_and_readme_names_it() -> None:

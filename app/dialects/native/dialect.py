@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from app.dialects.dialect import Dialect, Strings
-from app.dialects.native import gangs, pod_groups, status
+from app.dialects.native import composites, gangs, pod_groups, status, trees
+from app.dialects.native.composites import CompositeRecord
 from app.dialects.native.pod_groups import PodGroupRecord
 from app.dialects.spec import (
     NO_PODS,
@@ -32,7 +33,7 @@ class NativeDialect(Dialect):
 
     name: ClassVar[str] = "native"
     speaks_for: ClassVar[frozenset[str]] = frozenset(("kueue",))  # it reads its annotations itself
-    sources: ClassVar[frozenset[str]] = frozenset((gangs.SOURCE,))
+    sources: ClassVar[frozenset[str]] = frozenset((gangs.SOURCE, trees.SOURCE))
     writes_status: ClassVar[bool] = True
 
     def __init__(self, *, is_on: bool = False) -> None:
@@ -42,7 +43,7 @@ class NativeDialect(Dialect):
         return NativeDialect(is_on=options.native_pod_groups == "on")
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (pod_groups.resource(keep),) if self._is_on else ()
+        return (pod_groups.resource(keep), composites.RESOURCE) if self._is_on else ()
 
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
@@ -54,7 +55,9 @@ class NativeDialect(Dialect):
 
     def sorts(self, record: ObjectRecord) -> object:
         if isinstance(record, PodGroupRecord):
-            return (record.level, record.constraint, record.slices, record.flaw)
+            return (record.level, record.constraint, record.slices, record.flaw, record.parent)
+        if isinstance(record, CompositeRecord):
+            return (bool(record.level), record.flaw, record.parent)
         return None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
@@ -66,9 +69,17 @@ class NativeDialect(Dialect):
     def keys_of(self, record: ObjectRecord) -> Iterable[GangKey]:
         if isinstance(record, PodGroupRecord):
             yield GangKey(record.namespace, record.name, gangs.SOURCE)
+        elif isinstance(record, CompositeRecord):
+            yield trees.key_of(record.namespace, record.name)
+
+    def inside(self, record: ObjectRecord) -> GangKey | None:
+        if isinstance(record, PodGroupRecord | CompositeRecord) and record.parent:
+            return trees.key_of(record.namespace, record.parent)
+        return None
 
     def awaited(self, key: GangKey) -> str:
-        return f"PodGroup {key.name} is there"
+        kind = composites.KIND if key.source == trees.SOURCE else "PodGroup"
+        return f"{kind} {key.name} is there"
 
     def spec(
         self,
@@ -78,17 +89,16 @@ class NativeDialect(Dialect):
         ended: Sequence[Said],
         pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
+        if key.source == trees.SOURCE:
+            return trees.spec_of(key, objects, said, pods)
         group = gangs.group_in(key, objects)
         return None if group is None else gangs.spec_of(key, group, said, pods)
 
     def levels_named(self, record: ObjectRecord) -> Iterable[str]:
-        if isinstance(record, PodGroupRecord) and record.level:
+        if isinstance(record, PodGroupRecord | CompositeRecord) and record.level:
             yield record.level
 
-    def status(
+    def statuses(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
-    ) -> StatusPatch | None:
-        group = gangs.group_in(spec.key, objects)
-        if group is None or not view.phase:
-            return None
-        return status.status_of(group, view)
+    ) -> Iterable[StatusPatch]:
+        return status.of_gang(spec, objects, view) if view.phase else ()

@@ -5,16 +5,18 @@
     topology [key]    all pods that exist are in one domain of that level, in either case
 
 A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
-exist. What native PodGroups have no field for may be said in annotations, in the words of Kueue, on
-the PodGroup or on its pods: a preferred level, and slices with a level of their own, both inside
-the domain that the PodGroup requires.
+exist. One that is inside a CompositePodGroup is a leaf of that one's gang (`trees.py`).
+
+What native PodGroups have no field for may be said in annotations, in the words of Kueue, on the
+PodGroup or on its pods: a preferred level, and slices with a level of their own, both inside the
+domain that the PodGroup requires.
 Source: KEP-4671 "Scheduling policies", KEP-5732 "Basic policy"; kubernetes
 pkg/scheduler/framework/plugins/gangscheduling (v1.36).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from app.dialects import corral
 from app.dialects.gang_objects import object_of
@@ -22,7 +24,9 @@ from app.dialects.kueue import annotations as keys_of_topology
 from app.dialects.kueue.annotations import Strings
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.kueue.pod_groups import GROUP_NAME, group_names
+from app.dialects.native import trees
 from app.dialects.native.pod_groups import PodGroupRecord
+from app.dialects.native.scheduling import LONGEST_NAME
 from app.dialects.rules import forbidden, of_spec
 from app.dialects.spec import (
     ANYWHERE,
@@ -43,8 +47,8 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 from topology.model.request import Constraint
 
 SOURCE = "native"
-GROUP_FIELD = "spec.schedulingGroup.podGroupName"
-LONGEST_NAME = 253  # of an object; a request that is no pod's may have more
+FIELD = "schedulingGroup.podGroupName"
+GROUP_FIELD = f"spec.{FIELD}"
 
 
 def gang_of(pod: PodRecord) -> GangKey | None:
@@ -59,15 +63,29 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
         return None
     if pod.problem:
         return Claim(gang, flaw=pod.problem)
-    group = group_in(gang, objects)
-    if group is not None and group.flaw:
-        return Claim(gang, flaw=group.flaw)
+    group, leaf = group_in(gang, objects), ""
+    if group is not None and group.parent:
+        outer = trees.around(group, objects)
+        if outer.flaw:
+            return Claim(gang, flaw=outer.flaw)
+        gang, leaf = outer.gang, group.name
+    wrong = next(_flaws_around(group, objects), "") if group is not None else ""
+    if wrong:
+        return Claim(gang, flaw=wrong)
     said, flaw = read_annotations(pod.annotations)
-    flaw = flaw or _contradiction(pod, said)
+    flaw = flaw or contradiction(pod, said)
     if flaw is not None:
         return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
     number = completion_index(pod)
-    return Claim(gang, "", None if number is None else Index(number, is_across=True), said)
+    index = None if number is None else Index(number, is_across=not leaf)
+    return Claim(gang, leaf, index, said)
+
+
+def _flaws_around(group: PodGroupRecord, objects: Collection[ObjectRecord]) -> Iterator[str]:
+    """What of a PodGroup, and of what it is inside, cannot be kept."""
+    if group.flaw:
+        yield group.flaw
+    yield from trees.flaws_around(group, objects)
 
 
 def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
@@ -77,11 +95,12 @@ def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
     Source: kubernetes pkg/controller/job (v1.36), the feature gate WorkloadWithJob.
     """
     gang = gang_of(pod)
-    group = gang and group_in(gang, objects)
-    asks = asked_besides(pod.labels, pod.annotations)
-    if asks or (group and (group.level or group.slices or group.constraint != ANYWHERE)):
-        return GROUP_FIELD
-    return ""
+    group = None if gang is None else group_in(gang, objects)
+    asks = bool(asked_besides(pod.labels, pod.annotations))
+    if group is not None:
+        asks |= bool(group.level or group.slices or group.constraint != ANYWHERE)
+        asks |= bool(group.parent) and trees.levels_around(group, objects)
+    return GROUP_FIELD if asks else ""
 
 
 def refused(pod: PodRecord) -> Claim | None:
@@ -93,9 +112,12 @@ def refused(pod: PodRecord) -> Claim | None:
     asked = gang and asked_besides(pod.labels, pod.annotations)
     if gang is None or not asked:
         return None
-    text = f"kube-scheduler starts its pods, as native_pod_groups is off, and does not read {asked}"
-    flaw = next(of_spec([forbidden("schedulingGroup.podGroupName", text)]))
+    flaw = next(of_spec([forbidden(FIELD, _is_off(asked))]))
     return Claim(gang, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
+
+
+def _is_off(asked: str) -> str:
+    return f"kube-scheduler starts its pods, as native_pod_groups is off, and does not read {asked}"
 
 
 def asked_besides(labels: Strings, annotations: Strings) -> str:
@@ -107,16 +129,27 @@ def asked_besides(labels: Strings, annotations: Strings) -> str:
     return next((each for each in keys if asks or each in corral.WORKLOAD), "")
 
 
-def _contradiction(pod: PodRecord, said: Said) -> Flaw | None:
+def contradiction(pod: PodRecord, said: Said) -> Flaw | None:
     """What the pod says besides that names another gang, or other parts of one."""
+    text = _contradicts(pod, said)
+    return next(of_spec([forbidden(FIELD, text)])) if text else None
+
+
+def contradicts(pod: PodRecord, *, is_on: bool) -> str:
+    """Why pods of a template could be in no PodGroup for what they say besides; "": they can."""
+    asked = asked_besides(pod.labels, pod.annotations)
+    if not is_on:
+        return _is_off(asked) if asked else ""
+    return _contradicts(pod, read_annotations(pod.annotations)[0])
+
+
+def _contradicts(pod: PodRecord, said: Said) -> str:
     names = group_names(pod.labels, pod.annotations)
     if names:
-        text = f"may not be set together with {GROUP_NAME}, which names pod group {names[0]}"
-    elif said.pod_set_group:
-        text = "a PodGroup has no leader that is placed with its workers, as podset-group-name asks"
-    else:
-        return None
-    return next(of_spec([forbidden("schedulingGroup.podGroupName", text)]))
+        return f"may not be set together with {GROUP_NAME}, which names pod group {names[0]}"
+    if said.pod_set_group:
+        return "a PodGroup has no leader that is placed with its workers, as podset-group-name asks"
+    return ""
 
 
 def group_in(gang: GangKey, objects: Collection[ObjectRecord]) -> PodGroupRecord | None:

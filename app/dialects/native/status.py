@@ -1,20 +1,29 @@
-"""The condition that kube-scheduler would write on a PodGroup.
+"""The condition that kube-scheduler would write on a PodGroup, and on a CompositePodGroup.
 
-    v1alpha2   PodGroupScheduled            True, Scheduled    False, Unschedulable
-    v1beta1    PodGroupInitiallyScheduled   the same
+    PodGroup, v1alpha2             PodGroupScheduled                     True, Scheduled
+    PodGroup, v1alpha3, v1beta1    PodGroupInitiallyScheduled            False, Unschedulable
+    CompositePodGroup              CompositePodGroupInitiallyScheduled
 
-Once it is True it stays: it says that the PodGroup has started, not that its pods run.
+Once it is True it stays: it says that the group has started, not that its pods run. Of groups
+inside one another each says whether its own part has started, and why the whole of them waits.
 kube-scheduler writes True before the pods are bound, also where a binding fails then. Here it is
-true of the pods: as many as it takes have a node, or have succeeded.
+true of the pods: as many as it takes have a node, or have succeeded. That of 1.37 writes nothing on
+CompositePodGroups yet.
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go, updatePodGroupCondition (v1.36);
-staging/src/k8s.io/api/scheduling/v1beta1/types.go (v1.37).
+staging/src/k8s.io/api/scheduling/v1beta1/types.go, v1alpha3/types.go (v1.37); KEP-6012 "Status".
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+
 from app.dialects import gang_objects
+from app.dialects.native import composites, gangs, trees
+from app.dialects.native.composites import CompositeRecord
 from app.dialects.native.pod_groups import ALPHA, PodGroupRecord, path_of
-from app.dialects.spec import GangView, StatusPatch
+from app.dialects.native.trees import Group
+from app.dialects.spec import GangSpec, GangView, StatusPatch
+from app.kube.core.objects import ObjectRecord
 
 SCHEDULED = "Scheduled"
 UNSCHEDULABLE = "Unschedulable"
@@ -23,16 +32,55 @@ Said = tuple[str, str, str]
 
 
 def condition_of(api: str) -> str:
-    """The type of the condition in a version of the API."""
+    """The type of the condition of PodGroups in a version of the API."""
     return "PodGroupScheduled" if api == ALPHA else "PodGroupInitiallyScheduled"
 
 
-def status_of(group: PodGroupRecord, view: GangView) -> StatusPatch | None:
-    """The status that a PodGroup with pods should have; None: it has it."""
-    kind, said = condition_of(group.api), _said(group, view)
+def of_gang(
+    spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+) -> Iterator[StatusPatch]:
+    """The statuses that the objects of a gang with pods should have, of those that have others."""
+    if spec.key.source != trees.SOURCE:
+        group = gangs.group_in(spec.key, objects)
+        if group is not None:
+            is_started = not group.flaw and view.bound + view.succeeded >= group.least
+            yield from _written(group, _said(view, has_started=is_started))
+        return
+    started = _started(spec, objects, view)
+    for each in objects:
+        if isinstance(each, PodGroupRecord | CompositeRecord):
+            is_started = not spec.flaw and started.get(each.uid, False)
+            yield from _written(each, _said(view, has_started=is_started))
+
+
+def _started(
+    spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
+) -> Mapping[str, bool]:
+    """By the uid of each group: whether the pods that it takes have nodes."""
+    root = trees.composite_in(spec.key, objects)
+    if root is None:
+        return {}
+    if view.settled is None:
+        return {each.uid: view.is_scheduled for each in objects}
+    return trees.scheduled(root, objects, view.settled)
+
+
+def _said(view: GangView, *, has_started: bool) -> Said | None:
+    """What is true now; None: nothing that kube-scheduler would say."""
+    if has_started:
+        return "True", SCHEDULED, ""
+    return ("False", UNSCHEDULABLE, view.message) if view.message else None
+
+
+def _written(group: Group, said: Said | None) -> Iterator[StatusPatch]:
+    """The status with this condition, if it has another."""
+    if isinstance(group, PodGroupRecord):
+        kind, every = condition_of(group.api), path_of(group.api)
+    else:
+        kind, every = "CompositePodGroupInitiallyScheduled", composites.PATH
     before = next((each for each in group.conditions if each.get("type") == kind), {})
     if said is None or before.get("status") == "True":
-        return None
+        return
     status, reason, message = said
     condition = {
         "type": kind,
@@ -43,16 +91,9 @@ def status_of(group: PodGroupRecord, view: GangView) -> StatusPatch | None:
         "lastTransitionTime": gang_objects.since(status, before),
     }
     if condition == before:
-        return None
+        return
     others = [each for each in group.conditions if each.get("type") != kind]
-    path = f"{gang_objects.path_of(group, path_of(group.api))}/status"
+    path = f"{gang_objects.path_of(group, every)}/status"
     # Without conditions of others nothing is lost by a later write.
     version = group.version if others else ""
-    return StatusPatch(path, group.uid, {"conditions": [*others, condition]}, version)
-
-
-def _said(group: PodGroupRecord, view: GangView) -> Said | None:
-    """What is true now; None: nothing that kube-scheduler would say."""
-    if not group.flaw and view.bound + view.succeeded >= group.least:
-        return "True", SCHEDULED, ""
-    return ("False", UNSCHEDULABLE, view.message) if view.message else None
+    yield StatusPatch(path, group.uid, {"conditions": [*others, condition]}, version)

@@ -42,6 +42,7 @@ class VolcanoDialect(Dialect):
     name: ClassVar[str] = "volcano"
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
+    writes_first: ClassVar[bool] = True  # pods are made once it has
 
     def __init__(
         self,

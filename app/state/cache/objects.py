@@ -1,7 +1,15 @@
-"""The objects of the vocabularies, and the gangs that they declare something of."""
+"""The objects of the vocabularies, and the gangs that they declare something of.
+
+    by_gang   gang ──▶ objects that name it
+    inside    gang ──▶ objects that are inside the one of this key, which need not be there
+
+Objects inside one another are parts of the outermost one's gang. They come in any order, and may be
+inside themselves by mistake: whoever looks up or down stops where it has been.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +19,9 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said
 from app.kube.core.objects import ObjectRecord
 from app.state.cache.kept_keys import KeptKeys, Lacking
+
+MOST_INSIDE = 512  # objects of one gang that are read; a vocabulary refuses fewer
+MOST_AROUND = 16  # keys around an object; the same
 
 
 @dataclass(slots=True)
@@ -23,13 +34,51 @@ class Objects:
     """Whether some vocabulary has objects that name label keys of pods."""
     by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
     by_gang: dict[GangKey, dict[str, None]] = field(default_factory=dict)
+    inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
+    _nests: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.names_keys = self.dialects.names_keys
+        self._nests = self.dialects.nests_objects
 
     def of(self, key: GangKey) -> Collection[ObjectRecord]:
-        """The objects that concern a gang."""
+        """The objects that concern a gang, those inside others after them: MOST_INSIDE at most."""
+        found = dict.fromkeys(self.by_gang.get(key, ()))
+        if key in self.inside:
+            for each in self.within(key):
+                if len(found) >= MOST_INSIDE:
+                    break
+                found.update(dict.fromkeys(self.by_gang.get(each, ())))
+        return [self.by_uid[uid] for uid in found]
+
+    def named(self, key: GangKey) -> Collection[ObjectRecord]:
+        """The objects that name a gang themselves."""
         return [self.by_uid[uid] for uid in self.by_gang.get(key, ())]
+
+    def around(self, key: GangKey) -> Sequence[GangKey]:
+        """The keys of what the object of this key is inside, the nearest first."""
+        found: dict[GangKey, None] = {}
+        parent = self._parent(key)
+        while parent is not None and parent not in found and len(found) < MOST_AROUND:
+            found[parent] = None
+            parent = self._parent(parent)
+        return list(found)
+
+    def within(self, key: GangKey) -> Iterator[GangKey]:
+        """This key, and those of all objects inside, at any depth."""
+        found, waiting = {key}, deque((key,))
+        while waiting:
+            yield (each := waiting.popleft())
+            for uid in self.inside.get(each, ()):
+                inner = set(self.dialects.keys_of(self.by_uid[uid])) - found
+                found |= inner
+                waiting.extend(sorted(inner, key=str))
+
+    def _parent(self, key: GangKey) -> GangKey | None:
+        if not self._nests:
+            return None
+        records = self.named(key)
+        return next((found for each in records if (found := self.dialects.inside(each))), None)
 
     def spec(
         self,
@@ -69,6 +118,8 @@ class Objects:
             self.kept_keys.put(record)
         # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
         left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
+        if before is not None and self._nests:
+            yield from self._moved(before, record)
         for key in self.dialects.keys_of(record):
             self.by_gang.setdefault(key, {})[record.uid] = None
             left.pop(key, None)
@@ -76,19 +127,43 @@ class Objects:
         for key in left:
             self._leave(key, record.uid)
             yield key
+        parent = self.dialects.inside(record) if self._nests else None
+        if parent is not None:
+            self.inside.setdefault(parent, {})[record.uid] = None
+            yield parent
+            yield from self.around(parent)
 
     def drop(self, uid: str) -> Collection[GangKey]:
         """Forget an object that is gone: the gangs that it concerned."""
         record = self.by_uid.pop(uid, None)
         if self.names_keys:
             self.kept_keys.drop(uid)
-        keys = [] if record is None else list(self.dialects.keys_of(record))
+        if record is None:
+            return ()
+        keys = list(self.dialects.keys_of(record))
         for key in keys:
             self._leave(key, uid)
-        return keys
+        return [*keys, *self._outgoing(record)] if self._nests else keys
+
+    def _moved(self, before: ObjectRecord, record: ObjectRecord) -> Collection[GangKey]:
+        """What an object was inside of before this change, and is not any more."""
+        is_same = self.dialects.inside(before) == self.dialects.inside(record)
+        return () if is_same else self._outgoing(before)
+
+    def _outgoing(self, record: ObjectRecord) -> Collection[GangKey]:
+        """Take an object out of what it is inside: the keys of that, and of what is around it."""
+        parent = self.dialects.inside(record)
+        if parent is None:
+            return ()
+        _take_out(self.inside, parent, record.uid)
+        return [parent, *self.around(parent)]
 
     def _leave(self, key: GangKey, uid: str) -> None:
-        of_gang = self.by_gang[key]
-        del of_gang[uid]
-        if not of_gang:
-            del self.by_gang[key]
+        _take_out(self.by_gang, key, uid)
+
+
+def _take_out(uids: dict[GangKey, dict[str, None]], key: GangKey, uid: str) -> None:
+    of_key = uids[key]
+    del of_key[uid]
+    if not of_key:
+        del uids[key]

@@ -227,7 +227,8 @@ def membership_status(
     may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
     apart = _apart(spec, ready, has, settled) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
-    problem = problem or ("" if bound else _too_large(spec) or _too_many_roles(spec, joining))
+    problem = problem or ("" if bound else spec.flaw or _too_large(spec))
+    problem = problem or ("" if bound else _too_many_roles(spec, joining))
     problem = problem or _too_varied(joining)
     return MembershipStatus(
         bound,

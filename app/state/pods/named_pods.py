@@ -90,7 +90,8 @@ class NamedPods:
             return ()
         found = {uid: self.objects.by_uid[uid] for uid in uids or ()}
         for key in keys:
-            found.update((each.uid, each) for each in self.objects.of(key))
+            for each_key in (key, *self.objects.around(key)):
+                found.update((each.uid, each) for each in self.objects.named(each_key))
         return tuple(sorted(found.values(), key=lambda each: (each.kind, each.key, each.uid)))
 
     # -- pods ----------------------------------------------------------------------------------
@@ -161,7 +162,8 @@ class NamedPods:
         if says is not None:
             self._sorting[uid] = says, now_of
         for key in dict.fromkeys((*was_of, *now_of)) if (says, now_of) != (before, was_of) else ():
-            self._due.update((self._names[each], None) for each in self._sorted.get(key, ()))
+            for inner in self.objects.within(key):
+                self._due.update((self._names[each], None) for each in self._sorted.get(inner, ()))
 
     def _read(self, record: ObjectRecord) -> dict[PodName, object]:
         named = list(islice(self.dialects.pods_named(record), MOST_PODS + 1))

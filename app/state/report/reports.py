@@ -157,6 +157,9 @@ class Reports:
         self.statuses.note(gang.key)
 
     def _why_gathering(self, gang: Gang) -> str:
+        spec = gang.membership.spec
+        if spec is not None and spec.awaits and not gang.membership.bound:
+            return messages.gathering(gang.key, None, spec.awaits)
         spec = gang.elastic_spec
         if spec is not None:
             return messages.gathering_least(gang.key, minimum.least_pods(spec))

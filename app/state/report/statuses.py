@@ -47,7 +47,7 @@ class Statuses:
     nearness: Callable[[Gang], float | None] = lambda _: None
     """How near the pods of a gang are to what it prefers."""
     _due: dict[GangKey, None] = field(default_factory=dict)
-    _sent: dict[GangKey, _Sent] = field(default_factory=dict)
+    _sent: dict[GangKey, dict[str, _Sent]] = field(default_factory=dict)  # by path
     _reviewed_at: float = -math.inf
 
     def note(self, key: GangKey) -> None:
@@ -57,8 +57,8 @@ class Statuses:
 
     def repeat(self, key: GangKey) -> None:
         """Have the status of a gang written again: what was sent last was lost."""
-        if key in self._sent:
-            self._sent[key].is_lost = True
+        for sent in self._sent.get(key, {}).values():
+            sent.is_lost = True
         self.note(key)
 
     def repeat_lost(self, key: GangKey) -> None:
@@ -67,11 +67,14 @@ class Statuses:
         One that is for a version of its object was most likely refused for another: it is refused
         again until the watch shows that, and so is not written on every tick.
         """
-        sent = self._sent.get(key)
-        if sent is not None and sent.patch.version:
-            sent.again_after, sent.at = LOST_SECONDS, None
-        else:
-            self.repeat(key)
+        its = self._sent.get(key, {}).values()
+        for sent in its:
+            if sent.patch.version:
+                sent.again_after, sent.at = LOST_SECONDS, None
+            else:
+                sent.is_lost = True
+        if not all(sent.patch.version for sent in its) or not its:
+            self.note(key)
 
     def review(self, now: float) -> None:
         """Have what was sent a while ago and does not show sent again.
@@ -82,12 +85,14 @@ class Statuses:
         if now < self._reviewed_at + REVIEW_SECONDS:
             return
         self._reviewed_at = now
-        for key, sent in list(self._sent.items()):
-            if sent.at is None:
-                sent.at = now
-            elif now >= sent.at + sent.again_after:
-                sent.again_after = min(2 * sent.again_after, MOST_SECONDS)
-                self.repeat(key)
+        for key, of_gang in self._sent.items():
+            for sent in of_gang.values():
+                if sent.at is None:
+                    sent.at = now
+                elif now >= sent.at + sent.again_after:
+                    sent.again_after = min(2 * sent.again_after, MOST_SECONDS)
+                    sent.is_lost = True
+                    self.note(key)
 
     def awaited(self, key: GangKey) -> str:
         """What has to happen before it is known what a gang is."""
@@ -98,22 +103,24 @@ class Statuses:
         self._due.update(dict.fromkeys(self.pools.taken_freed()))
         due, self._due = self._due, {}
         for key in sorted(due, key=self.pools.since):
-            gang, patch = gangs.get(key), None
+            gang, patches = gangs.get(key), tuple[StatusPatch, ...]()
             with confined(self.on_fault, "status of gang {}", key):
-                patch = self._of_no_pods(key) if gang is None else self._of(gang)
-            sent = self._sent.get(key)
-            if patch is None:
-                self._sent.pop(key, None)
-            elif sent is None or sent.is_lost or patch != sent.patch:
-                self._sent[key] = again = _Sent(patch)
-                if sent is not None and sent.is_lost:
-                    again.again_after = sent.again_after
-                yield WriteStatus(key, patch.path, patch.uid, patch.status, patch.version)
+                patches = self._of_no_pods(key) if gang is None else self._of(gang)
+            before = self._sent.pop(key, {})
+            for patch in patches:
+                sent = before.get(patch.path)
+                if sent is None or sent.is_lost or patch != sent.patch:
+                    again = _Sent(patch)
+                    if sent is not None and sent.is_lost:
+                        again.again_after = sent.again_after
+                    sent = again
+                    yield WriteStatus(key, patch.path, patch.uid, patch.status, patch.version)
+                self._sent.setdefault(key, {})[patch.path] = sent
 
-    def _of(self, gang: Gang) -> StatusPatch | None:
+    def _of(self, gang: Gang) -> tuple[StatusPatch, ...]:
         spec = gang.membership.spec
         if spec is None:
-            return None
+            return ()
         ended = Counter(each.pod.phase for each in gang.members.values() if each.pod.is_finished)
         view = GangView(
             gang.phase.value,
@@ -123,13 +130,15 @@ class Statuses:
             ended["Succeeded"],
             ended["Failed"],
             is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
+            settled=gang.membership.settled if spec.counts_by_leaf else None,
         )
-        if self.dialects.of(gang.key).reads_health and view.bound:
+        dialect = self.dialects.of(gang.key)
+        if dialect.reads_health and view.bound:
             view = self._with_health(view, gang, spec)
-        patch = self.dialects.of(gang.key).status(spec, self.objects.of(gang.key), view)
-        if patch is not None:
+        patches = tuple(dialect.statuses(spec, self.objects.of(gang.key), view))
+        if patches:
             self.pools.grant(gang.key)
-        return patch
+        return patches
 
     def _with_health(self, view: GangView, gang: Gang, spec: GangSpec) -> GangView:
         names = minimum.names_of(spec)
@@ -145,17 +154,19 @@ class Statuses:
             nearness=self.nearness(gang) if view.is_scheduled else None,
         )
 
-    def _of_no_pods(self, key: GangKey) -> StatusPatch | None:
+    def _of_no_pods(self, key: GangKey) -> tuple[StatusPatch, ...]:
         """The status of a gang that has objects and no pods: these may have to wait for a pool."""
+        if not self.dialects.of(key).writes_first:
+            return ()
         objects = self.objects.of(key)
         spec = self.objects.spec(key) if objects else None
         if spec is None:
-            return None
+            return ()
         view = GangView("", 0, 0, "", no_room=self.pools.refusal(key))
-        patch = self.dialects.of(key).status(spec, objects, view)
-        if patch is not None and not view.no_room:
+        patches = tuple(self.dialects.of(key).statuses(spec, objects, view))
+        if patches and not view.no_room:
             self.pools.grant(key)
-        return patch
+        return patches
 
 
 def _is_scheduled(membership: MembershipStatus, spec: GangSpec, succeeded: int) -> bool:

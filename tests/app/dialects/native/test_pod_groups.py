@@ -65,13 +65,14 @@ def test_the_newest_version_that_is_served_is_read_and_what_was_read_says_which(
     found = [newest, *newest.older]
     assert [each.path for each in found] == [
         "/apis/scheduling.k8s.io/v1beta1/podgroups",
+        "/apis/scheduling.k8s.io/v1alpha3/podgroups",
         "/apis/scheduling.k8s.io/v1alpha2/podgroups",
     ]
     assert {(each.kind, each.is_optional) for each in found} == {(KIND, True)}
     made = pod_group()
     del made["apiVersion"], made["kind"]  # as in a list
     raw = msgspec.json.encode(made)
-    assert [each.decode(raw).api for each in found] == [BETA, ALPHA]
+    assert [each.decode(raw).api for each in found] == [BETA, "v1alpha3", ALPHA]
 
 
 @pytest.mark.parametrize("api", [ALPHA, BETA])
@@ -326,12 +327,6 @@ def test_what_requests_nothing_is_no_reason_to_refuse_it():
             {"disruptionMode": {"some": {}}},
             'disruptionMode: Invalid value: "": must be Pod or PodGroup, or have single or all',
             id="unknown_kind_of_mode",
-        ),
-        pytest.param(
-            {"parentCompositePodGroupName": "all"},
-            "parentCompositePodGroupName: Forbidden: CompositePodGroups are not read, and what they"
-            " require would not be kept",
-            id="a_parent",
         ),
     ],
 )

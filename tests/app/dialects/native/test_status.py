@@ -21,7 +21,7 @@ def patch_of(view: GangView, *conditions: Any, api: str = ALPHA, least: int = 2)
     group = read(made)
     spec = ON.spec(KEY, [group], (), (), {"": LeafPods(view.pods)})
     assert spec is not None
-    return ON.of(KEY).status(spec, [group], view)
+    return next(iter(ON.of(KEY).statuses(spec, [group], view)), None)
 
 
 def condition(api: str, status: str, message: str = "", at: str = AT_WRITE) -> dict[str, Any]:

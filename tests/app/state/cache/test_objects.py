@@ -7,9 +7,12 @@ import json
 import msgspec
 import pytest
 
+from app.dialects.spec import GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.leader_worker_set import decode_leader_worker_set
 from app.kube.core.cached import weight
+from app.state.cache.objects import MOST_INSIDE
+from tests.app.dialects.native.composites import composite, inner, root
 from tests.app.state.world import World, four_racks
 from tests.records import RACK
 from tests.workload_pods import group_pods, job_set, workload
@@ -61,6 +64,44 @@ def test_an_object_of_which_only_the_status_has_changed_concerns_no_gang():
     objects = world.engine.objects
     assert list(objects.put(msgspec.structs.replace(job, version="2"))) == []
     assert len(list(objects.put(msgspec.structs.replace(job, version="3", succeeded=1)))) > 0
+
+
+def nested(*objects):
+    world = World(four_racks(), native_pod_groups="on")
+    world.put(*objects)
+    return world.engine.objects
+
+
+def test_objects_inside_one_another_are_found_from_outside_and_from_inside():
+    parts = (composite("all", 1), composite("part", 1, inside="all"), inner("a", 1, "part"))
+    objects = nested(*parts, composite("other", 1))
+    assert {each.name for each in objects.of(root())} == {"all", "part", "a"}
+    assert [each.name for each in objects.of(root("part"))] == ["part", "a"]
+    key = GangKey("default", "a", "native")
+    assert [each.name for each in objects.of(key)] == ["a"]
+    assert objects.around(key) == [root("part"), root()]
+    assert list(objects.within(root())) == [root(), root("part"), key]
+
+
+def test_an_object_that_moves_concerns_what_it_was_inside_and_what_it_is_inside_now():
+    before, after = composite("part", 1, inside="a"), composite("part", 1, inside="b")
+    objects = nested(composite("top", 1), composite("a", 1, inside="top"), before)
+    moved = msgspec.structs.replace(after, version="2")
+    assert set(objects.put(moved)) == {root("part"), root("a"), root("top"), root("b")}
+    assert [each.name for each in objects.of(root("b"))] == ["part"]
+    assert set(objects.drop(after.uid)) == {root("part"), root("b")}
+
+
+def test_a_circle_has_an_end():
+    objects = nested(composite("a", 1, inside="b"), composite("b", 1, inside="a"))
+    assert {each.name for each in objects.of(root("a"))} == {"a", "b"}
+    assert objects.around(root("a")) == [root("b"), root("a")]
+
+
+def test_of_countless_objects_inside_one_so_many_are_read():
+    objects = nested(composite("all", 1), *(inner(f"g{at}", 1) for at in range(MOST_INSIDE + 9)))
+    assert len(objects.of(root())) == MOST_INSIDE
+    assert len(list(objects.within(root()))) == MOST_INSIDE + 10
 
 
 def test_a_small_object_of_countless_groups_takes_little_memory():

@@ -1,0 +1,127 @@
+"""CompositePodGroups of scheduling.k8s.io: groups of PodGroups, and of one another.
+
+    PodGroup ──parentCompositePodGroupName──▶ CompositePodGroup ──the same──▶ CompositePodGroup
+
+Each names the one that it is inside: none has a list of what is in it, and they come in any order.
+An API server of 1.37 has them in v1alpha3, with the feature gate of their name; those before have
+none. What is not read decides nothing here, as in `pod_groups.py`.
+Source: kubernetes staging/src/k8s.io/api/scheduling/v1alpha3/types.go (v1.37); KEP-6012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from app.dialects.gang_objects import read_status
+from app.dialects.native import scheduling
+from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
+from app.dialects.rules import of_spec
+from app.dialects.spec import Flaw
+from app.kube.core import wire
+from app.kube.core.decode import Json, decoded, part
+from app.kube.core.objects import ObjectRecord
+from app.kube.watch.resource import Resource
+
+KIND = "CompositePodGroup"
+PATH = f"/apis/{GROUP}/v1alpha3/compositepodgroups"
+MOST_GROUPS = 256  # in one, at any depth; of pods there are at most 64 kinds
+MOST_STATUS_BYTES = 8 * 1024
+
+
+class CompositeRecord(ObjectRecord, frozen=True, gc=False):
+    """One CompositePodGroup, with the conditions in its status."""
+
+    generation: int = 0
+    """How often its spec has changed."""
+    is_basic: bool = True
+    least: int = 1
+    """How many groups it takes to start."""
+    level: str = ""
+    """The key of the node label that all pods in it have one value of; "": none."""
+    ends_together: bool | None = None
+    """Whether all groups in it are evicted when one is preempted; None: it does not say."""
+    parent: str = ""
+    """The name of the one that it is inside; "": of none."""
+    flaw: str = ""
+    """What of it cannot be kept; "" if all of it can."""
+    conditions: tuple[dict[str, Any], ...] = ()
+
+
+class Spec(Scheduling):
+    parent_composite_pod_group_name: wire.Text = None
+
+
+class _Status(wire.Wire):
+    conditions: list[dict[str, Any] | None] | None = None
+
+
+class _Metadata(wire.Metadata):
+    generation: int | None = None
+
+
+class _Composite(wire.Wire):
+    metadata: _Metadata | None = None
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")  # if it cannot be read, the spec still is
+
+
+_COMPOSITE = msgspec.json.Decoder(_Composite)
+_SPEC: msgspec.json.Decoder[Spec | None] = msgspec.json.Decoder(Spec | None)
+_STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | None)
+
+
+def decode_composite(raw: Json) -> CompositeRecord:
+    """Return the record of a CompositePodGroup; of one with a flaw that, and its parent.
+
+    Raises: DecodeError naming the CompositePodGroup and the field.
+    """
+    found, spec = _read(raw)
+    metadata = found.metadata or _Metadata()
+    flaw = next(_flaws(spec), None)
+    status = read_status(_STATUS, found.status, _Status(), MOST_STATUS_BYTES) or _Status()
+    return CompositeRecord(
+        kind=KIND,
+        namespace=metadata.namespace or "",
+        name=metadata.name or "",
+        uid=metadata.uid or "",
+        version=metadata.resource_version or "",
+        generation=metadata.generation or 0,
+        is_basic=scheduling.is_basic(spec),
+        least=1 if flaw else _least(spec) or 1,
+        level="" if flaw else scheduling.level_of(spec),
+        ends_together=scheduling.ends_together(spec.disruption_mode),
+        parent=(spec.parent_composite_pod_group_name or "")[:LONGEST_NAME],
+        flaw=f"{KIND} {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
+        conditions=tuple(each for each in status.conditions or () if each),
+    )
+
+
+def flaws_of(raw: Json) -> Iterator[Flaw]:
+    """What of a CompositePodGroup cannot be kept, by itself.
+
+    Raises: DecodeError naming the CompositePodGroup and the field.
+    """
+    return _flaws(_read(raw)[1])
+
+
+def _read(raw: Json) -> tuple[_Composite, Spec]:
+    found = decoded(_COMPOSITE, raw, KIND)
+    return found, part(_SPEC, found.spec, "spec", KIND, found.metadata) or Spec()
+
+
+def _flaws(spec: Spec) -> Iterator[Flaw]:
+    policy = spec.scheduling_policy
+    yield from of_spec(scheduling.policy_flaws(policy, _least(spec), "minGroupCount", MOST_GROUPS))
+    yield from of_spec(scheduling.other_flaws(spec))
+
+
+def _least(spec: Spec) -> int | None:
+    policy = spec.scheduling_policy
+    gang = None if policy is None else policy.gang
+    return None if gang is None else gang.min_group_count
+
+
+RESOURCE = Resource(KIND, PATH, CompositeRecord, decode_composite, is_optional=True)
