@@ -125,8 +125,9 @@ class Validator:
             )
             for each in ours
         )
-        whole = template_of("", thing.content if isinstance(thing.content, dict) else {})
-        owner = TemplateOwner(thing.group, thing.kind, whole.annotations, pod_sets)
+        content = thing.content if isinstance(thing.content, dict) else {}
+        annotations = template_of("", content).annotations
+        owner = TemplateOwner(thing.group, thing.kind, annotations, pod_sets, content)
         for claim, flaw in self.dialects.rules_together(owner):
             yield FieldError(f"{claim.path}.{flaw.field}", flaw)
         yield from (FieldError(flaw.path, flaw) for flaw in self._object_flaws(thing, before))

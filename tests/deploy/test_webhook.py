@@ -12,7 +12,7 @@ import yaml
 from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
 from app.admission.scope import has_opted_out
-from app.dialects import corral, grove, kai, volcano
+from app.dialects import corral, grove, kai, native, volcano
 from app.dialects.grove import keys as grove_keys
 from app.dialects.kai import keys as kai_keys
 from app.dialects.kueue import annotations, in_charge, pod_groups
@@ -20,9 +20,12 @@ from app.dialects.registry import DIALECTS
 from app.dialects.volcano import keys
 from app.dialects.workloads import KINDS
 from app.labels import LabelSelector, Requirement
-from app.settings import ENV_PREFIX, Settings
+from app.settings import ENV_PREFIX, EngineOptions, Settings
 from tests.records import pod
 
+NATIVE = native.DIALECT.configured(EngineOptions(native_pod_groups="on"))
+# Those that are sent what names no scheduler.
+OF_ALL = tuple(f"{name}.corral.dev" for name in ("templates", "kai", "native", "grove"))
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 
@@ -169,7 +172,7 @@ def test_each_place_for_the_authoritys_certificate_is_filled_in_by_the_lines_tha
 def test_pods_of_other_schedulers_are_never_sent() -> None:
     name = _settings().scheduler_name
     for webhook in _webhooks():
-        if webhook["name"] not in ("templates.corral.dev", "kai.corral.dev", "grove.corral.dev"):
+        if webhook["name"] not in OF_ALL:
             conditions = " ".join(one["expression"] for one in webhook["matchConditions"])
             assert f"object.spec.?schedulerName.orValue('') == '{name}'" in conditions
             assert set(re.findall(r"schedulerName.orValue\(''\) == '([^']*)'", conditions)) == {
@@ -238,14 +241,15 @@ def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:
 
 def test_every_kind_with_rules_of_its_own_is_sent_and_no_other() -> None:
     with_rules = set[tuple[str, str]]()
-    for dialect in (volcano.DIALECT, kai.DIALECT, grove.DIALECT):
+    for dialect in (volcano.DIALECT, kai.DIALECT, grove.DIALECT, NATIVE):
         name = dialect.name
         its = {(each.group, each.kind) for each in dialect.object_rules()}
         assert _sent(f"{name}.corral.dev") == set(map(_resource, its))
         with_rules |= its
-    every = {(rules.group, rules.kind) for each in DIALECTS.each for rules in each.object_rules()}
+    read = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
+    every = {(rules.group, rules.kind) for each in read.each for rules in each.object_rules()}
     assert every == with_rules
-    assert all(DIALECTS.object_rules(group, kind) for group, kind in with_rules)
+    assert all(read.object_rules(group, kind) for group, kind in with_rules)
 
 
 def _sent(name: str) -> set[tuple[str, str]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from app.dialects.dialect import Dialect, Strings
-from app.dialects.native import composites, gangs, pod_groups, status, trees
+from app.dialects.dialect import Dialect, ObjectRules, PodSetClaim, Strings, TemplateOwner
+from app.dialects.native import composites, gangs, pod_groups, rules, status, trees
 from app.dialects.native.composites import CompositeRecord
 from app.dialects.native.pod_groups import PodGroupRecord
 from app.dialects.spec import (
     NO_PODS,
     Claim,
+    Flaw,
     GangKey,
     GangSpec,
     GangView,
@@ -44,6 +45,12 @@ class NativeDialect(Dialect):
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (pod_groups.resource(keep), composites.RESOURCE) if self._is_on else ()
+
+    def object_rules(self) -> tuple[ObjectRules, ...]:
+        return rules.RULES if self._is_on else ()
+
+    def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+        return rules.job_flaws(owner, is_on=self._is_on)
 
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
