@@ -17,6 +17,7 @@ from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
 from app.settings import Address, Settings
+from tests.app.dialects.native.composites import composite_object
 from tests.app.dialects.native.objects import ALPHA, BETA, pod_group
 from tests.app.dialects.test_a_new_vocabulary import CRD
 from tests.app.sandbox.http import PODS, Client, client_of, until
@@ -32,13 +33,16 @@ GROUPS = "/apis/scheduling.k8s.io/{}/namespaces/default/podgroups".format
 TYPES = {ALPHA: "PodGroupScheduled", BETA: "PodGroupInitiallyScheduled"}
 
 
-def definition(*versions: str) -> dict[str, Any]:
-    """PodGroups as custom resources of these versions; the sandbox has none built in."""
+COMPOSITES = "/apis/scheduling.k8s.io/v1alpha3/namespaces/default/compositepodgroups"
+
+
+def definition(*versions: str, kind: str = "PodGroup") -> dict[str, Any]:
+    """A kind as custom resources of these versions; the sandbox has none built in."""
     made = copy.deepcopy(CRD)
-    made["metadata"]["name"] = "podgroups.scheduling.k8s.io"
+    made["metadata"]["name"] = f"{kind.lower()}s.scheduling.k8s.io"
     (version,) = made["spec"]["versions"]
     each = [{**version, "name": name, "storage": name == versions[0]} for name in versions]
-    names = {"plural": "podgroups", "kind": "PodGroup"}
+    names = {"plural": f"{kind.lower()}s", "kind": kind}
     made["spec"] |= {"group": "scheduling.k8s.io", "names": names, "versions": each}
     return made
 
@@ -48,19 +52,27 @@ def member(name: str, of: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def world(folder: Path, *versions: str) -> AsyncIterator[tuple[Sandbox, Client]]:
-    """Two racks of four nodes; a Corral that starts native gangs, its webhook installed."""
+async def world(
+    folder: Path, *versions: str, composites: bool = False
+) -> AsyncIterator[tuple[Sandbox, Client]]:
+    """Two racks of four nodes; a Corral that starts native gangs, its webhook installed.
+
+    `composites`: the API server has CompositePodGroups as well, and Corral a topology for them.
+    """
     certificate, key = pair("apiserver").write(folder)
     async with Sandbox() as sandbox, client_of(sandbox) as client:
         sandbox.write_kubeconfig(folder / "kubeconfig")
-        crd = definition(*versions)
-        assert (await client.create(collection("CustomResourceDefinition"), crd)).status == 201
+        crds = [definition(*versions)]
+        crds += [definition("v1alpha3", kind="CompositePodGroup")] if composites else []
+        for crd in crds:
+            assert (await client.create(collection("CustomResourceDefinition"), crd)).status == 201
         for at in range(8):
             made = node(f"r{at // 4}n{at}", labels={BLOCK: "b0", RACK: f"r{at // 4}"}, gpus=8)
             assert (await client.create("/api/v1/nodes", made)).status == 201
         settings = Settings(
             kubeconfig=folder / "kubeconfig",
             native_pod_groups="on",
+            levels=(BLOCK, RACK) if composites else (),
             extender_listen=Address(HOST, 0),
             admission_listen=Address(HOST, 0),
             admission_cert=certificate,
@@ -118,3 +130,35 @@ async def test_a_native_gang_is_gated_placed_bound_and_its_condition_written(
         assert len(set(racks_of(sandbox))) == 1
         runs = await condition_in(client, api, "True")
         assert (runs["type"], runs["reason"]) == (TYPES[api], "Scheduled")
+
+
+async def test_pod_groups_inside_a_composite_start_together_and_every_object_says_so(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, BETA, composites=True) as (sandbox, client):
+        parts = {"a": 3, "b": 4}
+        for name, pods in parts.items():
+            made = pod_group(name, pods, key=RACK, api=BETA, parentCompositePodGroupName="all")
+            assert (await client.create(GROUPS(BETA), made)).status == 201
+            for at in range(pods):
+                assert (await client.create(PODS, member(f"{name}-{at}", name))).status == 201
+        refused = await client.create(COMPOSITES, composite_object("all", 0))
+        assert "spec.schedulingPolicy.gang.minGroupCount: Invalid value: 0" in str(refused.body)
+        assert racks_of(sandbox) == []
+
+        made = composite_object("all", 2, key=BLOCK)
+        assert (await client.create(COMPOSITES, made)).status == 201
+        await until(lambda: len(racks_of(sandbox)) == 7, seconds=20.0)
+        assert sorted(map(racks_of(sandbox).count, ("r0", "r1"))) == [3, 4]
+        for path in (f"{COMPOSITES}/all", f"{GROUPS(BETA)}/a", f"{GROUPS(BETA)}/b"):
+            await _has_started(client, path)
+
+
+async def _has_started(client: Client, path: str) -> None:
+    for _ in range(400):
+        found = (await client.get(path)).body.get("status", {})
+        (one,) = found.get("conditions", [{}])
+        if one.get("status") == "True":
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{path} has not started: {found}")

@@ -27,6 +27,8 @@ SERVED = (
     f"--runtime-config=scheduling.k8s.io/{ALPHA}=true",
 )
 KIND = "PodGroup.scheduling.k8s.io"
+# This API server has no CompositePodGroups.
+BROKEN = 'corral_watch_problems_total{kind="CompositePodGroup"}'
 FILTERED = 'corral_extender_request_seconds_count{verb="filter"}'
 
 
@@ -57,6 +59,7 @@ def corral(native_plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iter
         scheduled(native_plane, tmp_path, native_pod_groups="on") as corral,
     ):
         yield corral
+        assert corral.metrics()[BROKEN] == 0
         assert corral.bugs() == {}
         assert native_plane.denials() == []
 

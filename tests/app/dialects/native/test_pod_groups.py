@@ -121,6 +121,19 @@ def test_a_gang_needs_min_count_pods_and_has_all_that_exist():
     assert more.is_elastic
 
 
+def test_the_gang_of_a_job_is_known_from_the_pod_group_that_is_made_before_its_pods():
+    """Of `spec.scheduling` with a gang: its controller writes minCount, here of 4 pods."""
+    made = pod_group("j-workload-1a2b", least=4, key=RACK, api=BETA)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    made["metadata"]["ownerReferences"] = [owner]
+    key = GangKey("default", "j-workload-1a2b", "native")
+    spec = ON.spec(key, [read(made)], (), ())
+    assert spec is not None
+    assert (spec.pods, spec.root.constraint) == (4, Constraint(required=RACK))
+    of_job = member("j-0", "j-workload-1a2b", owner=Owner("batch/v1", "Job", "j", "u"))
+    assert ON.claim(of_job) == Claim(key)  # before the watch shows the PodGroup as well
+
+
 def test_a_basic_group_needs_one_pod_and_keeps_all_that_exist_in_one_domain():
     spec = spec_of(pod_group(key=RACK), 3)
     assert spec.root == GroupSpec("train", (LeafSpec("", 3, needed=1),), Constraint(required=RACK))
