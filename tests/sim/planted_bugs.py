@@ -459,8 +459,8 @@ PLANTED = (
         "a PodGroup of which pods have succeeded counts as too few",
     ),
     Planted(
-        "app.state.report.statuses.Statuses.repeat",
-        Change("statement", "self._sent[key].is_lost = True", becomes="pass"),
+        "app.state.report.statuses.Statuses.review",
+        Change("statement", "sent.is_lost = True", becomes="pass"),
         "a status that was lost is never written",
     ),
     Planted(
@@ -550,7 +550,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.report.statuses.Statuses.repeat_lost",
-        Change("condition", "sent is not None and sent.patch.version", becomes="False"),
+        Change("condition", "sent.patch.version", becomes="False"),
         "a status is sent on every tick while the watch does not show what has been written",
     ),
     Planted(
@@ -571,7 +571,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.dialects.native.status.status_of",
+        "app.dialects.native.status._written",
         Change(
             "condition",
             "said is None or before.get('status') == 'True'",

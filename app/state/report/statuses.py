@@ -55,14 +55,8 @@ class Statuses:
         if self.dialects.of(key).writes_status:
             self._due[key] = None
 
-    def repeat(self, key: GangKey) -> None:
-        """Have the status of a gang written again: what was sent last was lost."""
-        for sent in self._sent.get(key, {}).values():
-            sent.is_lost = True
-        self.note(key)
-
     def repeat_lost(self, key: GangKey) -> None:
-        """Have the status of a gang written again that was lost.
+        """Have the statuses of a gang written again, one of which was lost.
 
         One that is for a version of its object was most likely refused for another: it is refused
         again until the watch shows that, and so is not written on every tick.
@@ -73,7 +67,7 @@ class Statuses:
                 sent.again_after, sent.at = LOST_SECONDS, None
             else:
                 sent.is_lost = True
-        if not all(sent.patch.version for sent in its) or not its:
+        if not its or any(sent.is_lost for sent in its):
             self.note(key)
 
     def review(self, now: float) -> None:
