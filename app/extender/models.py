@@ -17,8 +17,10 @@ from typing import TypeVar
 
 import msgspec
 
+from app.kube.core import aside
 from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
+from app.kube.core.turns import turn
 from app.state.filter_result import Victims
 
 MOST_NAMES = 100_000  # candidates: twenty times what Kubernetes supports; scored in 40 ms
@@ -83,6 +85,8 @@ class _PreemptionArgs(msgspec.Struct, gc=False):
     NodeNameToMetaVictims: dict[str, _MetaVictims | None] | None = None
 
 
+_POD_ENDS = b'"NodeNames":['  # inside of a text its quotes would be escaped
+MOST_NAMES_BYTES = 2**18  # of node names that are read on the event loop
 _ARGS = msgspec.json.Decoder(ExtenderArgs)
 _BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 _PREEMPTION = msgspec.json.Decoder(_PreemptionArgs)
@@ -170,6 +174,7 @@ def pod_and_nodes(
     Raises: BadRequest or app.errors.DecodeError (the pod), saying what is wrong.
     """
     args = _decoded(_ARGS, body, "the body")
+    turn()
     nodes, names = bytes(args.Nodes), bytes(args.NodeNames)
     record = _pod(bytes(args.Pod), keep, keep_label)
     if names != b"null":
@@ -179,6 +184,15 @@ def pod_and_nodes(
     if not full_nodes:
         raise BadRequest('"Nodes" is not accepted here; set nodeCacheCapable: true')
     return record, FullNodes(nodes)
+
+
+def bytes_at_once(body: bytes) -> int:
+    """How long such a body may be to be read on the event loop.
+
+    A pod may be dear to read; the names of 5,000 nodes, which follow it, are not.
+    """
+    names = body.find(_POD_ENDS)
+    return aside.LARGE_BYTES + (0 if names < 0 else min(len(body) - names, MOST_NAMES_BYTES))
 
 
 def binding(body: bytes) -> ExtenderBindingArgs:
@@ -202,6 +216,7 @@ def preemption(
     Raises: BadRequest or app.errors.DecodeError (the pod), saying what is wrong.
     """
     args = _decoded(_PREEMPTION, body, "the body")
+    turn()
     return _pod(bytes(args.Pod), keep, keep_label), _offered(args)
 
 

@@ -80,7 +80,7 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = await aside.read(pod_and_nodes, body)
+            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
             given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
@@ -92,7 +92,7 @@ def verbs(port: Port) -> APIRouter:
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
-            pod, nodes = await aside.read(pod_and_nodes, body)
+            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
             scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 

@@ -66,7 +66,7 @@ class _Container(wire.Container):
 
 
 class _PodSpec(wire.PodSpec):
-    containers: list[_Container | None] | None = None  # type: ignore[assignment]
+    containers: list[_Container | None] | None = None
 
 
 class _Template(wire.Pod):

@@ -32,6 +32,7 @@ from app.dialects.volcano.members import HYPER_NODE, Few, Member
 from app.kube.core import wire
 from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
+from app.kube.core.turns import turn
 from app.kube.watch.resource import Resource
 from topology.model.explicit_tree import DomainFlaw
 
@@ -44,6 +45,7 @@ LEVEL = "topology.volcano.sh/tier-{}"
 CONDITION = "MembersResolved"
 MOST_SHOWN = 8  # flaws in the message of the condition
 MOST_MEMBERS = 10_000  # a node each, in a cluster without narrower HyperNodes
+MEMBERS_AT_ONCE = 256  # read between two turns
 MOST_VALUES = 9 * MOST_MEMBERS  # objects and strings: an exactMatch has 9
 SOURCE = "volcano.sh/network-topology-source"
 """The label that says what made a HyperNode. A discoverer of Volcano deletes those of its own."""
@@ -169,7 +171,9 @@ def _flaws(
 def _domain(name: str, spec: _Spec, written: Sequence[Member | None]) -> DomainSpec:
     inner, nodes = list[str](), dict[NodesNamed, None]()
     wrong: list[DomainFlaw] = []
-    for member in members.read(written, members.every):
+    for at, member in enumerate(members.read(written, members.every)):
+        if at % MEMBERS_AT_ONCE == 0:
+            turn()
         if member.named is None:
             reason = "UnsupportedSelector" if member.is_hyper_node else "InvalidSelector"
             fatal = next(flaw for flaw in member.flaws if flaw.is_fatal)

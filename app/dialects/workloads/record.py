@@ -16,6 +16,7 @@ from app.kube.core import wire
 from app.kube.core.decode import Keep, controller, decode_pod, kept
 from app.kube.core.large import values_in
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
+from app.kube.core.turns import turn
 from app.settings import is_named
 
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more
@@ -175,12 +176,14 @@ class Templates:
         pods, jobs = max(pods, 0), max(jobs, 0)
         if not is_there(raw):
             return Template(intern(name), pods, {}, jobs=jobs)
+        turn()
         where = f"{self._of}: pod template {name}"
         try:
             template = _TEMPLATE.decode(raw)
             metadata, spec = template.metadata or _Metadata(), template.spec or _PodSpec()
             self._count(metadata.annotations, has_objects=False)
             annotations = _STRINGS.decode(metadata.annotations)
+            turn()
             if comes_later:
                 self._count(raw, has_objects=True)
             like = decode_pod(bytes(raw), self._keep) if comes_later else None
@@ -196,6 +199,7 @@ class Templates:
 
         Raises: DecodeError naming the field.
         """
+        turn()
         try:
             return decoder.decode(raw)
         except (ValueError, RecursionError) as error:

@@ -96,7 +96,10 @@ def pod_record(
     metadata = pod.metadata or _NO_METADATA
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
-    request, unreadable, offered_then = pod_request(spec, offered)
+    try:
+        request, unreadable, offered_then = pod_request(spec, offered)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"Pod {_name_in(raw)}: {error}") from error
     problem = unread or unreadable
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
     preempted_at = _preempted_at(status.conditions)

@@ -10,6 +10,7 @@ strings, and at most twice as many. Objects are counted by their braces.
 
 Containers are not bounded here: what they request has to be exact (`requests.py`). kube-scheduler
 counts it, and a gang that is narrowed to nodes with less room than the books say would wait there.
+They are read in slices (`containers.py`), and others have a turn between any two steps.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from app.kube.core import wire
+from app.kube.core.containers import Containers, decoded
+from app.kube.core.turns import turn
 
 LARGE = 16_384  # bytes; below that even the worst object takes less than 5 ms
 MOST_TEXTS = 4_096  # keys and values together, of labels, annotations or a node selector
@@ -28,6 +31,8 @@ MOST_VALUES = 4_096  # objects and strings together, of tolerations, gates or ow
 MOST_AFFINITY = 10_240  # the same; we narrow a pod to 1,024 nodes at most, with 9 for each
 # Required affinity that is not read matches no node.
 NO_NODE = msgspec.Raw(b'{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}')
+
+COUNTED_BYTES = 2**20  # in one step, of one to two milliseconds
 
 _T = TypeVar("_T")
 _NULL = msgspec.Raw(b"null")
@@ -58,8 +63,8 @@ class _PodSpec(wire.Wire):
     affinity: _Affinity | None = None
     tolerations: msgspec.Raw = _NULL
     scheduling_gates: msgspec.Raw = _NULL
-    containers: list[wire.Container | None] | None = None
-    init_containers: list[wire.Container | None] | None = None
+    containers: list[msgspec.Raw] | None = None
+    init_containers: list[msgspec.Raw] | None = None
     overhead: msgspec.Raw = _NULL
     resources: msgspec.Raw = _NULL
     resource_claims: msgspec.Raw = _NULL
@@ -108,10 +113,15 @@ def values_in(part: bytes | msgspec.Raw, *, has_objects: bool = True) -> int:
 
     It may say half as many strings, where each ends in a backslash.
     """
-    text = bytes(part)
-    escaped = text.count(b'\\"') if b"\\" in text else 0
-    strings = (text.count(b'"') - escaped) // 2
-    return strings + text.count(b"{") if has_objects else strings
+    view, quotes, braces = memoryview(part), 0, 0
+    for begin in range(0, len(view), COUNTED_BYTES):
+        if begin:
+            turn()
+        # One byte more, for an escape that begins with the last one.
+        text = bytes(view[begin : begin + COUNTED_BYTES + 1])
+        quotes += text.count(b'"', 0, COUNTED_BYTES) - text.count(b'\\"')
+        braces += text.count(b"{", 0, COUNTED_BYTES) if has_objects else 0
+    return quotes // 2 + braces
 
 
 def part(
@@ -124,7 +134,8 @@ def part(
     parts = _Parts()
     if not parts.fits(raw, path, most):
         raise ValueError(parts.unread[0])
-    return _decoded(decoder, raw, path)
+    turn()
+    return decoded(decoder, raw, path)
 
 
 @dataclass(slots=True)
@@ -145,11 +156,11 @@ class _Parts:
     def strings(self, part: msgspec.Raw, path: str) -> wire.Strings:
         """The keys and texts of a part; braces in a text are no objects."""
         is_read = self.fits(part, path, MOST_TEXTS, has_objects=False)
-        return _decoded(_STRINGS, part, path) if is_read else None
+        return decoded(_STRINGS, part, path) if is_read else None
 
     def values(self, part: msgspec.Raw, path: str, decoder: msgspec.json.Decoder[_T]) -> _T | None:
         """The objects of a part."""
-        return _decoded(decoder, part, path) if self.fits(part, path, MOST_VALUES) else None
+        return decoded(decoder, part, path) if self.fits(part, path, MOST_VALUES) else None
 
     def metadata(self, found: _Metadata) -> wire.Metadata:
         """The metadata of any object."""
@@ -182,6 +193,7 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
     Raises: ValueError, RecursionError.
     """
     found, parts = _POD.decode(raw), _Parts()
+    turn()
     spec = found.spec or _PodSpec()
     claims = bytes(memoryview(spec.resource_claims)[:64]).translate(None, b" \t\r\n")
     read = wire.PodSpec(
@@ -192,8 +204,8 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         parts.affinity(spec.affinity),
         parts.values(spec.tolerations, "spec.tolerations", _TOLERATIONS),
         parts.values(spec.scheduling_gates, "spec.schedulingGates", _GATES),
-        spec.containers,
-        spec.init_containers,
+        Containers(spec.containers or [], "spec.containers"),
+        Containers(spec.init_containers or [], "spec.initContainers"),
         parts.values(spec.overhead, "spec.overhead", _QUANTITIES),
         parts.values(spec.resources, "spec.resources", _RESOURCES),
         None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
@@ -210,6 +222,7 @@ def node(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Node, str]:
     Raises: ValueError, RecursionError.
     """
     found, parts = _NODE.decode(raw), _Parts()
+    turn()
     spec, status = found.spec or _NodeSpec(), found.status or _NodeStatus()
     read = wire.Node(
         parts.metadata(found.metadata or _Metadata()),
@@ -232,6 +245,7 @@ def any_object(
     """
     kind: Any = decoder.type
     found: Any = _with_raw_metadata(kind).decode(raw)
+    turn()
     written, parts = found.metadata, _Parts()
     if written is None:
         return found, wire.Metadata(), ""
@@ -250,11 +264,3 @@ def _with_raw_metadata(kind: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     held = msgspec.defstruct(metadata.__name__, raw, bases=(metadata,))
     whole = [("metadata", held | None, None)]
     return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, whole, bases=(kind,)))
-
-
-def _decoded(decoder: msgspec.json.Decoder[_T], part: msgspec.Raw, path: str) -> _T:
-    try:
-        return decoder.decode(part)
-    except msgspec.ValidationError as error:
-        where = str(error).replace("`$", f"`$.{path}")
-        raise ValueError(where if "`$" in where else f"{where} - at `$.{path}`") from error

@@ -23,6 +23,7 @@ from itertools import chain, repeat
 
 from app.kube.core import wire
 from app.kube.core.cached import KIB, cached
+from app.kube.core.containers import slices
 from app.kube.core.objects import Amounts
 from app.kube.core.quantity import (
     InvalidQuantity,
@@ -30,12 +31,14 @@ from app.kube.core.quantity import (
     nano_units,
     whole_units,
 )
+from app.kube.core.turns import turn
 
 ONE_POD = ("pods", 1)
 ALWAYS = "Always"  # the restart policy of a sidecar
 FEW = 8  # amounts, as most pods have: each is read by itself, and kept for the next pod
 MOST_RESOURCES = 256  # of one pod, beside what nodes offer; no node offers as many
 ALWAYS_COUNTED = ("cpu", "memory", "ephemeral-storage")  # also of a pod with more
+NAMES_AT_ONCE = 16_384  # of the resources of one pod, compared between two turns
 MOST_INTERNED = 2_048  # requests; clusters have a few hundred
 
 _Nanos = dict[str, int]
@@ -60,9 +63,11 @@ def pod_request(spec: wire.PodSpec, offered: Offered = NONE_OFFERED) -> _Request
     Units: millicores for cpu, base units otherwise, rounded up after adding.
     Order: by resource name. Resources asked for in the amount of 0 are left out.
     Equal requests are the same tuple.
+    Raises: ValueError or RecursionError for a large pod with a container that cannot be read.
     """
     containers = spec.containers or []
-    if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
+    is_one = isinstance(containers, list) and len(containers) == 1
+    if is_one and not (spec.init_containers or spec.resources or spec.overhead):
         (asked,) = _all_asked(containers)
         # Equal keys must mean equal requests, and -0.0 equals 0.
         if len(asked) <= FEW and all(type(quantity) is str for quantity in asked.values()):
@@ -79,7 +84,9 @@ def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> _Request:
 
 def _request_of(containers: _Containers, spec: wire.PodSpec, offered: Offered) -> _Request:
     problems: list[str] = []
-    total = _sum_of(_amounts_of(containers, "containers", problems))
+    total: _Nanos = {}
+    for first, part in slices(containers):
+        _add_all(total, _amounts_of(part, first, "containers", problems))
     if spec.init_containers:
         _include_init_containers(total, spec.init_containers, problems)
     if spec.resources is not None and spec.resources.requests:
@@ -95,6 +102,7 @@ def _finished(total: _Nanos, problems: list[str], offered: Offered) -> _Request:
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
     offered_then = None
     if len(total) > MOST_RESOURCES:
+        turn()
         asked: Sequence[str] = [resource for resource, nanos in total.items() if nanos]
         if len(asked) > MOST_RESOURCES:
             there = tuple(offered)  # this may be another thread than the one that adds to them
@@ -130,8 +138,11 @@ def intern_amounts(amounts: Amounts) -> Amounts:
     return amounts
 
 
-def _amounts_of(containers: _Containers, where: str, problems: list[str]) -> _Amounts:
-    """What each of these asks for, resource by resource; nothing where that is unreadable."""
+def _amounts_of(containers: _Containers, first: int, where: str, problems: list[str]) -> _Amounts:
+    """What each of these asks for, resource by resource; nothing where that is unreadable.
+
+    `first`: the index of the first of them in the pod.
+    """
     asked = _all_asked(containers)
     names = list(chain.from_iterable(asked))
     if len(names) > FEW:
@@ -140,25 +151,26 @@ def _amounts_of(containers: _Containers, where: str, problems: list[str]) -> _Am
             return zip(names, nanos, strict=True)
     read = [
         (each, _nanos(each, f"spec.{where}[{index}]{_REQUESTS}", problems))
-        for index, each in enumerate(asked)
+        for index, each in enumerate(asked, first)
         if each
     ]
     return [(name, nanos.get(name, 0)) for each, nanos in read for name in each]
 
 
-def _sum_of(amounts: _Amounts) -> _Nanos:
-    total: _Nanos = {}
+def _add_all(total: _Nanos, amounts: _Amounts) -> None:
     for resource, nanos in amounts:
         total[resource] = total.get(resource, 0) + nanos
-    return total
 
 
 def _counted(total: _Nanos, asked: Sequence[str], offered: Offered) -> Sequence[str]:
     """Those of the many resources in a total that are counted; `asked` have an amount."""
     first = {resource for resource in offered if total.get(resource)}
-    # As many by name leave enough when those that nodes offer are taken out. From a set, since the
+    # As many by name leave enough when those that nodes offer are taken out. From sets, since the
     # longest way is through names from the last to the first, as a pod may list them.
-    smallest = nsmallest(MOST_RESOURCES, set(asked))
+    smallest: list[str] = []
+    for begin in range(0, len(asked), NAMES_AT_ONCE):
+        turn()
+        smallest = nsmallest(MOST_RESOURCES, {*smallest, *asked[begin : begin + NAMES_AT_ONCE]})
     by_name = [resource for resource in smallest if resource not in first]
     return sorted({*first, *by_name[: MOST_RESOURCES - len(first)], *ALWAYS_COUNTED})
 
@@ -166,18 +178,21 @@ def _counted(total: _Nanos, asked: Sequence[str], offered: Offered) -> Sequence[
 def _include_init_containers(total: _Nanos, containers: _Containers, problems: list[str]) -> None:
     sidecars: _Nanos = {}
     peak: _Nanos = {}
-    amounts = _amounts_of(containers, "initContainers", problems)
-    policies = [each and each.restart_policy for each in containers]
-    policy_of_each = chain.from_iterable(map(repeat, policies, map(len, _all_asked(containers))))
-    for (resource, nanos), policy in zip(amounts, policy_of_each, strict=True):
-        running = sidecars.get(resource, 0) + nanos
-        if policy == ALWAYS:
-            sidecars[resource] = running
-        # Of what it does not ask for, the sidecars before it have the peak already: a pod may have
-        # ten thousand of them, each with a resource of its own.
-        elif running > peak.get(resource, 0):
-            peak[resource] = running
+    for first, part in slices(containers):
+        amounts = _amounts_of(part, first, "initContainers", problems)
+        policies = [each and each.restart_policy for each in part]
+        policy_of_each = chain.from_iterable(map(repeat, policies, map(len, _all_asked(part))))
+        for (resource, nanos), policy in zip(amounts, policy_of_each, strict=True):
+            running = sidecars.get(resource, 0) + nanos
+            if policy == ALWAYS:
+                sidecars[resource] = running
+            # Of what it does not ask for, the sidecars before it have the peak already: a pod may
+            # have ten thousand of them, each with a resource of its own.
+            elif running > peak.get(resource, 0):
+                peak[resource] = running
+    turn()
     _add(total, sidecars)
+    turn()
     _raise_to(total, peak)
 
 

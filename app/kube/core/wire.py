@@ -7,6 +7,7 @@ hence `| None` everywhere, inside lists and maps too. A wrong type is a decoding
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -115,8 +116,9 @@ class PodSpec(Wire):
     affinity: msgspec.Raw = msgspec.Raw(b"null")  # `Affinity`, the same for a whole gang
     tolerations: list[PodToleration | None] | None = None
     scheduling_gates: list[SchedulingGate | None] | None = None
-    containers: list[Container | None] | None = None
-    init_containers: list[Container | None] | None = None
+    # A list; of a large pod `containers.Containers`.
+    containers: Sequence[Container | None] | None = None
+    init_containers: Sequence[Container | None] | None = None
     overhead: Quantities = None
     resources: Resources | None = None
     resource_claims: list[msgspec.Raw] | None = None

@@ -329,7 +329,8 @@ def test_a_list_of_more_than_any_real_object_has_is_refused_before_it_is_built(n
     assert decode(body(at_most)).name == "o"
     over, largest = body(at_most + 1), body(2 * at_most)
     refuse(over)
-    assert lines_run(lambda: refuse(largest)) <= lines_run(lambda: refuse(over))
+    steps = 10  # of counting what is longer than is counted at once
+    assert lines_run(lambda: refuse(largest)) <= lines_run(lambda: refuse(over)) + steps
 
 
 @pytest.mark.parametrize("scopes", [[{}], ["x"] * 60_000])
