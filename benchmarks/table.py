@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class Row:
     """The figure to reach."""
 
 
-def show(rows: Sequence[Row], *, as_json: bool) -> None:
-    """Writes the rows to standard output."""
+def show(rows: Sequence[Any], *, as_json: bool) -> None:
+    """Writes rows of one dataclass, `Row` or another, to standard output."""
     if as_json:
         # The figure to reach is for people; machines get numbers.
         plain = [
@@ -33,7 +34,7 @@ def show(rows: Sequence[Row], *, as_json: bool) -> None:
         ]
         print(json.dumps(plain, indent=1))
         return
-    header = [field.name for field in fields(Row)]
+    header = [field.name for field in fields(rows[0] if rows else Row)]
     cells = [header, *([_cell(getattr(row, name)) for name in header] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
