@@ -20,6 +20,7 @@ GANG = PREFIX + "gang"  # in the Binding: the gang this pod started with
 DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was placed in
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
 POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
+AFTER = PREFIX + "started-after"  # in the Binding: when a pod that ended its gang began to end
 SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group that have succeeded
 ROOM = PREFIX + "room"  # on members that wait: the place that others were evicted from for the gang
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
@@ -36,8 +37,8 @@ MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
 MOST_ROOM_TEXT = 65_536  # characters: 2,000 nodes with names of 25
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
-WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, SUCCEEDED, WAKE)
-KEPT = (DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED, *WORKLOAD)
+WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
+KEPT = (AFTER, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED, *WORKLOAD)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:

@@ -83,6 +83,7 @@ class Binding:
     moved_at: float = 0.0  # when the plan was made or last made progress
     again_at: float = 0.0  # when a member last came to /bind that had arrived before
     started_with: str | None = None  # pods per pod set when it started, as its pods remember it
+    started_after: str = ""  # when the last pod it ended for began to end, as its pods remember it
 
 
 @dataclass(slots=True)

@@ -5,14 +5,16 @@
 
 Decided when the first pod is seen to end, not when /preempt is answered: kube-scheduler may not do
 what it asked about. A gang whose owner would give up for good keeps the rest. After a restart a pod
-that still ends says the same, unless all that runs was made since: its gang has started again, and
-the pod may take hours to end. One that has ended, or is gone, says nothing any more.
+that still ends says the same, unless all that runs was made or bound since: its gang has started
+again, and the pod may take hours to end. One that has ended, or is gone, says nothing any more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.dialects import corral
+from app.kube.core.objects import PodRecord
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
@@ -87,4 +89,9 @@ def _has_restarted(gang: Gang, preempted: Member) -> bool:
     """Whether all that runs was made after a member began to end that was not known before."""
     since = preempted.pod.preempted_at
     is_told = gang.is_preempted_unseen and bool(since)
-    return is_told and all(each.pod.created >= since for each in gang.membership.bound)
+    return is_told and all(_begun(each.pod) >= since for each in gang.membership.bound)
+
+
+def _begun(pod: PodRecord) -> str:
+    """A time after which the pod was bound."""
+    return max(pod.created, pod.annotations.get(corral.AFTER, ""))

@@ -67,7 +67,7 @@ class Permit:
     def _commit(self, gang: Gang, now: float) -> None:
         """Bind all that are held at /bind; the gang has started from here on."""
         if not gang.has_started or gang.binding.started_with is None:
-            binding.start_with(gang, started_with(gang))
+            binding.start_with(gang, started_with(gang), _started_after(gang))
         for uid in gang.binding.at_bind:
             self._bind(gang, uid)
         had_started = gang.has_started
@@ -81,6 +81,8 @@ class Permit:
         annotations = [(corral.GANG, str(gang.key)), (corral.DOMAIN, gang.plan.domains[uid])]
         if gang.binding.started_with:
             annotations.append((corral.POD_SETS, gang.binding.started_with))
+        if gang.binding.started_after:
+            annotations.append((corral.AFTER, gang.binding.started_after))
         self.outbox.add(
             Bind(pod.namespace, pod.name, uid, gang.plan.nodes[uid], tuple(annotations))
         )
@@ -193,6 +195,18 @@ def started_with(gang: Gang) -> str:
     known = next((each.started_with for each in status.bound if each.started_with), ())
     pods = dict(known) or Counter(each.pod_set for each in (*status.bound, *status.joining))
     return corral.pod_sets_text(pods) if len(pods) > 1 else ""
+
+
+def _started_after(gang: Gang) -> str:
+    """When the last pod began to end that the gang ended for before it starts; "" if none did.
+
+    Its pods may have been made before: only this tells that they were bound since.
+    """
+    told = (each.pod.annotations.get(corral.AFTER, "") for each in gang.membership.bound)
+    if gang.has_started:
+        return max(told, default="")
+    ending = (each.pod for each in gang.members.values() if each.pod.is_preempted)
+    return max((pod.preempted_at for pod in ending if pod.node), default="")
 
 
 def _never_filtered(gang: Gang) -> set[str]:

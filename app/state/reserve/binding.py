@@ -53,9 +53,12 @@ def post(gang: Gang) -> None:
     gang.binding.at_bind.clear()
 
 
-def start_with(gang: Gang, pod_sets: str) -> None:
-    """Remember how many pods of each pod set the gang starts with; "" where all are alike."""
-    gang.binding.started_with = pod_sets
+def start_with(gang: Gang, pod_sets: str, after: str) -> None:
+    """Remember how many pods of each pod set the gang starts with; "" where all are alike.
+
+    `after`: when the last pod that it ended for began to end; "" if it did not.
+    """
+    gang.binding.started_with, gang.binding.started_after = pod_sets, after
 
 
 def outdate(gang: Gang) -> None:

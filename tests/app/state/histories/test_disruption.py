@@ -244,6 +244,31 @@ def test_a_restart_ends_no_gang_that_has_started_again_beside_a_pod_that_takes_l
     assert len(evicted(live)) == 6
 
 
+def test_a_restart_ends_no_gang_whose_pods_were_made_before_and_bound_since():
+    """The pods that were evicted are made again at once; the one that was preempted hangs."""
+    made, at = "2026-01-01T00:08:00Z", "2026-01-01T00:09:00Z"
+    gang = gang_of("g", 8, "all", created="2026-01-01T00:01:00Z")
+    world = running(World([*rack(), *rack(1)]), gang)
+    hanging = world.pods["uid-g7"]
+    world.put(replace(hanging, is_preempted=True, preempted_at=at, is_terminating=True))
+    world.tick()
+    assert len(evicted(world)) == 7
+    again = [
+        replace(each, name=f"{each.name}-b", uid=f"{each.uid}-b", created=made) for each in gang
+    ]
+    world.delete(*gang[:7])
+    world.put(*again)
+    for _ in range(3):
+        world.tick(1.0)
+    assert len(world.schedule(*again)) == 8
+    before = len(evicted(world))
+    after = World([*rack(), *rack(1)], world.pods.values())
+    for each in (world, after):
+        each.tick(1.0)
+        assert len(each.gang("g").membership.bound) == 8
+    assert (len(evicted(world)), len(evicted(after))) == (before, 0)
+
+
 def test_a_restart_ends_a_gang_of_which_some_pods_still_run_as_before():
     gang = gang_of("g", 7, "all", created="2026-01-01T00:09:00Z")
     gang[2] = replace(gang[2], created="2026-01-01T00:01:00Z")
