@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from app.state.gang.membership import Member
+from app.state.gang.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,8 +118,8 @@ class Reporting:
 
     sentence: str = ""  # what /filter rejects waiting members with
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
-    is_unfit: bool = False  # the last verdict says that it does not fit; see `waits_for_room`
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
+    reason: Reason = Reason.QUEUED  # of the last verdict; see `sentence_at`
     problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
     problem_reason: str = ""  # of the same event
     once: dict[str, str] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class Reporting:
     @property
     def waits_for_room(self) -> bool:
         """Whether the gang has a verdict, which says that it does not fit."""
-        return self.sentence_at is not None and self.is_unfit
+        return self.sentence_at is not None and self.reason is Reason.DOES_NOT_FIT
 
 
 Version = tuple[int, int, int, bool]  # of a gang; see `Gang.version`

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,12 +13,47 @@ from app.state.plan.pod_sets import PodSetMembers, range_of
 from app.state.plan.request import Builder, Question, SearchRequest, among
 from topology.fit.fit import NOT_ALLOWED, OUTSIDE
 from topology.model.answer import NoFit
-from topology.model.resources import Mask
+from topology.model.resources import Mask, Rows
 
 REFUSED = "refused by kube-scheduler"
 EARMARKED = "kept for a gang that has waited longer"
 ELSEWHERE = "not among the nodes the pod was narrowed to"
 UNLABELLED = "without a label of every level"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closed:
+    """Why nodes are closed to one pod set, by the first reason that holds."""
+
+    reasons: tuple[str, ...]
+    code: Rows
+    """Shapes: (N,). The reason's index; 0, for OUTSIDE, where no other holds."""
+
+    def counted(self, closed: Mask) -> Counter[str]:
+        """How many of these nodes each reason closes. Shapes: closed (N,)."""
+        nodes = np.bincount(self.code[closed], minlength=len(self.reasons)).tolist()
+        return Counter(
+            {reason: number for reason, number in zip(self.reasons, nodes, strict=True) if number}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A search on one topology, and what its answer is told in."""
+
+    topology: str
+    request: SearchRequest
+    names: tuple[str, ...]
+    """What users call each pod set."""
+    closed: tuple[Closed, ...]
+    """Why nodes are closed to each pod set."""
+    unlabelled: int
+    """Nodes that lack a label of the topology."""
+
+    def verdict(self, answer: NoFit) -> NoFit:
+        """The search's answer with the reasons why nodes are closed, in the words of users."""
+        closed = self.closed[int(answer.pod_set)]
+        return told(answer, self.request, closed, self.names, self.unlabelled)
 
 
 def explained(
@@ -29,30 +64,40 @@ def explained(
     request: SearchRequest,
 ) -> NoFit:
     """The answer with the reasons why nodes are closed to the pod set that found no place."""
-    pod_set = question.pod_sets[int(answer.pod_set)]
+    closed = closed_to(builder, question, topology, question.pod_sets[int(answer.pod_set)])
+    return told(answer, request, closed, names_of(question), unlabelled(builder, topology))
+
+
+def told(
+    answer: NoFit, request: SearchRequest, closed: Closed, names: Sequence[str], unlabelled: int
+) -> NoFit:
+    """The answer with these reasons, and with pod sets as users name them."""
     mask = request.attempts[-1][answer.pod_set]
     excluded = dict(answer.excluded)
-    reasons = _reasons(builder, question, topology, pod_set, mask)
+    reasons = closed.counted(request.capacity.is_open & ~mask)
     if excluded.get(NOT_ALLOWED) == reasons.total():
         del excluded[NOT_ALLOWED]
         excluded = dict(Counter(excluded) + reasons)
-    # Nodes that are not in the tree at all lack a level's label.
-    unlabelled = len(builder.books.nodes) - len(topology.tree.nodes)
     if unlabelled:
         excluded[UNLABELLED] = unlabelled
     ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
     return replace(
         answer,
         excluded=tuple(ordered),
-        leader=_name(question, answer.leader) if answer.leader else "",
-        beside=tuple(dict.fromkeys(_name(question, each) for each in answer.beside)),
+        leader=names[int(answer.leader)] if answer.leader else "",
+        beside=tuple(dict.fromkeys(names[int(each)] for each in answer.beside)),
     )
 
 
-def _name(question: Question, index: str) -> str:
-    """What users call a pod set: its leaf, or its first pod where leaves have no names."""
-    first = question.pod_sets[int(index)].unplanned[0]
-    return first.leaf or first.pod.name
+def names_of(question: Question) -> tuple[str, ...]:
+    """What users call the pod sets: their leaf, or the first pod where leaves have no names."""
+    firsts = (pod_set.unplanned[0] for pod_set in question.pod_sets)
+    return tuple(first.leaf or first.pod.name for first in firsts)
+
+
+def unlabelled(builder: Builder, topology: TopologyBooks) -> int:
+    """How many nodes are not in the tree at all, for they lack a level's label."""
+    return len(builder.books.nodes) - len(topology.tree.nodes)
 
 
 def _apart(pod_set: PodSetMembers, topology: TopologyBooks) -> Iterator[tuple[str, Mask]]:
@@ -65,14 +110,10 @@ def _apart(pod_set: PodSetMembers, topology: TopologyBooks) -> Iterator[tuple[st
             yield f"outside the domain of {around.family}", outside
 
 
-def _reasons(
-    builder: Builder,
-    question: Question,
-    topology: TopologyBooks,
-    pod_set: PodSetMembers,
-    mask: Mask,
-) -> Counter[str]:
-    """Open nodes that the mask closes, by the first reason that holds."""
+def closed_to(
+    builder: Builder, question: Question, topology: TopologyBooks, pod_set: PodSetMembers
+) -> Closed:
+    """Why nodes are closed to one pod set of a question."""
     tree = topology.tree
     code, reasons = builder.node_table.why_not(pod_set.shaped[1], tree)
     elsewhere = None if pod_set.allowed is None else ~among(pod_set.allowed, topology)
@@ -85,6 +126,4 @@ def _reasons(
     for index, (_, where) in enumerate(further, len(reasons)):
         if where is not None:
             code[(code == 0) & where] = index
-    names = (OUTSIDE, *reasons[1:], *(name for name, _ in further))
-    nodes = np.bincount(code[topology.capacity.is_open & ~mask], minlength=len(names)).tolist()
-    return Counter({name: number for name, number in zip(names, nodes, strict=True) if number})
+    return Closed((OUTSIDE, *reasons[1:], *(name for name, _ in further)), code)

@@ -24,7 +24,7 @@ from app.state.gang.membership import Member
 from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
-from app.state.plan.exclusions import explained
+from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
 from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
 from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, levels_of, pod_sets_of
 from app.state.plan.request import (
@@ -367,6 +367,23 @@ class Planner:
 
     def requests(self, gang: Gang) -> Iterator[SearchRequest]:
         """The searches for a gang that waits: one on each topology that may serve it."""
+        for _, _, request in self._asked(gang):
+            yield request
+
+    def told(self, gang: Gang) -> Iterator[Told]:
+        """The same searches, with all that their answers are told in."""
+        for question, topology, request in self._asked(gang):
+            builder = self._builder()
+            closed = (closed_to(builder, question, topology, each) for each in question.pod_sets)
+            yield Told(
+                topology.name,
+                request,
+                names_of(question),
+                tuple(closed),
+                unlabelled(builder, topology),
+            )
+
+    def _asked(self, gang: Gang) -> Iterator[tuple[Question, TopologyBooks, SearchRequest]]:
         if flaw_in_units(gang):
             return
         with self._counted(gang, pods=len(gang.unplanned())):
@@ -374,7 +391,7 @@ class Planner:
             question = self._question(gang, pod_sets, None)
             for topology in self._topologies_for(gang, pod_sets):
                 with suppress(InvalidRequest):
-                    yield self._builder().request(question, topology)
+                    yield question, topology, self._builder().request(question, topology)
 
     def sought(self, gang: Gang) -> tuple[object, ...]:
         """What a gang needs a place for: the same places serve those for which this is equal."""

@@ -5,10 +5,11 @@ It becomes text only where it is shown (`str`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.state.gang.parts import DomainNodes
+from app.state.gang.reasons import Reason
 from topology.model.answer import NoFit
 
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
@@ -143,6 +144,13 @@ class NoPlan:
         return f"{why}; {self.note}" if self.note else str(why)
 
     @property
+    def reason(self) -> Reason:
+        """The verdict in one word."""
+        if isinstance(self.why, InvalidGang):
+            return Reason.INVALID if self.why.is_permanent else Reason.NARROWED_APART
+        return _REASONS[type(self.why)]
+
+    @property
     def is_mistake(self) -> bool:
         """Whether the gang does not fit whatever becomes free."""
         if isinstance(self.why, InvalidGang):
@@ -165,3 +173,13 @@ class NoPlan:
         if isinstance(self.why, NoFit):
             return f"{self.why.level} {self.why.unit}"
         return str(self.why)
+
+
+_REASONS: Mapping[type, Reason] = {
+    NoFit: Reason.DOES_NOT_FIT,
+    UnknownTopology: Reason.UNKNOWN_TOPOLOGY,
+    TooManyAbsent: Reason.NAMESPACE_BUDGET,
+    TooManyAwaited: Reason.NAMESPACE_BUDGET,
+    BeyondQuota: Reason.QUOTA,
+    SearchFailed: Reason.SEARCH_FAILED,
+}

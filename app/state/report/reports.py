@@ -36,7 +36,6 @@ from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
-from topology.model.answer import NoFit
 
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
@@ -268,7 +267,7 @@ class Reports:
 
     def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
-        gang.reporting.is_unfit = isinstance(verdict.why, NoFit)
+        gang.reporting.reason = verdict.reason
         missing = len(gang.unplanned()) if gang.membership.bound else ""
         kind = f"{missing} {verdict.kind}"
         # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.
