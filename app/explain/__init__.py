@@ -1,0 +1,8 @@
+"""Why a gang is where it is, and what would change that: computed when somebody reads it.
+
+    engine ──gangs.py──▶ GangView                    a word and a sentence, without a search
+    engine ──asking.py─▶ Asking, a copy ──answering.py, in a thread──▶ Explanation
+
+`view.py` is what people and programs get; `app.api` and `app.cli` render it. `advice.py` says for
+each reason what makes Corral try again and what to do. Nothing here changes the engine.
+"""

@@ -1,0 +1,147 @@
+"""Gangs as they are known, without a search."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from app.explain.view import GangPage, GangView, Pods
+from app.kube.core.objects import PodRecord
+from app.state.engine import Engine
+from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.reasons import Reason
+
+MOST_DOMAINS = 8  # shown
+
+
+def listed(
+    engine: Engine,
+    now: float,
+    *,
+    namespace: str = "",
+    phase: Phase | None = None,
+    reason: Reason | None = None,
+    after: str = "",
+    limit: int,
+) -> GangPage:
+    """The first gangs after one, in the order of namespaces, names and sources."""
+    found = {
+        _place(each): each
+        for each in engine.gangs.by_key.values()
+        if namespace in ("", each.key.namespace)
+        and phase in (None, each.phase)
+        and (reason is None or reason is reason_of(each, now))
+    }
+    last = tuple(after.split("/")) if after else ()
+    first = heapq.nsmallest(limit + 1, (place for place in found if place > last))
+    page = tuple(view(found[place], now) for place in first[:limit])
+    return GangPage(gangs=page, next="/".join(first[limit - 1]) if len(first) > limit else "")
+
+
+def _place(gang: Gang) -> tuple[str, ...]:
+    """Where it comes in a list, in words without a slash."""
+    key = gang.key
+    return key.namespace, key.name, key.source, key.epoch
+
+
+def named(engine: Engine, namespace: str, name: str, source: str = "") -> list[Gang]:
+    """The gangs of this name, or of a pod or an owner of this name; the newest epoch of each.
+
+    `source`: of one vocabulary's kind alone; "": of all.
+    """
+    gangs = [each for key, each in engine.gangs.by_key.items() if key.namespace == namespace]
+    found = [each for each in gangs if each.key.name == name] or [
+        each
+        for each in gangs
+        if any(name in _names(member.pod) for member in each.members.values())
+    ]
+    newest: dict[tuple[str, str], Gang] = {}
+    for each in found:
+        at = each.key.name, each.key.source
+        if source in ("", each.key.source) and (
+            at not in newest or each.number > newest[at].number
+        ):
+            newest[at] = each
+    return [newest[at] for at in sorted(newest)]
+
+
+def view(gang: Gang, now: float) -> GangView:
+    """One gang in a word and a sentence."""
+    key, membership = gang.key, gang.membership
+    is_waiting = gang.phase in PLANNABLE
+    return GangView(
+        namespace=key.namespace,
+        name=key.name,
+        source=key.source,
+        phase=gang.phase.value,
+        reason=reason_of(gang, now),
+        message=_message(gang),
+        priority=gang.priority,
+        waiting_seconds=max(0.0, now - gang.complete_at) if is_waiting else None,
+        pods=Pods(
+            declared=membership.pods,
+            there=membership.members_live,
+            planned=len(gang.plan.nodes.keys() & gang.members.keys()),
+            bound=len(membership.bound),
+        ),
+        domains=tuple(sorted(set(gang.plan.domains.values()))[:MOST_DOMAINS]),
+    )
+
+
+def reason_of(gang: Gang, now: float) -> Reason:
+    """Why the gang is where it is."""
+    match gang.phase:
+        case Phase.GATHERING:
+            return _why_gathering(gang)
+        case Phase.WAITING | Phase.REPAIRING:
+            return _why_waiting(gang, now)
+        case Phase.PLACED:
+            return Reason.AWAITING_SCHEDULER
+        case Phase.BINDING:
+            return Reason.STARTING
+        case Phase.RUNNING:
+            return Reason.RUNNING
+        case Phase.DONE:
+            return Reason.ENDED
+
+
+def _why_gathering(gang: Gang) -> Reason:
+    membership = gang.membership
+    if not gang.roll_calls:
+        return Reason.QUEUED
+    if membership.problem or any(each.flaw for each in gang.members.values()):
+        return Reason.INVALID
+    if membership.is_unread or (membership.spec is None and not membership.bound):
+        return Reason.UNREAD
+    if any(each.is_live and not each.is_ready for each in gang.members.values()):
+        return Reason.GATED
+    return Reason.INCOMPLETE
+
+
+def _why_waiting(gang: Gang, now: float) -> Reason:
+    if gang.binding.awaited:
+        return Reason.REFUSED_BY_SCHEDULER
+    if now < gang.back_off.not_before:
+        return Reason.BACKING_OFF
+    return Reason.QUEUED if gang.reporting.sentence_at is None else gang.reporting.reason
+
+
+def _message(gang: Gang) -> str:
+    pods, bound = len(gang.plan.nodes), len(gang.membership.bound)
+    match gang.phase:
+        case Phase.PLACED:
+            came = len(gang.binding.arrived)
+            return f"gang {gang.key} is placed; {came} of its {pods} pods have come to /bind"
+        case Phase.BINDING:
+            return f"gang {gang.key} starts: {bound} of its {bound + pods} pods are bound"
+        case Phase.RUNNING:
+            return f"gang {gang.key} runs with {bound} pods"
+        case Phase.DONE:
+            return f"gang {gang.key} has ended"
+    return gang.reporting.sentence or f"gang {gang.key} has not been looked at yet"
+
+
+def _names(pod: PodRecord) -> Iterator[str]:
+    yield pod.name
+    if pod.owner is not None:
+        yield pod.owner.name

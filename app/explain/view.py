@@ -1,0 +1,140 @@
+"""What /v1 answers about gangs, and what the command line shows. The JSON has these names."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.state.gang.reasons import Reason
+
+
+class View(BaseModel):
+    """A part of an answer: never changed once it is made."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class Pods(View):
+    """How many pods a gang has, and how far they are."""
+
+    declared: int | None = None
+    """How many it has in all; none: not known yet."""
+    there: int
+    """Pods that exist and belong to it."""
+    planned: int
+    """Of these, pods that have a node reserved."""
+    bound: int
+    """Of these, pods that kube-scheduler has bound."""
+
+
+class GangView(View):
+    """One gang, without a search."""
+
+    namespace: str
+    name: str
+    source: str
+    """What declares it, such as `job`, `podgroup` or `podgang`."""
+    phase: str
+    """gathering, waiting, placed, binding, running, repairing or done."""
+    reason: Reason
+    """Why it is there, in one word."""
+    message: str
+    """The same in one sentence; of a gang that waits, the one in its pods' condition."""
+    priority: int
+    """The highest of its pods that wait."""
+    waiting_seconds: float | None = None
+    """How long it has been complete and without a place; none: it is not."""
+    pods: Pods
+    domains: tuple[str, ...] = ()
+    """Where its planned pods are to run, such as `rack=b1/r7`."""
+
+
+class GangPage(View):
+    """Some of the gangs."""
+
+    gangs: tuple[GangView, ...]
+    next: str = ""
+    """`after` for the page that follows; empty: this is the last one."""
+
+
+class Excluded(View):
+    """Nodes that take none of the pods that do not fit, for one reason."""
+
+    reason: str
+    nodes: int
+    examples: tuple[str, ...] = ()
+    """Two of them at most, by name."""
+
+
+class Shortage(View):
+    """What is free of one resource in one domain, and what the pods request together.
+
+    Units: cores for cpu, bytes for memory, else as the resource is counted.
+    """
+
+    resource: str
+    free: float
+    requested: float
+
+
+class Best(View):
+    """The domain that could take most of the pods that do not fit."""
+
+    domain: str
+    """Such as `rack=b1/r7`; empty: all nodes together."""
+    pods: int
+    """So many of them fit there now."""
+    needed: int
+    """So many have to."""
+    short: tuple[Shortage, ...] = ()
+    """Resources of which too little is free there; none: enough is free, in pieces too small."""
+
+
+class Blocker(View):
+    """Who has what is short in the best domain."""
+
+    who: str
+    """A gang, as `gang NAMESPACE/NAME`, or a pod, as `pod NAMESPACE/NAME`."""
+    pods: int
+    """Of its pods, those in that domain."""
+    is_reserved: bool
+    """They are not bound yet: Corral holds the capacity for them."""
+
+
+class Relaxation(View):
+    """One change with which the gang would fit, tried by the search itself."""
+
+    kind: str
+    """WiderLevel, FewerPods, FewerMembers, NodesBack, PodsGone, or Never: nothing helps."""
+    text: str
+    pod_sets: tuple[str, ...] = ()
+    """Pod sets or groups that it is about."""
+    level: str = ""
+    """Of WiderLevel: the level that is required instead; empty: none is."""
+    pods: int | None = None
+    """Of FewerPods and PodsGone: how many."""
+    nodes: tuple[str, ...] = ()
+    """Of NodesBack: which."""
+    is_cut_short: bool = False
+    """A smaller change may do: not everything was tried."""
+
+
+class Explanation(View):
+    """One gang that waits, searched on a copy of the cluster as it is now."""
+
+    gang: GangView
+    fits_now: bool
+    """A place was found: Corral plans it with its next pass."""
+    topology: str = ""
+    """The topology that was searched first; empty: the levels of Corral's settings."""
+    best: Best | None = None
+    excluded: tuple[Excluded, ...] = ()
+    """Nodes that take none of its pods, by reason."""
+    blockers: tuple[Blocker, ...] = ()
+    """Who has what is short in the best domain, the largest first."""
+    relaxations: tuple[Relaxation, ...] = ()
+    tries_again: str
+    """What makes Corral look for a place again."""
+    advice: str
+    """What its owner or an administrator can do; empty: nothing has to be done."""
+    retry_seconds: float | None = Field(default=None, ge=0)
+    """The next search is put off for so long."""

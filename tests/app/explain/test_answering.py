@@ -1,0 +1,200 @@
+"""What is said of a gang that waits is true of the cluster, and its relaxations help."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.explain.advice import ADVICE
+from app.explain.answering import answer
+from app.explain.asking import asking
+from app.explain.view import Explanation
+from app.kube.core.objects import Owner, PodRecord, Taint
+from app.state.gang.reasons import Reason
+from tests.app.state.world import World, four_racks
+from tests.records import BLOCK, GPU, RACK, group, node, pod
+
+change = msgspec.structs.replace
+
+
+def gang_of(name: str, pods: int, level: str = RACK, **more: object) -> list[PodRecord]:
+    annotations = group(name, pods, level)
+    return [pod(f"{name}{at}", annotations=annotations, **more) for at in range(pods)]
+
+
+def explained(world: World, name: str = "g") -> Explanation:
+    world.tick()
+    return answer(asking(world.engine, world.gang(name), world.now))
+
+
+def occupied(world: World, *nodes: str, **more: object) -> None:
+    """A pod with half of the GPUs runs on each of these."""
+    world.put(*[pod(f"on-{each}", gpus=4, on=each, phase="Running", **more) for each in nodes])
+
+
+ONE_EACH = ("n00", "n10", "n20", "n21", "n30", "n31")
+
+
+def short_by_one() -> World:
+    """Racks of four nodes: the best two take three pods, the others two."""
+    world = World(four_racks())
+    occupied(world, *ONE_EACH)
+    world.put(*gang_of("g", 4))
+    return world
+
+
+def test_the_best_domain_is_named_with_what_is_short_there() -> None:
+    best = explained(short_by_one()).best
+    assert best is not None
+    assert (best.domain, best.pods, best.needed) == (f"{RACK}=b0/r0", 3, 4)
+    (short,) = best.short
+    assert (short.resource, short.free, short.requested) == (GPU, 28.0, 32.0)
+
+
+def test_who_has_what_is_short_there_is_named_and_nobody_elsewhere() -> None:
+    (blocker,) = explained(short_by_one()).blockers
+    assert (blocker.who, blocker.pods, blocker.is_reserved) == ("pod default/on-n00", 1, False)
+
+
+def test_a_gang_that_capacity_is_held_for_is_named() -> None:
+    world = World([node("b0/r0/a"), node("b0/r0/b")])
+    world.put(*gang_of("first", 1))
+    world.tick()
+    world.put(*gang_of("g", 2))
+    said = explained(world)
+    assert said.best is not None
+    assert (said.best.domain, said.best.pods) == (f"{RACK}=b0/r0", 1)
+    assert [(each.who, each.is_reserved) for each in said.blockers] == [
+        ("gang default/first", True)
+    ]
+
+
+def test_nodes_that_take_none_are_counted_by_reason_with_two_by_name() -> None:
+    tainted = Taint("dedicated", "x", "NoSchedule")
+    nodes = [
+        node("b0/r0/a0", gpus=4), node("b0/r0/a1", gpus=4), node("b0/r0/a2", gpus=4),
+        node("b0/r0/t0", taints=(tainted,)), node("b0/r0/c0", is_cordoned=True),
+        node("b0/r0/r0", is_ready=False), node("u0"), node("b0/r0/ok"),
+    ]  # fmt: skip
+    world = World(nodes)
+    world.put(*gang_of("g", 2))
+    said = {each.reason: (each.nodes, each.examples) for each in explained(world).excluded}
+    assert said.pop(f"insufficient {GPU}") == (3, ("a0", "a1"))
+    assert said.pop("cordoned") == (1, ("c0",))
+    assert said.pop("not ready") == (1, ("r0",))
+    assert said.pop("without a label of every level") == (1, ())
+    ((reason, (number, examples)),) = said.items()
+    assert "dedicated" in reason
+    assert (number, examples) == (1, ("t0",))
+
+
+def kinds(said: Explanation) -> list[str]:
+    return [each.kind for each in said.relaxations]
+
+
+def test_the_relaxations_name_pod_sets_as_users_do() -> None:
+    said = explained(short_by_one())
+    assert kinds(said) == ["WiderLevel", "FewerPods"]
+    wider, fewer = said.relaxations
+    assert (wider.level, wider.pod_sets) == (BLOCK, ("g0",))
+    assert (fewer.pods, fewer.pod_sets) == (3, ("g0",))
+    assert "g0" in wider.text
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_each_relaxation_once_applied_makes_the_gang_fit(at: int) -> None:
+    relaxed = explained(short_by_one()).relaxations[at]
+    world = World(four_racks())
+    occupied(world, *ONE_EACH)
+    level = relaxed.level or RACK
+    world.put(*gang_of("g", relaxed.pods or 4, level))
+    assert len(world.gang().plan.nodes) == (relaxed.pods or 4)
+
+
+def test_nodes_that_should_come_back_are_named() -> None:
+    world = World([node("b0/r0/a"), node("b0/r0/b", is_cordoned=True)])
+    world.put(*gang_of("g", 2))
+    said = explained(world)
+    (back,) = [each for each in said.relaxations if each.kind == "NodesBack"]
+    assert back.nodes == ("b",)
+    assert "cordoned" in back.text
+    world.put(node("b0/r0/b"))
+    world.tick()
+    assert len(world.gang().plan.nodes) == 2
+
+
+def test_pods_of_lower_priority_that_would_have_to_go_are_named() -> None:
+    owner = Owner("apps/v1", "ReplicaSet", "web", "uid-web")
+    world = World([node("b0/r0/a"), node("b0/r0/b")])
+    occupied(world, "a", priority=-10, owner=owner)
+    world.put(*gang_of("g", 2))
+    (gone,) = [each for each in explained(world).relaxations if each.kind == "PodsGone"]
+    assert gone.pods == 1
+    assert "on-a (priority -10)" in gone.text
+
+
+def test_what_never_fits_says_so_and_asks_nobody_to_go() -> None:
+    world = World(four_racks())
+    occupied(world, "n00", priority=-10, owner=Owner("apps/v1", "ReplicaSet", "web", "uid-web"))
+    world.put(*gang_of("g", 5))
+    said = explained(world)
+    assert "Never" in kinds(said)
+    assert "PodsGone" not in kinds(said)
+
+
+def test_a_gang_that_fits_by_now_says_so() -> None:
+    world = short_by_one()
+    world.tick()
+    # It is gone, and the engine has not looked again.
+    world.engine.books.unbind("uid-on-n00")
+    said = answer(asking(world.engine, world.gang(), world.now))
+    assert said.fits_now
+    assert said.relaxations == ()
+
+
+def test_asking_and_answering_change_nothing() -> None:
+    world = short_by_one()
+    world.tick()
+
+    def state() -> tuple[object, ...]:
+        books = world.engine.books
+        return repr(world.gang()), books.generation, dict(books.held), world.tick(0.0)
+
+    before = state()
+    explained_twice = [answer(asking(world.engine, world.gang(), world.now)) for _ in range(2)]
+    assert explained_twice[0] == explained_twice[1]
+    assert state() == before
+
+
+def test_the_answer_is_of_the_moment_of_the_question() -> None:
+    world = short_by_one()
+    world.tick()
+    asked = asking(world.engine, world.gang(), world.now)
+    before = answer(asked)
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("on-")])
+    world.put(node("b0/r0/n00", gpus=0))
+    world.tick()
+    assert answer(asked) == before
+
+
+def test_a_gang_that_waits_for_pods_is_not_searched_for() -> None:
+    world = World(four_racks())
+    world.put(*gang_of("g", 4)[:3])
+    said = explained(world)
+    assert said.gang.reason is Reason.INCOMPLETE
+    assert (said.best, said.relaxations, said.excluded) == (None, (), ())
+    assert said.tries_again == ADVICE[Reason.INCOMPLETE].tries_again
+
+
+def test_a_pause_after_a_lost_plan_is_told() -> None:
+    world = World(four_racks())
+    world.put(*gang_of("g", 3))
+    world.put(pod("thief", on=world.gang().plan.nodes["uid-g0"], phase="Running"))
+    said = answer(asking(world.engine, world.gang(), world.now))
+    assert said.gang.reason is Reason.BACKING_OFF
+    assert said.retry_seconds is not None
+    assert said.retry_seconds > 0
+
+
+def test_every_reason_has_its_advice() -> None:
+    assert set(ADVICE) == set(Reason)
