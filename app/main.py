@@ -25,6 +25,7 @@ import structlog
 from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
+from app.api.routes import people
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph
@@ -331,8 +332,12 @@ def _routes(
     most_body_bytes, roles = settings.admission_body_bytes, settings.pod_group_roles
     declared = engine.topologies.declared
     desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
+
+    def why_unready() -> str:
+        return unready(engine, reflectors)
+
     return Routes(
-        verbs(port), health(lambda: unready(engine, reflectors), exposition), webhook(desk)
+        verbs(port), health(why_unready, exposition), people(engine, why_unready), webhook(desk)
     )
 
 

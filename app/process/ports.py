@@ -1,8 +1,9 @@
 """The ports of one Corral: taken first, so that a wrong address ends the start; served last.
 
-extender_listen    kube-scheduler's verbs, probes and metrics; beyond loopback over TLS, and only
-                   for clients with a certificate of extender_client_ca
-api_listen         probes and metrics, for people, kubelets and Prometheus: they have no certificate
+extender_listen    kube-scheduler's verbs, probes, metrics and /v1; beyond loopback over TLS, and
+                   only for clients with a certificate of extender_client_ca
+api_listen         the same but for the verbs, for people, kubelets and Prometheus: they have no
+                   certificate
 admission_listen   the webhook, over TLS; nothing else, since every pod may reach it
 """
 
@@ -132,10 +133,11 @@ def _extender_certificate(settings: Settings, metrics: Metrics) -> Certificate |
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What is answered: `verbs` to kube-scheduler, `health` to it and people, `webhook` alone."""
+    """What is answered: `verbs` to kube-scheduler, `webhook` alone, the others to all but it."""
 
     verbs: APIRouter
     health: APIRouter
+    people: APIRouter
     webhook: APIRouter
 
 
@@ -143,12 +145,19 @@ def ports_of(settings: Settings, metrics: Metrics, listeners: Listeners, routes:
     """A server for each listener."""
     api = admission = None
     if listeners.api is not None:
-        people = _application("Corral", routes.health)
-        api = _open_port(settings, metrics, listeners.api, None, people)
+        api = _open_port(
+            settings,
+            metrics,
+            listeners.api,
+            None,
+            _application("Corral", routes.health, routes.people),
+        )
     if listeners.admission is not None:
         apiserver = _application("Corral for kube-apiserver", routes.webhook)
         admission = _admission_port(settings, metrics, *listeners.admission, apiserver)
-    scheduler = _application("Corral for kube-scheduler", routes.verbs, routes.health)
+    scheduler = _application(
+        "Corral for kube-scheduler", routes.verbs, routes.health, routes.people
+    )
     extender = _open_port(settings, metrics, *listeners.extender, scheduler)
     return Ports(extender, api, admission)
 

@@ -106,7 +106,7 @@ async def opened(metrics: Metrics, **settings: Any) -> Ports:
     """The ports that these settings name; their sockets are closed again."""
     told = Settings(extender_listen=Address(HOST, 0), **settings)
     async with AsyncExitStack() as closing:
-        routes = Routes(verbs=APIRouter(), health=APIRouter(), webhook=APIRouter())
+        routes = Routes(*(APIRouter() for _ in range(4)))
         return ports_of(told, metrics, listen_all(told, metrics, closing), routes)
 
 
@@ -178,7 +178,7 @@ async def test_with_all_three_it_is_served_over_tls(files: dict[str, Path], tmp_
     context = pair("first").client_showing(pair("first"), tmp_path)
     async with AsyncExitStack() as closing:
         listeners = listen_all(settings, Metrics(), closing)
-        routes = Routes(verbs=APIRouter(), health=APIRouter(), webhook=APIRouter())
+        routes = Routes(*(APIRouter() for _ in range(4)))
         port = ports_of(settings, Metrics(), listeners, routes).extender
         serving = asyncio.create_task(port.serve())
         async with httpx.AsyncClient(verify=context, trust_env=False) as client:

@@ -1,0 +1,93 @@
+"""GET /v1/gangs, one gang, and why it waits.
+
+    GET /v1/gangs?namespace=&phase=&reason=&after=&limit=
+    GET /v1/gangs/{namespace}/{name}
+    GET /v1/gangs/{namespace}/{name}/explanation
+
+The event loop that answers kube-scheduler answers these too: a page of gangs is short, and what
+takes searches is answered from a copy in a thread, a few at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Query
+
+from app.api.callers import on_loopback
+from app.explain.answering import answer
+from app.explain.asking import asking
+from app.explain.gangs import listed, named, view
+from app.explain.view import Explanation, GangPage, GangView
+from app.state.engine import Engine
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.reasons import Reason
+
+MOST_GANGS = 250  # of one page: some milliseconds
+MOST_WAITING = 16  # explanations that wait for their turn
+BUSY = f"{MOST_WAITING} explanations wait already"
+
+Source = Annotated[str, Query(description="What declares it, such as `job`; none: anything")]
+
+
+def people(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+    """The routes. `unready`: why what Corral knows is not to be relied on now, or ""."""
+    router = APIRouter(prefix="/v1", dependencies=[Depends(on_loopback)])
+    turn, waiting = asyncio.Semaphore(1), 0
+
+    def ready() -> None:
+        if why := unready():
+            raise HTTPException(503, f"Corral is not ready: {why}")
+
+    def found(namespace: str, name: str, source: str) -> Gang:
+        ready()
+        gangs = named(engine, namespace, name, source)
+        if not gangs:
+            raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
+        if len(gangs) > 1:
+            sources = ", ".join(dict.fromkeys(gang.key.source for gang in gangs))
+            names = ", ".join(sorted({gang.key.name for gang in gangs}))
+            raise HTTPException(
+                409, f"{namespace}/{name} is in several gangs: {names}; source= one of {sources}"
+            )
+        return gangs[0]
+
+    @router.get("/gangs")
+    async def gangs(
+        namespace: str = "",
+        phase: Phase | None = None,
+        reason: Reason | None = None,
+        after: Annotated[str, Query(description="`next` of the page before")] = "",
+        limit: Annotated[int, Query(ge=1, le=MOST_GANGS)] = MOST_GANGS,
+    ) -> GangPage:
+        """The gangs, in the order of namespaces and names."""
+        ready()
+        return listed(
+            engine, time.monotonic(), namespace=namespace, phase=phase, reason=reason,
+            after=after, limit=limit,
+        )  # fmt: skip
+
+    @router.get("/gangs/{namespace}/{name}")
+    async def gang(namespace: str, name: str, source: Source = "") -> GangView:
+        """The gang of this name, or of a pod or an owner of this name."""
+        return view(found(namespace, name, source), time.monotonic())
+
+    @router.get("/gangs/{namespace}/{name}/explanation")
+    async def explanation(namespace: str, name: str, source: Source = "") -> Explanation:
+        """Why it waits, and what would change that."""
+        nonlocal waiting
+        found(namespace, name, source)
+        if waiting >= MOST_WAITING:
+            raise HTTPException(503, BUSY)
+        waiting += 1
+        try:
+            async with turn:
+                asked = asking(engine, found(namespace, name, source), time.monotonic())
+                return await asyncio.to_thread(answer, asked)
+        finally:
+            waiting -= 1
+
+    return router
