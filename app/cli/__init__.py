@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import demo, replay, sandbox, serve, token, topology
+from app.cli.gangs import explaining, listing
 
 main = typer.Typer(
     name="corral",
@@ -27,6 +28,8 @@ def corral() -> None:
 main.command("serve")(serve.serve)
 main.command("demo")(demo.demo)
 main.command("sandbox")(sandbox.sandbox)
+main.command("gangs")(listing.gangs)
+main.command("explain")(explaining.explain)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)
 main.add_typer(topology.commands, name="topology")

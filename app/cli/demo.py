@@ -68,8 +68,10 @@ async def _show(*, once: bool, recorded: Path | None, load: float, seed: int) ->
         await _print_curl_lines(stage, folder)
         if not once:
             typer.echo(
-                f"\nThe cluster stays up; kubectl --kubeconfig {stage.kubeconfig} works too."
+                f"\nThe cluster stays up; kubectl --kubeconfig {stage.kubeconfig} works too, and"
             )
+            typer.echo(f"export CORRAL_SERVER={stage.corral.extender_url}")
+            typer.echo("corral gangs; corral explain too-big")
             typer.echo("Ctrl-C ends it.")
             await asyncio.Event().wait()
 

@@ -1,0 +1,99 @@
+"""`corral explain`: why a gang waits, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.gangs import options
+
+WAITS = ("gathering", "waiting", "repairing")
+WIDTH = 12  # of the words in front
+
+
+def explain(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A gang, a pod of one, or an owner")],
+    namespace: options.Namespace = "default",
+    source: Annotated[
+        str, typer.Option(help="Of several gangs of this name, the one that this declares")
+    ] = "",
+    output: options.Written = options.Output.TABLE,
+    server: options.Server = options.LOCAL,
+) -> None:
+    """Say why a gang waits, what is short, and what would fit.
+
+    \b
+    corral explain training-job
+    corral explain training-job-0 -n team-a -o yaml
+    """
+    from app.cli.gangs.server import ask
+    from app.cli.topology.options import failures
+
+    with failures():
+        found = ask(server, "gangs", namespace, name, "explanation", source=source)
+    match output:
+        case options.Output.TABLE:
+            for line in lines_of(found):
+                typer.echo(line)
+        case options.Output.NAME:
+            typer.echo(options.name_of(found["gang"]))
+        case _:
+            options.write(found, output)
+
+
+def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
+    """An explanation in words, a fact a line."""
+    gang = explanation["gang"]
+    waiting = gang["waiting_seconds"]
+    since = "" if waiting is None else f" for {options.span(waiting)}"
+    yield _line("Gang", f"{options.name_of(gang)} ({gang['source']})")
+    yield _line("Is", f"{gang['phase']}{since}: {gang['reason']}")
+    yield _line("Message", gang["message"])
+    if explanation["fits_now"]:
+        yield _line("Fits now", "yes: Corral plans it in its next turn")
+    yield from _block("Best place", _best(explanation["best"]))
+    yield from _block("Taken by", map(_blocker, explanation["blockers"]))
+    yield from _block("Excluded", map(_excluded, explanation["excluded"]))
+    yield from _block("What helps", (each["text"] for each in explanation["relaxations"]))
+    if gang["phase"] in WAITS:
+        yield _line("Next try", f"when {explanation['tries_again']}{_pause(explanation)}")
+    if explanation["advice"]:
+        yield _line("To do", explanation["advice"])
+
+
+def _line(word: str, text: str) -> str:
+    return f"{word:{WIDTH}}{text}".rstrip()
+
+
+def _block(word: str, lines: Any) -> Iterator[str]:
+    for line in lines:
+        yield _line(word, line)
+        word = ""
+
+
+def _best(best: dict[str, Any] | None) -> Iterator[str]:
+    if best is None:
+        return
+    where = best["domain"] or "all nodes together"
+    yield f"{where}: {best['pods']} of {best['needed']} pods fit"
+    for each in best["short"]:
+        yield f"{each['resource']}: {each['free']:g} free there, {each['requested']:g} requested"
+
+
+def _blocker(each: dict[str, Any]) -> str:
+    pods = "1 pod" if each["pods"] == 1 else f"{each['pods']} pods"
+    return f"{each['who']}, {pods}{' to come' if each['is_reserved'] else ''}"
+
+
+def _excluded(each: dict[str, Any]) -> str:
+    nodes = "1 node" if each["nodes"] == 1 else f"{each['nodes']} nodes"
+    examples = each["examples"]
+    more = ", …" if each["nodes"] > len(examples) else ""
+    return f"{nodes}: {each['reason']}" + (f" ({', '.join(examples)}{more})" if examples else "")
+
+
+def _pause(explanation: dict[str, Any]) -> str:
+    seconds = explanation["retry_seconds"]
+    return f", not before {options.span(seconds)} from now" if seconds is not None else ""

@@ -1,0 +1,176 @@
+"""`corral gangs` and `corral explain` against a Corral's port, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+import yaml
+from fastapi import FastAPI
+from typer.testing import CliRunner, Result
+
+from app.api.routes import people
+from app.cli import main
+from app.cli.gangs.explaining import lines_of
+from app.cli.gangs.options import span
+from app.explain.view import Explanation
+from tests.app.state.world import World, four_racks, members
+from tests.records import RACK, group, node, pod
+
+START_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Where a Corral answers that knows a gang which runs, and one that is short by a pod."""
+    world = World([*four_racks(), node("b0/r0/closed", is_cordoned=True)])
+    runs = members("runs", 2)
+    world.put(*runs)
+    assert len(world.schedule(*runs)) == 2
+    world.put(*[pod(f"large{at}", annotations=group("large", 5, RACK)) for at in range(5)])
+    world.put(pod("half0", annotations=group("half", 2)))
+    world.tick()
+    app = FastAPI()
+    app.include_router(people(world.engine, lambda: ""))
+    config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + START_SECONDS
+    while not running.started and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert running.started
+    host, port = running.servers[0].sockets[0].getsockname()[:2]
+    yield f"http://{host}:{port}"
+    running.should_exit = True
+    thread.join(START_SECONDS)
+
+
+def run(server: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [*arguments], env={"CORRAL_SERVER": server})
+
+
+def test_gangs_are_a_table_with_a_line_each(server: str) -> None:
+    ran = run(server, "gangs")
+    assert ran.exit_code == 0
+    header, *lines = ran.stdout.splitlines()
+    assert header.split() == [
+        "NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WAITING", "DOMAINS",
+    ]  # fmt: skip
+    assert [line.split()[:6] for line in lines] == [
+        ["default", "half", "group", "gathering", "Incomplete", "1/2"],
+        ["default", "large", "group", "waiting", "DoesNotFit", "5/5"],
+        ["default", "runs", "group", "running", "Running", "2/2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--phase", "waiting"), ["default/large"]),
+        (("--reason", "Running"), ["default/runs"]),
+        (("-A",), ["default/half", "default/large", "default/runs"]),
+        (("-n", "other"), []),
+    ],
+)
+def test_gangs_by_name_are_those_asked_for(
+    server: str, arguments: tuple[str, ...], names: list[str]
+) -> None:
+    ran = run(server, "gangs", *arguments, "-o", "name")
+    assert (ran.exit_code, ran.stdout.split()) == (0, names)
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_what_v1_answers(server: str, output: str, read: object) -> None:
+    assert callable(read)
+    gangs = read(run(server, "gangs", "-o", output).stdout)
+    assert [each["name"] for each in gangs] == ["half", "large", "runs"]
+    explained = Explanation.model_validate(
+        read(run(server, "explain", "large", "-o", output).stdout)
+    )
+    assert explained.gang.name == "large"
+    assert explained.best is not None
+
+
+def test_no_gangs_are_no_error(server: str) -> None:
+    ran = run(server, "gangs", "-n", "other")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "No gangs found.\n")
+
+
+def test_an_explanation_says_in_words_what_v1_says(server: str) -> None:
+    explained = json.loads(run(server, "explain", "large2", "-o", "json").stdout)
+    ran = run(server, "explain", "large2")
+    assert ran.exit_code == 0
+    text = ran.stdout
+    assert "default/large (group)" in text
+    assert explained["gang"]["message"] in text
+    assert explained["best"]["domain"] in text
+    for each in explained["relaxations"]:
+        assert each["text"] in text
+    assert "1 node: cordoned (closed)" in text
+    assert explained["advice"] in text
+
+
+def test_a_gang_that_runs_has_nothing_to_be_explained(server: str) -> None:
+    lines = run(server, "explain", "runs").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["Gang", "Is", "Message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("explain", "none"), "default/none"),
+        (("explain", "large", "-n", "other"), "other/large"),
+        (("gangs", "--phase", "asleep"), "phase"),
+        (("gangs", "--server", "ftp://127.0.0.1"), "ftp://127.0.0.1"),
+        (("gangs", "--server", "127.0.0.1:8888"), "127.0.0.1:8888"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_sentence_and_exit_code_1(
+    server: str, arguments: tuple[str, ...], named: str
+) -> None:
+    ran = run(server, *arguments)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    (sentence,) = ran.stderr.splitlines()
+    assert sentence.startswith("corral: ")
+    assert named in sentence
+
+
+def test_where_nothing_listens_the_way_to_it_is_told() -> None:
+    ran = run("http://127.0.0.1:1", "gangs")
+    assert ran.exit_code == 1
+    assert "kubectl port-forward" in ran.stderr
+
+
+def test_a_proxy_for_the_internet_is_not_asked(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert run(server, "gangs").exit_code == 0
+
+
+def test_a_pause_and_a_place_found_are_told() -> None:
+    explained = {
+        "gang": {
+            "namespace": "a", "name": "g", "source": "group", "phase": "waiting",
+            "reason": "BackingOff", "message": "m", "waiting_seconds": 90.0,
+        },
+        "fits_now": True, "best": None, "blockers": (), "excluded": (), "relaxations": (),
+        "tries_again": "the pause is over", "advice": "see", "retry_seconds": 12.0,
+    }  # fmt: skip
+    text = "\n".join(lines_of(explained))
+    assert "waiting for 1m: BackingOff" in text
+    assert "Fits now" in text
+    assert "not before 12s from now" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0s"), (59.9, "59s"), (60, "1m"), (3_599, "59m"), (7_200, "2h"), (200_000, "2d")],
+)
+def test_a_span_is_written_as_kubectl_does(seconds: float, text: str) -> None:
+    assert span(seconds) == text
