@@ -1,0 +1,31 @@
+"""Every check, in the order of the output; a new one is a line in the CHECKS of its file.
+
+`extender.py` what stands in the KubeSchedulerConfiguration; `agreement.py` whether Corral's
+settings say the same; `rights.py`; `topology.py` nodes and their levels; `webhook.py`;
+`workloads.py` pods that ask for a gang in vain; `running.py` versions, clocks, readiness;
+`canary.py` a pod that is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.cli.doctor.checks import extender
+from app.cli.doctor.findings import Check, Finding, finding
+from app.cli.doctor.seen import Seen, Unread
+
+CHECKS: tuple[Check, ...] = (*extender.CHECKS,)
+
+
+def run(seen: Seen, checks: tuple[Check, ...] = CHECKS) -> Iterator[Finding]:
+    """What every check says: its findings, or that it found nothing, or why it was not made."""
+    for fault in seen.faults:
+        yield finding("reading", fault)
+    for check in checks:
+        parts = [getattr(seen, name) for name in check.needs]
+        unread = next((part for part in parts if isinstance(part, Unread)), None)
+        if unread is not None:
+            yield Finding("not checked", check.name, unread.why)
+            continue
+        found = [finding(check.name, each) for each in check.find(*parts)]
+        yield from found or [Finding("ok", check.name, check.holds)]

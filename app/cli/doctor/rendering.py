@@ -1,0 +1,61 @@
+"""Findings as people and machines read them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.cli.doctor.findings import LEVELS, Finding, worst
+
+OUTPUTS = ("table", "json", "yaml")
+HEADER = ("LEVEL", "CHECK", "FINDING")
+GAP = "   "
+MEND = "  → "
+
+
+def rendered(findings: Sequence[Finding], output: str) -> str:
+    """All of it, without a newline at the end."""
+    if output == "table":
+        return "\n".join([*table(findings), "", summary(findings)])
+    document = as_data(findings)
+    if output == "json":
+        return json.dumps(document, indent=2, ensure_ascii=False)
+    import yaml
+
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True)).rstrip("\n")
+
+
+def table(findings: Iterable[Finding]) -> list[str]:
+    """One line for each finding in the columns of kubectl, what mends it below."""
+    rows = [HEADER, *((each.level, each.check, each.text) for each in findings)]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    mends = ["", *(each.mend for each in findings)]
+    indent = " " * (sum(widths) + 2 * len(GAP))
+    written = []
+    for row, mend in zip(rows, mends, strict=True):
+        written.append(GAP.join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2])))
+        for at, line in enumerate(mend.splitlines()):
+            written.append(f"{indent}{MEND if at == 0 else ' ' * len(MEND)}{line}")
+    return written
+
+
+def summary(findings: Iterable[Finding]) -> str:
+    """How many findings there are of each level, the most serious first."""
+    counted = Counter(each.level for each in findings)
+    return ", ".join(f"{counted[level]} {level}" for level in reversed(LEVELS) if counted[level])
+
+
+def as_data(findings: Sequence[Finding]) -> dict[str, Any]:
+    """What -o json and -o yaml write; what does not apply to a finding is left out of it."""
+    always = ("level", "check", "text")
+    return {
+        "worst": worst(findings),
+        "findings": [
+            {key: value for key, value in asdict(each).items() if key in always or value}
+            | ({"value": each.value} if each.value is not None else {})
+            for each in findings
+        ],
+    }

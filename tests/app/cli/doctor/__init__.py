@@ -1,0 +1,1 @@
+"""`corral doctor`, over installations as data; `installation.py` has the one that is right."""
