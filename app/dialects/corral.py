@@ -36,6 +36,9 @@ WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
 MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
 MOST_ROOM_TEXT = 65_536  # characters: 2,000 nodes with names of 25
+# What deploy/ calls Corral: a label of its Deployment, and how the names of its webhooks end.
+INSTALLED = ("app.kubernetes.io/name", "corral")
+WEBHOOKS = ".corral.dev"
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
 WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
 KEPT = (AFTER, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED, *WORKLOAD)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +99,7 @@ def read_cluster(
     """
     cluster = Cluster()
     if nodes is None:
-        asyncio.run(_ask(cluster, kubeconfig or _kubeconfig_at_home(), asks_hyper_nodes))
+        asyncio.run(_ask(cluster, kubeconfig, asks_hyper_nodes))
     else:
         read_objects(cluster, nodes)
         if not cluster.nodes:
@@ -165,7 +165,7 @@ def _as_json(document: dict[str, Any], where: str) -> Iterator[bytes]:
 
 
 async def _ask(cluster: Cluster, kubeconfig: str | None, asks_hyper_nodes: bool) -> None:
-    transport = await _connected(kubeconfig)
+    transport = await connected(kubeconfig)
     try:
         await _list(cluster, transport, "/api/v1/nodes", "Node")
         if asks_hyper_nodes:
@@ -180,10 +180,14 @@ def _kubeconfig_at_home() -> str | None:
     return str(path) if path.is_file() else None
 
 
-async def _connected(kubeconfig: str | None) -> Transport:
-    """By a kubeconfig, or with this pod's service account. Raises: SettingsError."""
+async def connected(kubeconfig: str | None, context: str | None = None) -> Transport:
+    """By a kubeconfig, that of the user, or with this pod's service account.
+
+    Raises: SettingsError.
+    """
+    kubeconfig = kubeconfig or _kubeconfig_at_home()
     if kubeconfig is not None:
-        return await Transport.from_kubeconfig(kubeconfig)
+        return await Transport.from_kubeconfig(kubeconfig, context=context)
     try:
         return await Transport.in_cluster(Settings.model_fields["service_account"].default)
     except SettingsError as error:
@@ -192,17 +196,25 @@ async def _connected(kubeconfig: str | None) -> Transport:
 
 
 async def _list(cluster: Cluster, transport: Transport, path: str, kind: str) -> None:
-    params = {"limit": str(PAGE_OBJECTS)}
+    async for each in listed(transport, path):
+        cluster.add(each, f"GET {path}", kind)
+
+
+async def listed(
+    transport: Transport, path: str, params: Mapping[str, str] | None = None
+) -> AsyncIterator[msgspec.Raw]:
+    """The objects of a list, asked for page by page. Raises: ApiError, DecodeError."""
+    asked = {"limit": str(PAGE_OBJECTS), **(params or {})}
     for _ in range(MOST_PAGES):
-        body = await transport.request("GET", path, params=params, most_bytes=MOST_PAGE_BYTES)
+        body = await transport.request("GET", path, params=asked, most_bytes=MOST_PAGE_BYTES)
         try:
             page = _PAGE.decode(body)
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"GET {path}: {error}") from error
         for each in page.items or ():
-            cluster.add(each, f"GET {path}", kind)
+            yield each
         token = (page.metadata and page.metadata.continue_token) or ""
         if not token:
             return
-        params["continue"] = token
+        asked["continue"] = token
     raise DecodeError(f"GET {path}: over {MOST_PAGES} pages")

@@ -44,9 +44,13 @@ class Credentials:
 
     @classmethod
     async def from_kubeconfig(
-        cls, path: str | Path, *, clock: Callable[[], float] = time.monotonic
+        cls,
+        path: str | Path,
+        *,
+        context: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> Credentials:
-        """Read the current context of a kubeconfig; run its exec plugin if it has one.
+        """Read a context of a kubeconfig, None: its current one; run its exec plugin if it has one.
 
         Raises: SettingsError naming the file.
         """
@@ -56,7 +60,10 @@ class Credentials:
             async with asyncio.timeout(LOAD_SECONDS):
                 # Never written back: the file may be a read-only mount shared with others.
                 loader = await load_kube_config(
-                    str(path), client_configuration=configuration, persist_config=False
+                    str(path),
+                    context=context,
+                    client_configuration=configuration,
+                    persist_config=False,
                 )
 
             async def renew() -> None:

@@ -68,13 +68,14 @@ class Transport:
 
     @classmethod
     async def from_kubeconfig(
-        cls, path: str | Path, *, connections: int = CONNECTIONS
+        cls, path: str | Path, *, context: str | None = None, connections: int = CONNECTIONS
     ) -> Transport:
-        """Connect as the current context of a kubeconfig says.
+        """Connect as a context of a kubeconfig says; None: its current one.
 
         Raises: SettingsError.
         """
-        return cls(await Credentials.from_kubeconfig(path), connections=connections)
+        access = await Credentials.from_kubeconfig(path, context=context)
+        return cls(access, connections=connections)
 
     @classmethod
     async def in_cluster(cls, folder: str | Path, *, connections: int = CONNECTIONS) -> Transport:
@@ -116,6 +117,19 @@ class Transport:
                 return await _read(answer, most_bytes, f"{method} {path}")
         except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(f"{method} {path}", error) from error
+
+    async def date_of(self, path: str, *, timeout: float = REQUEST_SECONDS) -> str:
+        """Return the Date header of an answer, whole seconds as HTTP writes them; "" without one.
+
+        Raises: as `request`.
+        """
+        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
+        try:
+            async with await self._open("GET", self._url(path, None), limit) as answer:
+                await self._check(answer)
+                return answer.headers.get("Date", "")
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(f"GET {path}", error) from error
 
     async def stream(
         self, path: str, params: Mapping[str, str], read_timeout: float

@@ -10,11 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.cli.doctor.checks import extender
+from app.cli.doctor.checks import (
+    agreement,
+    canary,
+    extender,
+    rights,
+    running,
+    topology,
+    webhook,
+    workloads,
+)
 from app.cli.doctor.findings import Check, Finding, finding
 from app.cli.doctor.seen import Seen, Unread
 
-CHECKS: tuple[Check, ...] = (*extender.CHECKS,)
+CHECKS: tuple[Check, ...] = (
+    *extender.CHECKS,
+    *agreement.CHECKS,
+    *running.CHECKS,
+    *rights.CHECKS,
+    *topology.CHECKS,
+    *webhook.CHECKS,
+    *workloads.CHECKS,
+    *canary.CHECKS,
+)
 
 
 def run(seen: Seen, checks: tuple[Check, ...] = CHECKS) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Where the parts of `Seen` come from.
 
-`files.py` reads what the options name, `cluster.py` asks the API server, `installed.py` says what
-a Deployment means, `rights.py` what Corral needs; `read.py` puts the parts together.
+`files.py` reads what the options name, `cluster.py` asks the API server, `rights.py` what it
+allows Corral; `read.py` puts the parts together.
 """
 
 from __future__ import annotations

@@ -6,21 +6,65 @@ found(replace(right(), config=…))                     what is wrong with it, b
 
 from __future__ import annotations
 
+import base64
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from app.cli.doctor import checks, shipped
+from app.cli.doctor import checks, installed, shipped
 from app.cli.doctor.configuration import config_in
 from app.cli.doctor.findings import Finding, worst
-from app.cli.doctor.seen import Seen
+from app.cli.doctor.reading import files
+from app.cli.doctor.seen import (
+    Canary,
+    Certificate,
+    Members,
+    OwnSettings,
+    Readiness,
+    Seen,
+    Topology,
+    TopologyObject,
+    Webhooks,
+    WebhookService,
+)
+from app.kube.core.decode import decode_node, decode_pod
+from tests.app.dialects.volcano.from_labels.labelled import LEVELS, nodes_of
 
 ROOT = Path(__file__).resolve().parents[4]
-CONFIG = yaml.safe_load((ROOT / "scheduler-config" / "1.36.yaml").read_text(encoding="utf-8"))
-BESIDE = yaml.safe_load((ROOT / "scheduler-config" / "1.36-mtls.yaml").read_text(encoding="utf-8"))
 ABSENT = object()
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+OTHER_PEM = PEM.replace("AAAA", "BBBB")
+
+
+def documents(file: str) -> list[Any]:
+    return list(yaml.safe_load_all((ROOT / file).read_text(encoding="utf-8")))
+
+
+def one(file: str, kind: str) -> Any:
+    (found_one,) = [each for each in documents(file) if each["kind"] == kind]
+    return found_one
+
+
+(CONFIG,) = documents("scheduler-config/1.36.yaml")
+(BESIDE,) = documents("scheduler-config/1.36-mtls.yaml")
+DEPLOYMENT = one("deploy/corral.yaml", "Deployment")
+MUTATING = one("deploy/webhook.yaml", "MutatingWebhookConfiguration")
+VALIDATING = one("deploy/webhook.yaml", "ValidatingWebhookConfiguration")
+WEBHOOK_SETTINGS = one("deploy/webhook.yaml", "ConfigMap")["data"]
+SERVICE = "corral-system/corral-webhook"
+POD = {
+    "metadata": {"name": "corral-1", "namespace": "corral-system"},
+    "spec": {"containers": [{"name": "kube-scheduler"}, {"name": "corral"}]},
+    "status": {
+        "containerStatuses": [
+            {"name": "kube-scheduler", "ready": True},
+            {"name": "corral", "ready": True},
+        ]
+    },
+}
 
 
 def edited(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
@@ -41,9 +85,80 @@ def config_from(document: Any) -> Any:
     return config_in(yaml.safe_dump(document), "the configuration")
 
 
+def settings(*, with_webhook: bool = True, **changed: Any) -> OwnSettings:
+    """Those of the shipped container, beside webhook.yaml, and others."""
+    container = installed.corral_container(DEPLOYMENT)
+    assert container is not None
+    maps = {"corral-webhook": WEBHOOK_SETTINGS} if with_webhook else {}
+    given = installed.given(container, maps) | {"levels": ",".join(LEVELS)}
+    return files.settings_from({**given, **changed}, "the settings")
+
+
+def topology(nodes: str = "n1 b1/r1\nn2 b1/r2", *objects: TopologyObject) -> Topology:
+    """Nodes by their labels, one a line: NAME BLOCK/RACK."""
+    made = (
+        decode_node(yaml_json({"metadata": {"name": name, "labels": labels}}))
+        for name, labels in nodes_of(nodes).items()
+    )
+    return Topology({each.name: each for each in made}, objects)
+
+
+def pods(*written: Mapping[str, Any]) -> Members:
+    return Members(tuple(decode_pod(yaml_json(each), lambda _: True) for each in written))
+
+
+def yaml_json(document: Any) -> bytes:
+    import json
+
+    return json.dumps(document).encode()
+
+
+def with_bundle(configuration: Any, pem: str = PEM) -> Any:
+    """As the API server has it once the lines of webhook.yaml have been run."""
+    changed = copy.deepcopy(configuration)
+    for each in changed["webhooks"]:
+        each["clientConfig"]["caBundle"] = base64.b64encode(pem.encode()).decode()
+    return changed
+
+
+def webhooks(
+    mutating: Any = None,
+    validating: Any = None,
+    service: WebhookService | None = None,
+    *others: Any,
+) -> Webhooks:
+    behind = service or WebhookService(True, 2, (443,))
+    ours = with_bundle(MUTATING) if mutating is None else mutating
+    return Webhooks(
+        (*(() if ours is ABSENT else (ours,)), *others),
+        (validating or with_bundle(VALIDATING),),
+        {SERVICE: behind},
+    )
+
+
+def canary(gates: tuple[str, ...] = ("corral.dev/gang",), scheduler: str = "corral") -> Canary:
+    spec = {"schedulerName": scheduler, "schedulingGates": [{"name": each} for each in gates]}
+    return Canary("default", {"spec": spec})
+
+
 def right() -> Seen:
-    """Everything as it is shipped."""
-    return Seen(config=config_from(CONFIG), shipped=shipped.minors())
+    """Everything as it is shipped, the webhook included."""
+    return Seen(
+        config=config_from(CONFIG),
+        settings=settings(),
+        deployment=DEPLOYMENT,
+        pods=(POD,),
+        denied=(),
+        topology=topology(),
+        members=pods(),
+        webhooks=webhooks(),
+        certificate=Certificate("corral-webhook", PEM, ""),
+        skew=0.4,
+        version="v1.36.3",
+        readiness=(Readiness("corral-1", "ready", "ok"),),
+        canary=canary(),
+        shipped=shipped.minors(),
+    )
 
 
 def findings(seen: Seen) -> list[Finding]:

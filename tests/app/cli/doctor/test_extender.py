@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.cli.doctor.configuration import config_in, seconds
+from app.cli.doctor.seen import Seen
 from app.errors import DecodeError
 from tests.app.cli.doctor.installation import (
     ABSENT,
@@ -68,14 +69,14 @@ PLANTED = [
 
 @pytest.mark.parametrize(("document", "path", "value", "wanted"), PLANTED)
 def test_a_mistake_is_found_by_the_check_that_is_meant(document, path, value, wanted):
-    seen = replace(right(), config=config_from(edited(document, path, value)))
+    seen = Seen(config=config_from(edited(document, path, value)))
     assert found(seen) == wanted
     assert all(each.mend for each in findings(seen))
 
 
 @pytest.mark.parametrize("document", [CONFIG, BESIDE], ids=["sidecar", "beside"])
 def test_what_is_shipped_is_right(document):
-    assert findings(replace(right(), config=config_from(document))) == []
+    assert findings(Seen(config=config_from(document))) == []
 
 
 def test_a_sentence_names_the_object_the_field_and_the_value():

@@ -1,0 +1,182 @@
+"""Whether Corral's settings and kube-scheduler's configuration say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.cli.doctor.configuration import LOOPBACK, SchedulerConfig
+from app.cli.doctor.findings import Check, Problem, error, lines, warning
+from app.cli.doctor.seen import Object, OwnSettings
+
+ALL_NODES = 100  # percentageOfNodesToScore of a scheduler that looks at every node
+CLUSTERS_OWN = "kube-system/kube-scheduler"  # the Lease of the scheduler that every cluster has
+
+
+def bind_timeout(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether kube-scheduler waits for a gang as long as Corral holds it."""
+    values = settings.values
+    held = values.gang_bind_seconds + values.bind_seconds
+    for field, each in config.extenders():
+        if each.bind_verb and each.timeout <= held:
+            yield error(
+                config.where,
+                f"/bind is held for gang_bind_seconds + bind_seconds of {settings.where},"
+                f" {held:g} s, and members that are bound after kube-scheduler gave up fail",
+                f"httpTimeout: {held + 5:g}s",
+                field=f"{field}.httpTimeout",
+                value=each.http_timeout or None,
+            )
+        elif each.filter_verb and each.timeout < values.receive_seconds:
+            yield warning(
+                config.where,
+                f"Corral takes up to receive_seconds, {values.receive_seconds:g} s, to read a"
+                " request",
+                "httpTimeout: 30s",
+                field=f"{field}.httpTimeout",
+                value=each.http_timeout,
+            )
+
+
+def address(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether kube-scheduler asks where Corral listens."""
+    listen, has_tls = settings.values.extender_listen, settings.values.extender_cert is not None
+    for field, each in config.extenders():
+        port = each.address[1]
+        # Another address may be that of a Service, with a port of its own.
+        if each.is_on_loopback and port != listen.port:
+            why, mend = f"Corral listens on {listen}", f"urlPrefix: http://{listen}"
+        elif each.address[0] and not each.is_on_loopback and LOOPBACK.fullmatch(listen.host):
+            why = f"Corral listens on {listen}, which only its own pod reaches"
+            mend = "extender_listen: 0.0.0.0:8888, with extender_cert, extender_key and"
+            mend += " extender_client_ca"
+        elif each.is_tls != has_tls:
+            why = "Corral speaks TLS there" if has_tls else "Corral has no extender_cert for TLS"
+            mend = f"urlPrefix: {'https' if has_tls else 'http'}://…"
+        else:
+            continue
+        yield error(
+            config.where, why, mend, field=f"{field}.urlPrefix", value=each.url_prefix or None
+        )
+
+
+def profiles(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether the profiles are those that Corral plans for."""
+    wanted = settings.schedulers
+    if not wanted:
+        return
+    ours = list(config.extenders())
+    is_shielded = bool(ours) and all(each.managed_resources for _, each in ours)
+    names = [profile.scheduler_name for profile in config.content.profiles]
+    for at, name in enumerate(names):
+        if name not in wanted and ours and not is_shielded:
+            yield error(
+                config.where,
+                f"profiles share their extenders, and Corral binds only pods of scheduler_name"
+                f" ({','.join(wanted)}): those of {name} stay unbound",
+                lines(f"scheduler_name: {','.join([*wanted, name])}", "or leave that profile out"),
+                field=f"profiles[{at}].schedulerName",
+                value=name,
+            )
+    for name in wanted:
+        if name not in names:
+            yield error(
+                settings.where,
+                f"no profile of {config.where} is called {name}, so no kube-scheduler brings its"
+                " pods to Corral",
+                lines("profiles:", f"- schedulerName: {name}"),
+                field="scheduler_name",
+                value=settings.values.scheduler_name,
+            )
+
+
+def sampling(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether a gang without gates is shown every node, and a sample is known for one."""
+    values = settings.values
+    for at, profile in enumerate(config.content.profiles):
+        if settings.schedulers and profile.scheduler_name not in settings.schedulers:
+            continue
+        share = config.percentage(profile)
+        field = f"profiles[{at}].percentageOfNodesToScore"
+        if share != ALL_NODES and values.admission_listen is None:
+            yield error(
+                config.where,
+                "without the webhook pods come ungated, and kube-scheduler shows Corral a sample"
+                " of the nodes in which the planned one may be missing",
+                f"percentageOfNodesToScore: {ALL_NODES}",
+                field=field,
+                value=share or None,
+            )
+        elif share != values.percentage_of_nodes_to_score:
+            yield warning(
+                settings.where,
+                f"{config.where} has {share or 'none'} as {field}, and Corral takes a sample of"
+                " nodes for all of them, or all for a sample",
+                f"percentage_of_nodes_to_score: {share}",
+                field="percentage_of_nodes_to_score",
+                value=values.percentage_of_nodes_to_score,
+            )
+
+
+def lease(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether Corral acts while its own kube-scheduler leads, and only then."""
+    election, followed = config.content.leader_election, settings.values.neighbour_lease
+    if not followed:
+        return
+    field, mend = "neighbour_lease", f"neighbour_lease: {election.lease}"
+    if not election.leader_elect:
+        yield error(
+            config.where,
+            f"kube-scheduler takes no Lease, and a Corral that follows {followed}"
+            " (neighbour_lease) never acts",
+            "leaderElection: {leaderElect: true}",
+            field="leaderElection.leaderElect",
+            value=False,
+        )
+    elif election.lease != followed:
+        yield error(
+            settings.where,
+            f"the kube-scheduler beside it leads by {election.lease}, and Corral never acts",
+            mend,
+            field=field,
+            value=followed,
+        )
+
+
+def replicas(
+    config: SchedulerConfig, settings: OwnSettings, deployment: Object
+) -> Iterator[Problem]:
+    """Whether one of several Corrals acts at a time, and the cluster's own Lease is left alone."""
+    count = (deployment.get("spec") or {}).get("replicas", 1)
+    election, metadata = config.content.leader_election, deployment["metadata"]
+    where = f"Deployment {metadata['namespace']}/{metadata['name']}"
+    if count > 1 and not settings.values.neighbour_lease:
+        yield error(
+            settings.where,
+            f"{where} has {count} replicas, and all of them act at once",
+            f"neighbour_lease: {election.lease}",
+            field="neighbour_lease",
+        )
+    if election.leader_elect and election.lease == CLUSTERS_OWN:
+        yield error(
+            config.where,
+            f"that is the Lease of the cluster's own kube-scheduler: the one of {where} waits for"
+            " it for ever, or takes its place",
+            lines(
+                "leaderElection:",
+                f"  resourceNamespace: {metadata['namespace']}",
+                "  resourceName: corral-scheduler",
+            ),
+            field="leaderElection.resourceName",
+            value=election.lease,
+        )
+
+
+_BOTH = ("config", "settings")
+CHECKS = (
+    Check("bind-timeout", "kube-scheduler waits as long as /bind is held", _BOTH, bind_timeout),
+    Check("extender-address", "kube-scheduler asks where Corral listens", _BOTH, address),
+    Check("profile-names", "each profile is one that Corral plans for", _BOTH, profiles),
+    Check("node-sampling", "Corral knows how many nodes it is shown", _BOTH, sampling),
+    Check("lease", "Corral follows the Lease of its kube-scheduler", _BOTH, lease),
+    Check("replicas", "one Corral acts at a time", (*_BOTH, "deployment"), replicas),
+)

@@ -1,0 +1,244 @@
+"""Whether the API server calls Corral's webhook, and gets an answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from app.admission.namespaces import METADATA_NAME
+from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error, warning
+from app.cli.doctor.installed import is_corrals
+from app.cli.doctor.seen import Certificate, Object, OwnSettings, Unread, Webhooks
+from app.labels import LabelSelector, requirement_of
+
+KUEUES = "kueue"  # what the names of Kueue's configurations begin with
+SYSTEM = "kube-system"
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+_SCHEDULERS = re.compile(r"schedulerName\.orValue\(''\) (?:== '([^']*)'|in \[([^\]]*)\])")
+
+
+def there(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether the port and the configuration are there together."""
+    is_open = settings.values.admission_listen is not None
+    mutates = any(is_corrals(each) for each in webhooks.mutating)
+    name = "the MutatingWebhookConfiguration of deploy/webhook.yaml"
+    if is_open and not mutates:
+        yield warning(
+            name,
+            "it is not there, and pods of gangs are created without the gate",
+            "kubectl apply -f deploy/webhook.yaml",
+        )
+    elif mutates and not is_open:
+        yield error(
+            settings.where,
+            f"{name} is there, and Corral has no port for it: every pod of a gang is created"
+            " without the gate, after a call that fails",
+            "kubectl -n corral-system rollout restart deployment corral",
+            field="admission_listen",
+        )
+
+
+def service(webhooks: Webhooks) -> Iterator[Found]:
+    """Whether there is somebody behind the address that is called."""
+    for where, webhook in _each(webhooks):
+        called = webhook["clientConfig"].get("service")
+        if not called:
+            continue
+        name = f"{called['namespace']}/{called['name']}"
+        behind = webhooks.services.get(name, Unread(f"Service {name} was not read"))
+        if isinstance(behind, Unread):
+            yield NotChecked(behind.why)
+            return
+        port = called.get("port", 443)
+        if not behind.exists:
+            why, mend = "it does not exist", "kubectl apply -f deploy/webhook.yaml"
+        elif port not in behind.ports:
+            why, mend = f"it has no port {port}, which {where} calls", "kubectl edit service"
+        elif not behind.ready:
+            why = "no ready pod is behind it, and pods of gangs are created without the gate"
+            mend = f"kubectl -n {called['namespace']} get endpointslices,pods"
+        else:
+            continue
+        yield error(f"Service {name}", why, mend)
+        return
+
+
+def authority(webhooks: Webhooks) -> Iterator[Problem]:
+    """Whether the API server knows whom to trust there."""
+    for where, webhook in _each(webhooks):
+        bundle = webhook["clientConfig"].get("caBundle") or ""
+        if _certificates(_text(bundle)):
+            continue
+        yield error(
+            f"{where}: {webhook['name']}",
+            "the API server trusts no certificate of Corral's, and every call fails"
+            if not bundle
+            else "there is no certificate in it",
+            "the lines at the top of deploy/webhook.yaml, or cert-manager",
+            field="clientConfig.caBundle",
+            value=bundle or None,
+        )
+
+
+def trusted(webhooks: Webhooks, certificate: Certificate) -> Iterator[Found]:
+    """Whether the certificate that is served is one that the API server trusts."""
+    served, its = _certificates(certificate.served), _certificates(certificate.authority)
+    if not served:
+        yield error(
+            f"Secret {certificate.secret}",
+            "there is no certificate in it, and every call of the webhook fails",
+            "the lines at the top of deploy/webhook.yaml",
+            field="data[tls.crt]",
+        )
+        return
+    for where, webhook in _each(webhooks):
+        bundle = set(_certificates(_text(webhook["clientConfig"].get("caBundle") or "")))
+        if not bundle or bundle & {*served, *its}:
+            continue
+        if not its and len(served) == 1:
+            # Only its signature could tell, and nothing here checks signatures.
+            yield NotChecked(
+                f"Secret {certificate.secret} has no ca.crt to compare with the caBundle of"
+                f" {where}; --canary shows whether calls succeed"
+            )
+            return
+        yield error(
+            f"{where}: {webhook['name']}",
+            f"it has none of the certificates in Secret {certificate.secret}, and every call fails",
+            "the lines at the top of deploy/webhook.yaml",
+            field="clientConfig.caBundle",
+            value=f"{len(bundle)} other certificates",
+        )
+
+
+def policy(webhooks: Webhooks) -> Iterator[Problem]:
+    """Whether the cluster goes on without Corral."""
+    for where, webhook in _each(webhooks):
+        # The API server stores the default, Fail, where a manifest says nothing.
+        if webhook.get("failurePolicy", "Fail") != "Ignore":
+            yield warning(
+                f"{where}: {webhook['name']}",
+                "while Corral does not answer, nothing that it is asked about is created",
+                "failurePolicy: Ignore",
+                field="failurePolicy",
+                value=webhook.get("failurePolicy", "Fail"),
+            )
+
+
+def order(webhooks: Webhooks) -> Iterator[Problem]:
+    """Whether Kueue has taken a pod in before Corral looks at it."""
+    ours = [each["metadata"]["name"] for each in webhooks.mutating if is_corrals(each)]
+    for name in ours:
+        for each in webhooks.mutating:
+            kueues = each["metadata"]["name"]
+            if kueues.startswith(KUEUES) and kueues > name:
+                yield warning(
+                    f"MutatingWebhookConfiguration {kueues}",
+                    f"configurations are called in the order of their names, and {name} comes"
+                    " before it: pods that Kueue takes in get Corral's gate first",
+                    f"give {name} a name that comes after {kueues}",
+                )
+
+
+def namespaces(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether the API server sends what the settings select, and never what Corral waits for."""
+    wanted = settings.values.admission_namespace_selector
+    for where, webhook in _each(webhooks):
+        thing = f"{where}: {webhook['name']}"
+        selector = _selector(webhook.get("namespaceSelector") or {})
+        if selector is None:
+            continue
+        if selector.matches({METADATA_NAME: SYSTEM}):
+            yield error(
+                thing,
+                f"{SYSTEM} is sent as well, and what the cluster itself starts waits for Corral",
+                f"- {{key: {METADATA_NAME}, operator: NotIn, values: [{SYSTEM}, corral-system]}}",
+                field="namespaceSelector",
+                value=webhook.get("namespaceSelector") or None,
+            )
+        more = [each for each in selector.requirements if each not in wanted.requirements]
+        if more and selector != wanted and not selector.matches({METADATA_NAME: SYSTEM}):
+            keys = ", ".join(each.key for each in more)
+            yield warning(
+                thing,
+                f"admission_namespace_selector of {settings.where} says something else of {keys},"
+                " and what is not sent here no setting brings back",
+                "admission_namespace_selector as the namespaceSelector, or the other way round",
+                field="namespaceSelector",
+                value=webhook.get("namespaceSelector") or None,
+            )
+
+
+def schedulers(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether pods of every scheduler_name are sent."""
+    for where, webhook in _each(webhooks):
+        conditions = " ".join(
+            str(each.get("expression", "")) for each in webhook.get("matchConditions") or []
+        )
+        sent = {
+            name.strip(" '")
+            for one, several in _SCHEDULERS.findall(conditions)
+            for name in (one, *several.split(","))
+            if name
+        }
+        missing = [name for name in settings.schedulers if name not in sent]
+        if sent and missing:
+            names = ", ".join(f"'{name}'" for name in settings.schedulers)
+            yield warning(
+                f"{where}: {webhook['name']}",
+                f"pods of {', '.join(missing)} are not sent, and have neither gate nor checks",
+                f"object.spec.?schedulerName.orValue('') in [{names}]",
+                field="matchConditions",
+                value=", ".join(sorted(sent)),
+            )
+
+
+def _each(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Corral's webhooks, each with the configuration that it is in."""
+    for kind, every in (("Mutating", webhooks.mutating), ("Validating", webhooks.validating)):
+        for configuration in every:
+            if is_corrals(configuration):
+                name = configuration["metadata"]["name"]
+                for each in configuration.get("webhooks") or []:
+                    yield f"{kind}WebhookConfiguration {name}", each
+
+
+def _selector(written: Object) -> LabelSelector | None:
+    """A selector as the API server has it; None for one that it would not take."""
+    found = [requirement_of(k, "In", [v]) for k, v in (written.get("matchLabels") or {}).items()]
+    found += [
+        requirement_of(each["key"], each["operator"], each.get("values") or [])
+        for each in written.get("matchExpressions") or []
+    ]
+    known = [each for each in found if each is not None]
+    return LabelSelector(tuple(known)) if len(known) == len(found) else None
+
+
+def _certificates(text: str) -> list[str]:
+    """The certificates in PEM, without the line ends."""
+    return ["".join(body.split()) for body in _PEM.findall(text)]
+
+
+def _text(base64_text: str) -> str:
+    try:
+        return base64.b64decode(base64_text).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+_BOTH = ("webhooks", "settings")
+_WEBHOOKS = ("webhooks",)
+_CERTIFICATES = ("webhooks", "certificate")
+CHECKS = (
+    Check("webhook", "the webhook has its port, and the port its webhook", _BOTH, there),
+    Check("webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service),
+    Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority),
+    Check("webhook-certificate", "the caBundle is of what is served", _CERTIFICATES, trusted),
+    Check("webhook-policy", "pods are created while Corral is away", _WEBHOOKS, policy),
+    Check("webhook-order", "Kueue's webhook is called first", _WEBHOOKS, order),
+    Check("webhook-namespaces", "the namespaces are those of the settings", _BOTH, namespaces),
+    Check("webhook-schedulers", "pods of every scheduler_name are sent", _BOTH, schedulers),
+)

@@ -1,0 +1,281 @@
+"""Each mistake in an installation is found by the check that is meant for it alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.cli.doctor import checks
+from app.cli.doctor.reading import rights
+from app.cli.doctor.seen import (
+    Canary,
+    Certificate,
+    OwnSettings,
+    Readiness,
+    Seen,
+    TopologyObject,
+    Unread,
+    WebhookService,
+)
+from tests.app.cli.doctor.installation import (
+    ABSENT,
+    BESIDE,
+    CONFIG,
+    DEPLOYMENT,
+    MUTATING,
+    OTHER_PEM,
+    PEM,
+    POD,
+    VALIDATING,
+    canary,
+    config_from,
+    edited,
+    findings,
+    found,
+    pods,
+    right,
+    settings,
+    topology,
+    webhooks,
+    with_bundle,
+)
+
+GROUP = {"kueue.x-k8s.io/pod-group-name": "g", "kueue.x-k8s.io/pod-group-total-count": "2"}
+REQUIRED = {"kueue.x-k8s.io/podset-required-topology": "block"}
+REPLICA_SET = {
+    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True,
+}  # fmt: skip
+IMAGE = ("spec", "template", "spec", "containers", 0, "image")
+HOOK = ("webhooks", 0)
+BUNDLED = with_bundle(MUTATING)
+KUEUE = {"metadata": {"name": "kueue-mutating-webhook-configuration"}, "webhooks": []}
+BEFORE = edited(BUNDLED, ("metadata", "name"), "corral")
+TWO_PROFILES = [*CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "default"}]
+EVERYWHERE = {"matchExpressions": []}
+TEAM = {
+    "matchExpressions": [
+        *MUTATING["webhooks"][0]["namespaceSelector"]["matchExpressions"],
+        {"key": "team", "operator": "Exists"},
+    ]
+}
+
+
+def pod(scheduler: str = "corral", node: str = "", **metadata: object) -> dict[str, object]:
+    base = {"name": "p", "namespace": "default", "uid": "p"}
+    spec = {"schedulerName": scheduler, "nodeName": node}
+    return {"metadata": {**base, **metadata}, "spec": spec}
+
+
+def configured(path: tuple[str | int, ...], value: object) -> dict[str, object]:
+    return {"config": config_from(edited(CONFIG, path, value))}
+
+
+def hooked(path: tuple[str | int, ...], value: object) -> dict[str, object]:
+    return {"webhooks": webhooks(edited(BUNDLED, (*HOOK, *path), value))}
+
+
+LEASE = ("leaderElection", "resourceName")
+PLANTED = [
+    pytest.param(configured(("extenders", 1, "httpTimeout"), "30s"),
+                 {"bind-timeout": "error"}, id="bind_waits_less_than_it_is_held"),
+    pytest.param(configured(("extenders", 1, "httpTimeout"), ABSENT),
+                 {"bind-timeout": "error"}, id="bind_waits_five_seconds_by_default"),
+    pytest.param({"settings": settings(bind_seconds=30)},
+                 {"bind-timeout": "error"}, id="settings_hold_longer"),
+    pytest.param(configured(("extenders", 0, "httpTimeout"), "1s"),
+                 {"bind-timeout": "warning"}, id="filter_waits_less_than_a_body_may_take"),
+    pytest.param({"settings": settings(extender_listen="127.0.0.1:8889")},
+                 {"extender-address": "error"}, id="another_port"),
+    pytest.param(configured(("profiles",), TWO_PROFILES),
+                 {"profile-names": "error"}, id="profile_that_corral_does_not_plan_for"),
+    pytest.param(configured(("profiles", 0, "percentageOfNodesToScore"), ABSENT),
+                 {"node-sampling": "warning"}, id="sample_that_settings_do_not_know"),
+    pytest.param({**configured(("profiles", 0, "percentageOfNodesToScore"), 50),
+                  "settings": settings(with_webhook=False, percentage_of_nodes_to_score=50),
+                  "webhooks": webhooks(ABSENT), "canary": Unread("")},
+                 {"node-sampling": "error"}, id="sample_while_nothing_gates"),
+    pytest.param(configured(LEASE, "other"), {"lease": "error"}, id="another_lease"),
+    pytest.param(configured(("leaderElection", "leaderElect"), False),
+                 {"lease": "error"}, id="nobody_leads"),
+    pytest.param({"settings": settings(neighbour_lease="")},
+                 {"replicas": "error"}, id="two_act_at_once"),
+    pytest.param({**configured(("leaderElection",), {}),
+                  "settings": settings(neighbour_lease="kube-system/kube-scheduler")},
+                 {"replicas": "error"}, id="lease_of_the_clusters_own_scheduler"),
+    pytest.param({"skew": -61.0}, {"clock": "warning"}, id="clock"),
+    pytest.param({"version": "v1.38.0"}, {"versions": "warning"}, id="api_server_too_new"),
+    pytest.param({"version": "v1.35.9"}, {"versions": "warning"}, id="api_server_too_old"),
+    pytest.param({"deployment": edited(DEPLOYMENT, IMAGE, "r/kube-scheduler:v1.30.1"),
+                  "version": "v1.30.1"}, {"versions": "warning"}, id="never_tried"),
+    pytest.param({"pods": ()}, {"pods-ready": "error"}, id="no_pods"),
+    pytest.param({"pods": (edited(POD, ("status", "containerStatuses", 1, "ready"), False),)},
+                 {"pods-ready": "error"}, id="corral_not_ready"),
+    pytest.param({"readiness": (Readiness("corral-1", "not ready", "pods are not read"),)},
+                 {"readyz": "error"}, id="not_ready"),
+    pytest.param({"topology": topology("n1 b1/r1\nn2 b1/-")},
+                 {"node-labels": "warning"}, id="node_without_a_label"),
+    pytest.param({"topology": topology("n1 -/-\nn2 -/-")},
+                 {"node-labels": "error"}, id="no_node_has_a_label"),
+    pytest.param({"topology": topology("n1 b1/r1\nn2 b2/r1")},
+                 {"level-nesting": "warning"}, id="rack_in_two_blocks"),
+    pytest.param({"topology": topology("n1 b1/r1", TopologyObject("Topology t", ("twice",)))},
+                 {"topology-objects": "error"}, id="topology_that_is_none"),
+    pytest.param({"settings": settings(levels="")}, {"levels": "warning"}, id="no_levels"),
+    pytest.param({"settings": settings(levels="gkee")}, {"levels": "error"}, id="no_preset"),
+    pytest.param({"webhooks": webhooks(ABSENT)}, {"webhook": "warning"}, id="no_configuration"),
+    pytest.param({"settings": settings(with_webhook=False),
+                  "canary": canary(())}, {"webhook": "error"}, id="no_port"),
+    pytest.param({"webhooks": webhooks(None, None, WebhookService(False))},
+                 {"webhook-service": "error"}, id="no_service"),
+    pytest.param({"webhooks": webhooks(None, None, WebhookService(True, 0, (443,)))},
+                 {"webhook-service": "error"}, id="no_endpoint"),
+    pytest.param({"webhooks": webhooks(None, None, WebhookService(True, 2, (8443,)))},
+                 {"webhook-service": "error"}, id="another_service_port"),
+    pytest.param({"webhooks": webhooks(MUTATING)},
+                 {"webhook-authority": "error"}, id="no_ca_bundle"),
+    pytest.param({"certificate": Certificate("s", OTHER_PEM, OTHER_PEM)},
+                 {"webhook-certificate": "error"}, id="ca_bundle_of_another"),
+    pytest.param({"certificate": Certificate("s", "", "")},
+                 {"webhook-certificate": "error"}, id="empty_secret"),
+    pytest.param(hooked(("failurePolicy",), "Fail"),
+                 {"webhook-policy": "warning"}, id="fails_closed"),
+    pytest.param({"webhooks": webhooks(None, None, None,
+                                       KUEUE)},
+                 {}, id="kueue_comes_first"),
+    pytest.param({"webhooks": webhooks(BEFORE, None, None, KUEUE)},
+                 {"webhook-order": "warning"}, id="kueue_comes_later"),
+    pytest.param(hooked(("namespaceSelector",), EVERYWHERE),
+                 {"webhook-namespaces": "error"}, id="kube_system_is_sent"),
+    pytest.param(hooked(("namespaceSelector",), TEAM),
+                 {"webhook-namespaces": "warning"}, id="fewer_namespaces_than_settings"),
+    pytest.param({"settings": settings(scheduler_name="corral,kai"),
+                  "config": config_from(edited(CONFIG, ("profiles",), [
+                      *CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "kai"}]))},
+                 {"webhook-schedulers": "warning"}, id="second_scheduler_not_sent"),
+    pytest.param({"members": pods(pod("default-scheduler", annotations=GROUP))},
+                 {"pod-schedulers": "warning"}, id="another_scheduler"),
+    pytest.param({"members": pods(pod(annotations=REQUIRED, ownerReferences=[REPLICA_SET]))},
+                 {"pod-owners": "warning"}, id="owner_that_is_not_read"),
+    pytest.param({"canary": canary(())}, {"canary": "error"}, id="not_gated"),
+    pytest.param({"canary": Canary("default", None, "403 Forbidden")},
+                 {"canary": "error"}, id="canary_refused"),
+    pytest.param({"canary": canary(scheduler="other")},
+                 {"canary-profile": "error"}, id="no_profile_for_the_canary"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "wanted"), PLANTED)
+def test_a_mistake_is_found_by_the_check_that_is_meant(parts, wanted):
+    assert found(replace(right(), **parts)) == wanted
+
+
+def test_a_right_installation_has_no_finding():
+    assert [each for each in checks.run(right()) if each.level != "ok"] == []
+
+
+def test_one_without_a_webhook_is_right_as_well():
+    without = replace(
+        right(), settings=settings(with_webhook=False), webhooks=webhooks(ABSENT), canary=canary(())
+    )
+    assert found(without) == {}
+
+
+def test_one_over_tls_is_right_as_well():
+    beside = settings(
+        extender_listen="0.0.0.0:8888",
+        extender_cert="/tls.crt",
+        extender_key="/tls.key",
+        extender_client_ca="/ca.crt",
+    )
+    assert found(replace(right(), config=config_from(BESIDE), settings=beside)) == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "own"),
+    [
+        pytest.param(BESIDE, settings(), id="corral_on_loopback"),
+        pytest.param(BESIDE, settings(extender_listen="0.0.0.0:8888"), id="corral_without_tls"),
+        pytest.param(CONFIG, settings(extender_cert="/tls.crt"), id="kube_scheduler_without_tls"),
+    ],
+)
+def test_both_sides_have_to_speak_tls(document, own):
+    seen = replace(right(), config=config_from(document), settings=own)
+    assert found(seen) == {"extender-address": "error"}
+
+
+def test_every_planted_check_is_registered_and_every_check_is_planted():
+    from tests.app.cli.doctor.test_extender import PLANTED as IN_THE_CONFIGURATION
+
+    planted = {name for each in IN_THE_CONFIGURATION for name in each.values[-1]}
+    planted |= {name for each in PLANTED for name in each.values[-1]}
+    names = [each.name for each in checks.CHECKS]
+    assert len(names) == len(set(names))
+    assert {*names} - planted == {"rights"}  # tried below
+
+
+def test_what_is_not_read_is_said_by_every_check_that_needs_it():
+    lines = list(checks.run(Seen(config=config_from(CONFIG), settings=Unread("no settings"))))
+    said = {each.check: each.text for each in lines if each.level == "not checked"}
+    assert said["bind-timeout"] == "no settings"
+    assert "node-cache-capable" not in said
+
+
+ACCOUNTS = {"corral": "here/corral", "corral-scheduler": "here/corral-scheduler"}
+
+
+def needed(own: OwnSettings) -> tuple[rights.Right, ...]:
+    return rights.needed(rights.documents(), own.values, ACCOUNTS, "here")
+
+
+def test_missing_rights_are_one_line_for_each_role():
+    lines = findings(replace(right(), denied=needed(settings(preempt="on"))))
+    assert {each.check for each in lines} == {"rights"}
+    evict = next(each for each in lines if "corral-evict" in each.text)
+    assert "create pods/eviction" in evict.text
+    assert evict.mend == (
+        "kubectl create clusterrolebinding corral-evict --clusterrole=corral-evict"
+        " --serviceaccount=here:corral"
+    )
+    assert not [each for each in lines if "corral-delete-excess" in each.text]
+
+
+@pytest.mark.parametrize(
+    ("changed", "role"),
+    [
+        ({"preempt": "on"}, "corral-evict"),
+        ({"fail_fast": True}, "corral-evict"),
+        ({"delete_excess_pods": True}, "corral-delete-excess"),
+        ({"admission_namespace_selector": "team=a"}, "corral-namespaces"),
+        ({"hyper_nodes_from": "gke"}, "corral-hypernodes"),
+        ({"native_pod_groups": "on"}, "corral-native-pod-groups"),
+    ],
+)
+def test_what_a_setting_needs_is_needed_with_it_only(changed, role):
+    assert role in {each.role for each in needed(settings(**changed))}
+    assert role not in {each.role for each in needed(settings())}
+
+
+def test_rights_are_those_of_the_namespace_where_corral_is():
+    of_leases = [each for each in needed(settings()) if each.resource == "leases"]
+    assert {each.namespace for each in of_leases} == {"here"}
+    assert {each.account for each in of_leases} == {"here/corral", "here/corral-scheduler"}
+
+
+@pytest.mark.parametrize(
+    "certificate", [Certificate("s", PEM, ""), Certificate("s", OTHER_PEM, PEM)]
+)
+def test_a_bundle_of_the_certificate_or_its_authority_is_right(certificate):
+    assert found(replace(right(), certificate=certificate)) == {}
+
+
+def test_a_signature_that_cannot_be_checked_is_not_called_wrong():
+    unknown = replace(right(), certificate=Certificate("s", OTHER_PEM, ""))
+    lines = [each for each in checks.run(unknown) if each.check == "webhook-certificate"]
+    assert [each.level for each in lines] == ["not checked"]
+
+
+def test_the_validating_webhooks_are_checked_like_the_mutating_one():
+    changed = edited(with_bundle(VALIDATING), ("webhooks", 2, "failurePolicy"), "Fail")
+    (only,) = findings(replace(right(), webhooks=webhooks(None, changed)))
+    assert only.thing.startswith("ValidatingWebhookConfiguration webhook.corral.dev: volcano.")
