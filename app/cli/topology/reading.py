@@ -165,7 +165,7 @@ def _as_json(document: dict[str, Any], where: str) -> Iterator[bytes]:
 
 
 async def _ask(cluster: Cluster, kubeconfig: str | None, asks_hyper_nodes: bool) -> None:
-    transport = await connected(kubeconfig)
+    transport = await connected(kubeconfig, or_else=", --nodes a file")
     try:
         await _list(cluster, transport, "/api/v1/nodes", "Node")
         if asks_hyper_nodes:
@@ -180,10 +180,12 @@ def _kubeconfig_at_home() -> str | None:
     return str(path) if path.is_file() else None
 
 
-async def connected(kubeconfig: str | None, context: str | None = None) -> Transport:
+async def connected(
+    kubeconfig: str | None, context: str | None = None, *, or_else: str = ""
+) -> Transport:
     """By a kubeconfig, that of the user, or with this pod's service account.
 
-    Raises: SettingsError.
+    Raises: SettingsError; `or_else` ends it where there is none of these.
     """
     kubeconfig = kubeconfig or _kubeconfig_at_home()
     if kubeconfig is not None:
@@ -192,7 +194,7 @@ async def connected(kubeconfig: str | None, context: str | None = None) -> Trans
         return await Transport.in_cluster(Settings.model_fields["service_account"].default)
     except SettingsError as error:
         why = f"no {HOME_KUBECONFIG}, and {error}"
-        raise SettingsError(f"{why}; --kubeconfig names a cluster, --nodes a file") from error
+        raise SettingsError(f"{why}; --kubeconfig names a cluster{or_else}") from error
 
 
 async def _list(cluster: Cluster, transport: Transport, path: str, kind: str) -> None:

@@ -75,6 +75,23 @@ async def test_a_transport_from_a_kubeconfig_uses_its_server_and_token(server, t
     assert server.asked[0].path == "/version"
 
 
+def with_second_context(file: str) -> str:
+    path = Path(file)
+    config = yaml.safe_load(path.read_text())
+    config["clusters"].append({"name": "there", "cluster": {"server": "http://127.0.0.1:2"}})
+    config["contexts"].append({"name": "there", "context": {"cluster": "there", "user": "me"}})
+    path.write_text(yaml.safe_dump(config))
+    return file
+
+
+async def test_a_context_that_is_named_counts_before_the_current_one(tmp_path):
+    path = with_second_context(kubeconfig(tmp_path, {}))
+    assert (await Credentials.from_kubeconfig(path)).url == "http://127.0.0.1:1"
+    assert (await Credentials.from_kubeconfig(path, context="there")).url == "http://127.0.0.1:2"
+    with pytest.raises(SettingsError, match="nowhere"):
+        await Credentials.from_kubeconfig(path, context="nowhere")
+
+
 async def test_a_user_without_credentials_is_anonymous(tmp_path):
     credentials = await Credentials.from_kubeconfig(kubeconfig(tmp_path, {}))
     assert await credentials.headers() == {}

@@ -90,6 +90,14 @@ async def test_every_status_of_success_is_an_answer(server, transport, status):
     assert await transport.request("GET", "/x") == b'{"ok": 1}'
 
 
+async def test_the_date_of_an_answer_is_its_header(server, transport):
+    server.script = [reply(200, {}, Date="Thu, 26 Nov 2026 08:00:00 GMT")]
+    assert await transport.date_of("/version") == "Thu, 26 Nov 2026 08:00:00 GMT"
+    server.script = [reply(403, {"reason": "Forbidden"})]
+    with pytest.raises(Forbidden):
+        await transport.date_of("/version")
+
+
 async def test_a_redirect_is_not_followed_with_our_token(server, transport):
     server.script = [refusal(302, "Found", Location="/elsewhere"), reply(200, {})]
     with pytest.raises(ApiError):
