@@ -14,6 +14,7 @@ OUTPUTS = ("table", "json", "yaml")
 HEADER = ("LEVEL", "CHECK", "FINDING")
 GAP = "   "
 MEND = "  → "
+MANY = ("warning", "error")  # what has a plural
 
 
 def rendered(findings: Sequence[Finding], output: str) -> str:
@@ -45,7 +46,11 @@ def table(findings: Iterable[Finding]) -> list[str]:
 def summary(findings: Iterable[Finding]) -> str:
     """How many findings there are of each level, the most serious first."""
     counted = Counter(each.level for each in findings)
-    return ", ".join(f"{counted[level]} {level}" for level in reversed(LEVELS) if counted[level])
+    return ", ".join(
+        f"{counted[level]} {level}{'s' if level in MANY and counted[level] > 1 else ''}"
+        for level in reversed(LEVELS)
+        if counted[level]
+    )
 
 
 def as_data(findings: Sequence[Finding]) -> dict[str, Any]:

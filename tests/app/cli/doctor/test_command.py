@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from app.cli import main
+from app.cli.doctor import checks
 from tests.app.cli.doctor.installation import CONFIG, ROOT, edited
 
 
@@ -155,3 +157,15 @@ def test_an_installed_package_has_the_files_it_writes(tmp_path):
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.decode() == (ROOT / "scheduler-config/1.36.yaml").read_text()
+
+
+def test_every_line_that_readme_shows_is_one_of_a_check():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"(?m)^    (ok|error|warning|not checked) +([a-z-]+)  ", text)
+    assert len(shown) > 3
+    assert {name for _, name in shown} <= {each.name for each in checks.CHECKS}
+
+
+def test_findings_are_counted():
+    wrong = edited(IGNORABLE, ("extenders", 0, "nodeCacheCapable"), False)
+    assert checked(wrong).stdout.splitlines()[-1].startswith("2 errors, ")
