@@ -31,7 +31,7 @@ def rendered(findings: Sequence[Finding], output: str) -> str:
 
 def table(findings: Iterable[Finding]) -> list[str]:
     """One line for each finding in the columns of kubectl, what mends it below."""
-    rows = [HEADER, *((each.level, each.check, each.text) for each in findings)]
+    rows = [HEADER, *((each.level, each.check, on_one_line(each.text)) for each in findings)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     mends = ["", *(each.mend for each in findings)]
     indent = " " * (sum(widths) + 2 * len(GAP))
@@ -39,8 +39,13 @@ def table(findings: Iterable[Finding]) -> list[str]:
     for row, mend in zip(rows, mends, strict=True):
         written.append(GAP.join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2])))
         for at, line in enumerate(mend.splitlines()):
-            written.append(f"{indent}{MEND if at == 0 else ' ' * len(MEND)}{line}")
+            written.append(f"{indent}{MEND if at == 0 else ' ' * len(MEND)}{on_one_line(line)}")
     return written
+
+
+def on_one_line(text: str) -> str:
+    """The text without what a terminal would act on: values may be a tenant's."""
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def summary(findings: Iterable[Finding]) -> str:

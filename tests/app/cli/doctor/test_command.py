@@ -169,3 +169,10 @@ def test_every_line_that_readme_shows_is_one_of_a_check():
 def test_findings_are_counted():
     wrong = edited(IGNORABLE, ("extenders", 0, "nodeCacheCapable"), False)
     assert checked(wrong).stdout.splitlines()[-1].startswith("2 errors, ")
+
+
+def test_a_value_moves_no_cursor_and_begins_no_line():
+    hostile = edited(CONFIG, ("kind",), "\x1b[2J\nok   everything")
+    lines = checked({**hostile}).stdout.splitlines()
+    assert not any("\x1b" in line or line.startswith("ok   everything") for line in lines)
+    assert any("[2J ok   everything" in line for line in lines)
