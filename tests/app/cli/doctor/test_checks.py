@@ -81,6 +81,8 @@ PLANTED = [
                  {"bind-timeout": "error"}, id="bind_waits_less_than_it_is_held"),
     pytest.param(configured(("extenders", 1, "httpTimeout"), ABSENT),
                  {"bind-timeout": "error"}, id="bind_waits_five_seconds_by_default"),
+    pytest.param({"settings": settings(bind_seconds=20)},
+                 {"bind-timeout": "error"}, id="settings_hold_just_as_long"),
     pytest.param({"settings": settings(bind_seconds=30)},
                  {"bind-timeout": "error"}, id="settings_hold_longer"),
     pytest.param(configured(("extenders", 0, "httpTimeout"), "1s"),

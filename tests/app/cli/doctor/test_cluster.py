@@ -216,3 +216,16 @@ def test_what_is_shipped_is_found_in_the_deployment():
     container = installed.corral_container(DEPLOYMENT)
     path = WEBHOOK_SETTINGS["CORRAL_ADMISSION_CERT"]
     assert installed.secret_of(DEPLOYMENT, container, path) == "corral-webhook"
+
+
+def test_an_entry_may_have_another_name_in_its_config_map():
+    volumes = ("spec", "template", "spec", "volumes", 0, "configMap")
+    items = [{"key": "scheduler", "path": "config.yaml"}]
+    changed = edited(DEPLOYMENT, volumes, {"name": "other", "items": items})
+    assert installed.config_file(changed) == installed.InConfigMap("other", "scheduler")
+
+
+def test_a_configuration_on_the_host_is_in_no_config_map():
+    volumes = ("spec", "template", "spec", "volumes", 0)
+    changed = edited(DEPLOYMENT, volumes, {"name": "scheduler", "hostPath": {"path": "/etc"}})
+    assert installed.config_file(changed) is None
