@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WALL = {"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"}
 CLOCKS = {"time", "datetime", "date"}
 SHOWN = {
+    "app/cli/doctor/reading/cluster.py": "compared with the API server's own",
     "app/controllers/report.py": "the time of an event, for people",
     "app/controllers/status.py": "the time of a condition, for people",
     "app/controllers/pods/wake.py": "an annotation's value, which only has to be another one",

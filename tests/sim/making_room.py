@@ -182,7 +182,7 @@ class RoomChecks:
         its = self.vocabularies.get(key.source)
         if its is not None and any(life.streams[kind].pending for kind in its.kinds):
             return  # what its objects say now has not been told
-        asked = [wanted(pod) for pod in waiting]
+        asked = [wanted(pod) for pod in waiting] if its is None else []
         gone = {uid for victim in answer.victims for uid in victim.uids}
         closed = frozenset[str]().union(
             *(mark.nodes for of, mark in engine.starvation.of.items() if of != key)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec.structs import replace
 
 from app.dialects import corral
+from app.dialects.spec import GangKey
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
@@ -51,10 +53,11 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
         records = tuple(record for _, record in sorted(life.streams[kind].mirror.items()))
         fresh.apply(Listed(kind, records), now)
     fresh.tick(now)
+    waiting = engine.claims.waiting
     pairs = (
         ("nodes", engine.books.nodes, fresh.books.nodes),
         ("bound", _bookings(engine), _bookings(fresh)),
-        ("members", engine.gangs.key_of, fresh.gangs.key_of),
+        ("members", _members(engine, waiting), _members(fresh, waiting)),
         ("objects", _objects(engine), _objects(fresh)),
     )
     for name, ours, theirs in pairs:
@@ -62,6 +65,10 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
     for key, gang in engine.gangs.by_key.items():
         if key in engine.gangs.unreviewed or gang.ending:
             continue  # that its pods are being evicted is not known after a start
+        if any(
+            key in (engine.gangs.key_of.get(uid), fresh.gangs.key_of.get(uid)) for uid in waiting
+        ):
+            continue  # nor is that a pod was begun to be bound before an object named it
         again = fresh.gangs.by_key[key]
         if again.ending and not is_dated:
             continue  # that all its pods were made since is not known either
@@ -70,6 +77,11 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
             fresh.roll_calls.review(again, now)
         ours, theirs = _roll(gang), _roll(again)
         require(ours == theirs, f"I8: roll call of {key}: {ours}, a fresh start has {theirs}")
+
+
+def _members(engine: Engine, waiting: Collection[str]) -> dict[str, GangKey]:
+    """The gang of each member; pods that are being bound as what they were are left out."""
+    return {uid: key for uid, key in engine.gangs.key_of.items() if uid not in waiting}
 
 
 def _is_unwritten(gang: Gang, again: Gang) -> bool:

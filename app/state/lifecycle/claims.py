@@ -10,7 +10,7 @@ capacity is held for that gang, or for an ordinary pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import Claim, GangKey
@@ -74,6 +74,11 @@ class Claims:
             return claim
         self._waiting[pod.uid] = None
         return None if gang is None else _claim_of(gang, pod.uid)
+
+    @property
+    def waiting(self) -> Collection[str]:
+        """The pods, by uid, that are claimed anew once their binding has ended."""
+        return self._waiting.keys()
 
     def put(self, pod: PodRecord) -> None:
         """Remember a pod that objects may name; its gang has its record, if it is in one."""
