@@ -46,6 +46,8 @@ class Life:
     """By uid: the version of each PodGroup of Volcano's as it was let into its queue."""
     planned: dict[GangKey, frozenset[tuple[str, str]]] = field(default_factory=dict)
     """What was planned of each PodGang, by uid and node, when its levels were known last."""
+    apart: set[tuple[str, str, str]] = field(default_factory=set)
+    """Plans for pods of PodGangs, by level, uid and node, beside pods that were not together."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     inputs: int = 0
     last_now: float = 0.0

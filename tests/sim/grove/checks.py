@@ -209,12 +209,18 @@ def _kept(
 ) -> None:
     posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in scope.pods}
     bound = {node for node in posted.values() if node} & nodes.keys()
-    planned = {places[uid] for uid, node in posted.items() if not node and uid in places}
-    if not planned:
-        return
+    new = {
+        (scope.level, uid, places[uid])
+        for uid, node in posted.items()
+        if not node and uid in places
+    }
     there = {domain_of(nodes[each], scope.level, levels) for each in bound}
-    # Those that run are not together any more: where the others belong is nobody's fault.
+    # Those that run are not together any more: where the others belong is nobody's fault, also
+    # once some of those are gone.
     if len(there) > 1:
+        life.apart |= new
+    planned = {node for _, _, node in new - life.apart}
+    if not planned:
         return
     wanted = {domain_of(nodes[each], scope.level, levels) for each in planned & nodes.keys()}
     require(
