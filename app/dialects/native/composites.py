@@ -13,22 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from app.dialects.gang_objects import read_status
 from app.dialects.native import scheduling
-from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
+from app.dialects.native.scheduling import GROUP, LONGEST_NAME
+from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
 from app.dialects.spec import Flaw
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
+from app.kube.core.decode import Json
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 
 KIND = "CompositePodGroup"
 PATH = f"/apis/{GROUP}/v1alpha3/compositepodgroups"
 MOST_GROUPS = 256  # in one, at any depth; of pods there are at most 64 kinds
-MOST_STATUS_BYTES = 8 * 1024
 
 
 class CompositeRecord(ObjectRecord, frozen=True, gc=False):
@@ -50,38 +46,13 @@ class CompositeRecord(ObjectRecord, frozen=True, gc=False):
     conditions: tuple[dict[str, Any], ...] = ()
 
 
-class Spec(Scheduling):
-    parent_composite_pod_group_name: wire.Text = None
-
-
-class _Status(wire.Wire):
-    conditions: list[dict[str, Any] | None] | None = None
-
-
-class _Metadata(wire.Metadata):
-    generation: int | None = None
-
-
-class _Composite(wire.Wire):
-    metadata: _Metadata | None = None
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-    status: msgspec.Raw = msgspec.Raw(b"null")  # if it cannot be read, the spec still is
-
-
-_COMPOSITE = msgspec.json.Decoder(_Composite)
-_SPEC: msgspec.json.Decoder[Spec | None] = msgspec.json.Decoder(Spec | None)
-_STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | None)
-
-
 def decode_composite(raw: Json) -> CompositeRecord:
     """Return the record of a CompositePodGroup; of one with a flaw that, and its parent.
 
     Raises: DecodeError naming the CompositePodGroup and the field.
     """
-    found, spec = _read(raw)
-    metadata = found.metadata or _Metadata()
+    found, metadata, spec = read(raw, KIND)
     flaw = next(_flaws(spec), None)
-    status = read_status(_STATUS, found.status, _Status(), MOST_STATUS_BYTES) or _Status()
     return CompositeRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
@@ -95,7 +66,7 @@ def decode_composite(raw: Json) -> CompositeRecord:
         ends_together=scheduling.ends_together(spec.disruption_mode),
         parent=(spec.parent_composite_pod_group_name or "")[:LONGEST_NAME],
         flaw=f"{KIND} {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
-        conditions=tuple(each for each in status.conditions or () if each),
+        conditions=found.conditions,
     )
 
 
@@ -104,12 +75,7 @@ def flaws_of(raw: Json) -> Iterator[Flaw]:
 
     Raises: DecodeError naming the CompositePodGroup and the field.
     """
-    return _flaws(_read(raw)[1])
-
-
-def _read(raw: Json) -> tuple[_Composite, Spec]:
-    found = decoded(_COMPOSITE, raw, KIND)
-    return found, part(_SPEC, found.spec, "spec", KIND, found.metadata) or Spec()
+    return _flaws(read(raw, KIND)[2])
 
 
 def _flaws(spec: Spec) -> Iterator[Flaw]:

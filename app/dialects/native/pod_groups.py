@@ -18,16 +18,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from app.dialects.gang_objects import read_status
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.native import scheduling
-from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
+from app.dialects.native.scheduling import GROUP, LONGEST_NAME
+from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
 from app.dialects.spec import ANYWHERE, MOST_PODS, Flaw
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded, kept, part
+from app.kube.core.decode import Json, Keep, kept
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.resource import Resource
 from topology.model.request import Constraint, Slice
@@ -35,7 +32,6 @@ from topology.model.request import Constraint, Slice
 KIND = f"PodGroup.{GROUP}"  # two other API groups have a kind of that name
 ALPHA, LATER_ALPHA, BETA = "v1alpha2", "v1alpha3", "v1beta1"
 VERSIONS = (BETA, LATER_ALPHA, ALPHA)  # newest first
-MOST_STATUS_BYTES = 8 * 1024  # kube-scheduler writes two conditions
 
 
 class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
@@ -63,37 +59,13 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     conditions: tuple[dict[str, Any], ...] = ()
 
 
-class Spec(Scheduling):
-    parent_composite_pod_group_name: wire.Text = None
-
-
-class _Status(wire.Wire):
-    conditions: list[dict[str, Any] | None] | None = None
-
-
-class _Metadata(wire.Metadata):
-    generation: int | None = None
-
-
-class _PodGroup(wire.Wire):
-    metadata: _Metadata | None = None
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-    status: msgspec.Raw = msgspec.Raw(b"null")  # if it cannot be read, the spec still is
-
-
-_POD_GROUP = msgspec.json.Decoder(_PodGroup)
-_SPEC: msgspec.json.Decoder[Spec | None] = msgspec.json.Decoder(Spec | None)
-_STATUS: msgspec.json.Decoder[_Status | None] = msgspec.json.Decoder(_Status | None)
-
-
 def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
     """Return the record of a PodGroup; of one with a flaw that, and no more of its spec.
 
     `api`: the version of the API that it was read in; in a list the objects do not say it.
     Raises: DecodeError naming the PodGroup and the field.
     """
-    found, spec = _read(raw)
-    metadata = found.metadata or _Metadata()
+    found, metadata, spec = read(raw, "PodGroup")
     said, unclear = read_annotations(kept(metadata.annotations, keep))
     flaw = unclear or next(_flaws(spec), None)
     return PodGroupRecord(
@@ -112,13 +84,8 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
         slices=said.slices,
         parent=(spec.parent_composite_pod_group_name or "")[:LONGEST_NAME],
         flaw=f"PodGroup {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",
-        conditions=tuple(each for each in _status(found.status).conditions or () if each),
+        conditions=found.conditions,
     )
-
-
-def _status(raw: msgspec.Raw) -> _Status:
-    """What the status says; nothing if it is none."""
-    return read_status(_STATUS, raw, _Status(), MOST_STATUS_BYTES) or _Status()
 
 
 def flaws_of(raw: Json) -> Iterator[Flaw]:
@@ -126,17 +93,11 @@ def flaws_of(raw: Json) -> Iterator[Flaw]:
 
     Raises: DecodeError naming the PodGroup and the field.
     """
-    found, spec = _read(raw)
-    annotations = (found.metadata or _Metadata()).annotations
-    _, unclear = read_annotations(kept(annotations, lambda _key: True))
+    _, metadata, spec = read(raw, "PodGroup")
+    _, unclear = read_annotations(kept(metadata.annotations, lambda _key: True))
     if unclear is not None:
         yield unclear
     yield from _flaws(spec)
-
-
-def _read(raw: Json) -> tuple[_PodGroup, Spec]:
-    found = decoded(_POD_GROUP, raw, "PodGroup")
-    return found, part(_SPEC, found.spec, "spec", "PodGroup", found.metadata) or Spec()
 
 
 def _flaws(spec: Spec) -> Iterator[Flaw]:
