@@ -17,12 +17,12 @@ import numpy as np
 from app.explain.advice import ADVICE
 from app.explain.asking import Asking
 from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, Shortage
-from app.state.cache.books import Booking
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
 from app.state.plan.exclusions import Told
 from app.state.plan.request import search
 from app.state.preempt.standing import Standing
+from app.state.report import messages
 from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
@@ -75,7 +75,7 @@ def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
     return {
         "topology": told.topology,
         "best": where.best(),
-        "excluded": tuple(_excluded(asking, told, verdict)),
+        "excluded": tuple(_excluded(asking, where)),
         "blockers": tuple(_blockers(asking, where)),
         "relaxations": tuple(_relaxations(asking, told)),
     }
@@ -122,24 +122,25 @@ class _Where:
             short=tuple(self._short(needed)),
         )
 
-    def short_rows(self) -> list[int]:
+    def short_of(self, pods: int) -> Iterator[tuple[int, int, int]]:
+        """(row, free, requested) of each resource of which too little is free for so many pods."""
+        free = self.told.request.capacity.free_now[:, self.slots][:, self.open[self.slots]]
+        for row in np.flatnonzero(self.asked).tolist():
+            has, wanted = int(np.clip(free[row], 0, None).sum()), int(self.asked[row]) * pods
+            if has < wanted:
+                yield row, has, wanted
+
+    def scarce(self) -> set[str]:
         """The resources of which too little is free; else those that are requested."""
-        capacity = self.told.request.capacity
-        free = np.clip(capacity.free_now[:, self.slots], 0, None)[:, self.open[self.slots]]
-        requested = [int(row) for row in np.flatnonzero(self.asked)]
-        total = free.sum(axis=1) if free.size else np.zeros(len(self.asked), dtype=np.int64)
-        short = [row for row in requested if total[row] < self.asked[row] * self.pod_set.pods]
-        return short or requested
+        names = self.told.request.capacity.axis.names
+        rows = [row for row, _, _ in self.short_of(self.pod_set.pods)]
+        return {names[row] for row in rows or np.flatnonzero(self.asked).tolist()}
 
     def _short(self, needed: int) -> Iterator[Shortage]:
-        capacity = self.told.request.capacity
-        free = np.clip(capacity.free_now[:, self.slots], 0, None)[:, self.open[self.slots]]
-        for row in np.flatnonzero(self.asked).tolist():
-            has, wanted = int(free[row].sum()), int(self.asked[row]) * needed
-            if has < wanted:
-                name = capacity.axis.names[row]
-                unit = _UNITS.get(name, 1)
-                yield Shortage(resource=name, free=has / unit, requested=wanted / unit)
+        for row, has, wanted in self.short_of(needed):
+            name = self.told.request.capacity.axis.names[row]
+            unit = _UNITS.get(name, 1)
+            yield Shortage(resource=name, free=has / unit, requested=wanted / unit)
 
 
 def _blockers(asking: Asking, where: _Where) -> Iterator[Blocker]:
@@ -147,14 +148,9 @@ def _blockers(asking: Asking, where: _Where) -> Iterator[Blocker]:
     if asking.room is None:
         return
     standing, tree = asking.room.standing, where.told.request.tree
-    names = where.told.request.capacity.axis.names
-    short = {names[row] for row in where.short_rows()} - {"pods"}
+    short = where.scarce() - {"pods"}
     taken, pods = Counter[tuple[str, bool]](), Counter[tuple[str, bool]]()
-    books: tuple[tuple[bool, dict[str, Booking]], ...] = (
-        (False, dict(standing.bound)),
-        (True, dict(standing.held)),
-    )
-    for is_reserved, bookings in books:
+    for is_reserved, bookings in ((False, standing.bound), (True, standing.held)):
         for uid, booking in bookings.items():
             slot = tree.slot_of.get(booking.node)
             if slot is None or not where.slots.start <= slot < where.slots.stop:
@@ -179,38 +175,33 @@ def _pod_name(standing: Standing, uid: str) -> str:
 # -- nodes that take none --------------------------------------------------------------------------
 
 
-def _excluded(asking: Asking, told: Told, verdict: NoFit) -> Iterator[Excluded]:
-    for reason, nodes in told.verdict(verdict).excluded:
+def _excluded(asking: Asking, where: _Where) -> Iterator[Excluded]:
+    for reason, nodes in where.told.verdict(where.verdict).excluded:
         if reason != NOT_OPEN:
-            examples = _examples(told, verdict, reason)
-            yield Excluded(reason=reason, nodes=nodes, examples=examples)
+            yield Excluded(reason=reason, nodes=nodes, examples=_examples(where, reason))
     for why, nodes in sorted(Counter(asking.away.values()).items()):
         examples = tuple(sorted(node for node, its in asking.away.items() if its == why))
         yield Excluded(reason=why, nodes=nodes, examples=examples[:MOST_EXAMPLES])
 
 
-def _examples(told: Told, verdict: NoFit, reason: str) -> tuple[str, ...]:
+def _examples(where: _Where, reason: str) -> tuple[str, ...]:
     """Two nodes that are excluded for this reason, by name."""
-    capacity, closed = told.request.capacity, told.closed[int(verdict.pod_set)]
-    mask = told.request.attempts[-1][verdict.pod_set]
+    request, closed = where.told.request, where.told.closed[int(where.verdict.pod_set)]
+    capacity, names = request.capacity, request.capacity.axis.names
     if reason.startswith(INSUFFICIENT):
         name = reason.removeprefix(INSUFFICIENT)
-        pod_set = next(e for e in told.request.gang.pod_sets() if e.name == verdict.pod_set)
-        row = (
-            capacity.axis.names.index(name)
-            if name in capacity.axis.names
-            else len(capacity.free_now)
-        )
-        if row >= min(len(capacity.free_now), len(pod_set.request)):
-            where = capacity.is_open
+        row = names.index(name) if name in names else len(where.asked)
+        if row < min(len(where.asked), len(where.pod_set.request)):
+            found = where.open & (capacity.free_now[row] < where.asked[row])
         else:
-            where = capacity.is_open & mask & (capacity.free_now[row] < pod_set.request[row])
+            found = capacity.is_open  # no node has it
     elif reason in closed.reasons:
-        where = capacity.is_open & ~mask & (closed.code == closed.reasons.index(reason))
+        is_closed = closed.code == closed.reasons.index(reason)
+        found = capacity.is_open & ~where.open & is_closed
     else:
         return ()
-    nodes = told.request.tree.nodes
-    return tuple(nodes[slot] for slot in np.flatnonzero(where)[:MOST_EXAMPLES].tolist())
+    nodes = request.tree.nodes
+    return tuple(nodes[slot] for slot in np.flatnonzero(found)[:MOST_EXAMPLES].tolist())
 
 
 # -- what would fit instead ------------------------------------------------------------------------
@@ -239,39 +230,20 @@ def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
 
 
 def _relaxation(told: Told, found: answers.Relaxation) -> Relaxation:
-    kind, said = type(found).__name__, _named(told, found)
+    said = _named(told, found)
+    more: dict[str, object] = {}
     match said:
         case answers.WiderLevel():
-            return Relaxation(
-                kind=kind,
-                text=str(said),
-                pod_sets=said.names,
-                level=said.level,
-                is_cut_short=said.is_cut_short,
-            )
+            more = {"pod_sets": said.names, "level": said.level}
         case answers.FewerPods():
-            return Relaxation(
-                kind=kind,
-                text=str(said),
-                pod_sets=(said.pod_set,),
-                pods=said.pods,
-                is_cut_short=said.is_cut_short,
-            )
+            more = {"pod_sets": (said.pod_set,), "pods": said.pods}
         case answers.FewerMembers():
-            return Relaxation(
-                kind=kind,
-                text=str(said),
-                pod_sets=(said.group,),
-                pods=said.members,
-                is_cut_short=said.is_cut_short,
-            )
+            more = {"pod_sets": (said.group,), "pods": said.members}
         case answers.NodesBack():
-            nodes = tuple(name for _, name, _ in said.nodes[:MOST_NODES])
-            return Relaxation(
-                kind=kind, text=str(said), nodes=nodes, is_cut_short=said.is_cut_short
-            )
-        case answers.Never():
-            return Relaxation(kind=kind, text=str(said))
+            more = {"nodes": tuple(name for _, name, _ in said.nodes[:MOST_NODES])}
+    if not isinstance(said, answers.Never):
+        more["is_cut_short"] = said.is_cut_short
+    return Relaxation.model_validate({"kind": type(found).__name__, "text": str(said), **more})
 
 
 def _named(told: Told, found: answers.Relaxation) -> answers.Relaxation:
@@ -290,13 +262,11 @@ def _named(told: Told, found: answers.Relaxation) -> answers.Relaxation:
 
 
 def _pods_gone(room: RoomAnswer) -> Relaxation:
-    shown = ", ".join(f"{name} (priority {priority})" for name, priority in room.named[:3])
-    more = f" and {room.units - 3} more" if room.units > 3 else ""
     pods = "1 pod" if room.pods == 1 else f"{room.pods} pods"
     where = f" in {room.domain}" if room.domain else ""
     return Relaxation(
         kind="PodsGone",
-        text=f"would fit{where} without {pods} of lower priority: {shown}{more}",
+        text=f"would fit{where} without {pods} of lower priority: {messages.victims(room)}",
         pods=room.pods,
         is_cut_short=room.is_cut_short,
     )

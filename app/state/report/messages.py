@@ -94,18 +94,22 @@ def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
     gangs = {0: "", 1: " of 1 gang"}.get(answer.gangs, f" of {answer.gangs} gangs")
     if answer.gangs and answer.gangs < answer.units:
         gangs = f", those{gangs} among them,"
-    shown = answer.named[:MOST_VICTIMS_SHOWN]
-    names = ", ".join(f"{name} (priority {its})" for name, its in shown)
-    others = answer.units - len(shown)
-    more = f" and {others} more" if others else ""
-    more += _gives_up(answer.ends_for_good)
+    named = f"{victims(answer)}{_gives_up(answer.ends_for_good)}"
     if not why_none:
-        return f"{whose} makes room{where}: evicts {pods}{gangs.rstrip(',')}: {names}{more}"
+        return f"{whose} makes room{where}: evicts {pods}{gangs.rstrip(',')}: {named}"
     fewer = " or fewer" if answer.is_cut_short else ""
     return (
         f"{whose} could start{where} if {pods}{gangs} went{fewer}, and none is evicted, as"
-        f" {why_none}: {names}{more}"
+        f" {why_none}: {named}"
     )
+
+
+def victims(answer: RoomAnswer) -> str:
+    """Who would have to go: the most important few by name."""
+    shown = answer.named[:MOST_VICTIMS_SHOWN]
+    names = ", ".join(f"{name} (priority {its})" for name, its in shown)
+    others = answer.units - len(shown)
+    return f"{names} and {others} more" if others else names
 
 
 def _gives_up(gangs: int) -> str:
