@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli.columns import aligned
 from app.cli.showcase import BLOCK, GPU, PLANNED, RACK, SHOWPIECES, Showpiece, with_levels
 
 if TYPE_CHECKING:
@@ -226,10 +227,8 @@ def _print_table(placed: Sequence[Shown]) -> None:
                 f"{shown.seconds:.2f}" if shown.nodes else "waits",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    for line in aligned(rows, "  "):
+        typer.echo(line)
     for shown in placed:
         if shown.why:
             typer.echo(f"\n{shown.piece.name}: {shown.why}")

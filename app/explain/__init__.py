@@ -1,4 +1,4 @@
-"""Why a gang is where it is, and what would change that: computed when somebody reads it.
+"""Why a gang is where it is, and what would change that: computed when it is read.
 
     engine ──gangs.py──▶ GangView                    a word and a sentence, without a search
     engine ──asking.py─▶ Asking, a copy ──answering.py, in a thread──▶ Explanation

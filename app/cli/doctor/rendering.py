@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.cli.columns import on_one_line
 from app.cli.doctor.findings import LEVELS, Finding, worst
 
 OUTPUTS = ("table", "json", "yaml")
@@ -41,11 +42,6 @@ def table(findings: Iterable[Finding]) -> list[str]:
         for at, line in enumerate(mend.splitlines()):
             written.append(f"{indent}{MEND if at == 0 else ' ' * len(MEND)}{on_one_line(line)}")
     return written
-
-
-def on_one_line(text: str) -> str:
-    """The text without what a terminal would act on: values may be a tenant's."""
-    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def summary(findings: Iterable[Finding]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.columns import on_one_line
 from app.cli.gangs import options
 
 WAITS = ("gathering", "waiting", "repairing")
@@ -36,7 +37,7 @@ def explain(
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):
-                typer.echo(line)
+                typer.echo(on_one_line(line))
         case options.Output.NAME:
             typer.echo(options.name_of(found["gang"]))
         case _:

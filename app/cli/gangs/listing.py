@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.columns import aligned, on_one_line
 from app.cli.gangs import options
 
 HEADER = ("NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WAITING", "DOMAINS")
@@ -47,11 +48,8 @@ def _print_table(gangs: list[dict[str, Any]]) -> None:
     if not gangs:
         typer.echo("No gangs found.", err=True)
         return
-    rows = [HEADER, *map(_row, gangs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("   ".join(cells).rstrip())
+    for line in aligned([HEADER, *map(_row, gangs)], "   "):
+        typer.echo(on_one_line(line))
 
 
 def _row(gang: dict[str, Any]) -> tuple[str, ...]:

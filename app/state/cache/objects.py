@@ -4,7 +4,7 @@
     inside    gang ──▶ objects that are inside the one of this key, which need not be there
 
 Objects inside one another are parts of the outermost one's gang. They come in any order, and may be
-inside themselves by mistake: whoever looks up or down stops where it has been.
+inside themselves by mistake: a look up or down stops where it has been.
 """
 
 from __future__ import annotations

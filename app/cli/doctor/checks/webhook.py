@@ -42,7 +42,7 @@ def there(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
 
 
 def service(webhooks: Webhooks) -> Iterator[Found]:
-    """Whether there is somebody behind the address that is called."""
+    """Whether some pod is behind the address that is called."""
     for where, webhook in _each(webhooks):
         called = webhook["clientConfig"].get("service")
         if not called:

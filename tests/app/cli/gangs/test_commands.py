@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
@@ -34,6 +35,13 @@ def server() -> Iterator[str]:
     world.put(*[pod(f"large{at}", annotations=group("large", 5, RACK)) for at in range(5)])
     world.put(pod("half0", annotations=group("half", 2)))
     world.tick()
+    with serving(world) as url:
+        yield url
+
+
+@contextmanager
+def serving(world: World) -> Iterator[str]:
+    """Where a Corral with this engine answers people."""
     app = FastAPI()
     app.include_router(people(world.engine, lambda: ""))
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
@@ -94,6 +102,20 @@ def test_programs_get_what_v1_answers(server: str, output: str, read: object) ->
     )
     assert explained.gang.name == "large"
     assert explained.best is not None
+
+
+def test_a_name_that_a_tenant_has_chosen_does_nothing_to_the_terminal() -> None:
+    name = "e\x1b[2Jvil"
+    world = World(four_racks())
+    world.put(pod("p0", annotations=group(name, 2)))
+    world.tick()
+    with serving(world) as url:
+        for ran in (run(url, "gangs"), run(url, "explain", "p0")):
+            assert ran.exit_code == 0
+            assert "e [2Jvil" in ran.stdout
+            assert "\x1b" not in ran.stdout
+        (told,) = json.loads(run(url, "gangs", "-o", "json").stdout)
+        assert told["name"] == name
 
 
 def test_no_gangs_are_no_error(server: str) -> None:
