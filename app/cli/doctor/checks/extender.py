@@ -174,7 +174,7 @@ def client_certificate(config: SchedulerConfig) -> Iterator[Problem]:
         elif not each.is_on_loopback and not each.tls_config.has_certificate:
             yield error(
                 config.where,
-                f"{each.url_prefix} is not on loopback, where Corral answers nobody without a"
+                f"{each.url_prefix} is not on loopback, where Corral answers no client without a"
                 " certificate of its extender_client_ca",
                 lines(
                     "tlsConfig:",
