@@ -62,7 +62,8 @@ class NativeDialect(Dialect):
 
     def sorts(self, record: ObjectRecord) -> object:
         if isinstance(record, PodGroupRecord):
-            return (record.level, record.constraint, record.slices, record.flaw, record.parent)
+            wants = record.level, record.constraint, record.slices, record.is_basic
+            return (*wants, record.flaw, record.parent)
         if isinstance(record, CompositeRecord):
             return (bool(record.level), record.flaw, record.parent)
         return None

@@ -1,7 +1,8 @@
 """Which PodGroup a pod is in, and what a PodGroup is as a gang.
 
     gang {minCount}   so many pods start together, the others follow as they fit
-    basic {}          each pod starts as it fits, which is a gang that needs one pod
+    basic {}          each pod starts as it fits, which is a gang that needs one pod; where the
+                      PodGroup says nothing else, annotations on a Job's pods make that Job a gang
     topology [key]    all pods that exist are in one domain of that level, in either case
 
 A PodGroup says how many pods it takes to start and not how many there are: its pods are those that
@@ -42,7 +43,7 @@ from app.dialects.spec import (
     Said,
     ends_together,
 )
-from app.dialects.workloads.job import completion_index
+from app.dialects.workloads.job import completion_index, owning_job
 from app.kube.core.objects import ObjectRecord, PodRecord
 from topology.model.request import Constraint
 
@@ -64,6 +65,8 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
     if pod.problem:
         return Claim(gang, flaw=pod.problem)
     group, leaf = group_in(gang, objects), ""
+    if group is not None and is_left_to_job(group, pod):
+        return None
     if group is not None and group.parent:
         outer = trees.around(group, objects)
         if outer.flaw:
@@ -79,6 +82,21 @@ def claim(pod: PodRecord, objects: Collection[ObjectRecord]) -> Claim | None:
     number = completion_index(pod)
     index = None if number is None else Index(number, is_across=not leaf)
     return Claim(gang, leaf, index, said)
+
+
+def is_left_to_job(group: PodGroupRecord, pod: PodRecord) -> bool:
+    """Whether the annotations on a Job's pods say more than the PodGroup that was made for it.
+
+    One without a gang or a level says nothing of how the pods start, and the Job controller may
+    make it unasked. To the annotations the Job is a gang, which starts whole.
+    """
+    is_bare = group.is_basic and not (group.flaw or group.parent or group.level or group.slices)
+    return (
+        is_bare
+        and group.constraint == ANYWHERE
+        and owning_job(pod) is not None
+        and keys_of_topology.asks_for_topology(pod.annotations)
+    )
 
 
 def _flaws_around(group: PodGroupRecord, objects: Collection[ObjectRecord]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from app.dialects.dialect import (
     TemplateOwner,
     none_known,
 )
+from app.dialects.kueue import annotations as keys_of_topology
 from app.dialects.native import composites, gangs, pod_groups, scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
 from app.dialects.rules import forbidden
@@ -92,6 +93,11 @@ def _job_flaws(said: Scheduling, pod: PodRecord, *, is_on: bool) -> Iterator[Fla
     if is_on and pod.pod_group:
         text = f"its template names PodGroup {pod.pod_group[:LONGEST_NAME]}, and none is made of it"
         yield forbidden("scheduling", text)
+    policy = said.scheduling_policy
+    asked = keys_of_topology.asking(pod.annotations)
+    if is_on and not text and asked and policy is not None and policy.basic is not None:
+        text = f"may not be set together with {asked}, for which all pods start together"
+        yield forbidden("scheduling.schedulingPolicy.basic", text)
     for flaw in _scheduling_flaws(said) if is_on else ():
         yield replace(flaw, field=f"scheduling.{flaw.field}")
 

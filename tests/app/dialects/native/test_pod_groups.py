@@ -196,6 +196,36 @@ def test_the_pod_group_counts_before_what_annotations_say():
     assert claim.said.constraint == Constraint(required=RACK)
 
 
+OF_JOB = {"owner": Owner("batch/v1", "Job", "j", "u")}
+
+
+def test_a_basic_group_made_for_a_job_does_not_make_its_annotations_say_less():
+    """They promise that all its pods start together; a basic group needs one."""
+    one = member("j-0", annotations={REQUIRED: RACK}, **OF_JOB)
+    assert ON.claim(one) == ON.claim(one, [group(least=2)])  # before any is there, and with a gang
+    claim = ON.claim(one, [group()])
+    assert claim is not None
+    assert (claim.gang, claim.flaw) == (GangKey("default", "j", "job", "u"), "")
+    assert claim.said.constraint == Constraint(required=RACK)
+    assert ON.sorts(group()) != ON.sorts(group(least=2))  # its pods are claimed anew
+
+
+@pytest.mark.parametrize(
+    ("made", "annotations", "more"),
+    [
+        pytest.param({}, {}, OF_JOB, id="pods_without_annotations"),
+        pytest.param({}, {REQUIRED: RACK}, {}, id="pods_of_no_job"),
+        pytest.param({"key": BLOCK}, {REQUIRED: RACK}, OF_JOB, id="a_level"),
+        pytest.param({"annotations": {PREFERRED: RACK}}, {REQUIRED: RACK}, OF_JOB, id="words"),
+        pytest.param({"least": 2}, {REQUIRED: RACK}, OF_JOB, id="a_gang"),
+    ],
+)
+def test_any_other_group_counts_before_annotations(made, annotations, more):
+    claim = ON.claim(member("j-0", annotations=annotations, **more), [group(**made)])
+    assert claim is not None
+    assert claim.gang == KEY
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [

@@ -119,6 +119,12 @@ def test_what_is_right_is_let_in(made):
             "spec.scheduling: Forbidden: its template names PodGroup mine, and none is made of it",
             id="a_pod_group_of_its_own",
         ),
+        pytest.param(
+            job({"schedulingPolicy": {"basic": {}}}, {REQUIRED: RACK}),
+            "spec.scheduling.schedulingPolicy.basic: Forbidden: may not be set together with"
+            " kueue.x-k8s.io/podset-required-topology, for which all pods start together",
+            id="basic_for_a_gang",
+        ),
     ],
 )
 def test_a_job_whose_pod_group_could_not_be_kept_is_refused(made, found):
@@ -131,7 +137,6 @@ def test_a_job_whose_pod_group_could_not_be_kept_is_refused(made, found):
         pytest.param(None, id="none"),
         pytest.param(GANG, id="as_many_as_run_at_a_time"),
         pytest.param({"schedulingPolicy": {"gang": {"minCount": 3}}}, id="fewer"),
-        pytest.param({"schedulingPolicy": {"basic": {}}}, id="basic"),
         pytest.param({"disruptionMode": {"all": {}}}, id="no_policy"),
         pytest.param({"schedulingConstraints": {"topology": [{"key": RACK}]}}, id="a_level"),
         pytest.param([7], id="what_the_api_server_refuses"),
@@ -139,6 +144,10 @@ def test_a_job_whose_pod_group_could_not_be_kept_is_refused(made, found):
 )
 def test_a_job_that_is_right_is_let_in(scheduling):
     assert errors(job(scheduling, {PREFERRED: RACK})) == []
+
+
+def test_a_basic_group_without_annotations_is_right():
+    assert errors(job({"schedulingPolicy": {"basic": {}}})) == []
 
 
 def test_what_kube_scheduler_would_not_keep_is_refused_while_it_starts_the_pods():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.kube.watch.events import Listed
+from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict, WriteStatus
 from app.state.filter_result import Passed, Rejected
 from app.state.journal.record import Recorder
@@ -20,7 +20,18 @@ from tests.app.dialects.native.objects import (
 )
 from tests.app.state.stories import GATED, finish, go, sentence, turn
 from tests.app.state.world import LISTED, Names, World, racks
-from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE, node, pod
+from tests.records import (
+    BLOCK,
+    PREFERRED,
+    RACK,
+    REQUIRED,
+    SLICE_LEVEL,
+    SLICE_SIZE,
+    job,
+    job_owner,
+    node,
+    pod,
+)
 
 ON = {"native_pod_groups": "on", "kinds": (*LISTED, KIND)}
 PLACE = "example.com/place"  # a label of nodes that is a level of no topology
@@ -211,6 +222,18 @@ def test_the_pods_of_a_basic_group_that_exist_are_kept_in_one_domain_of_its_key(
     rest = placed(world, *members(4, first=1))
     assert (len(first), len(rest)) == (1, 3)
     assert racks(first) == racks(rest)
+
+
+@pytest.mark.parametrize("group_first", [True, False])
+def test_a_job_of_a_basic_group_is_a_gang_where_its_annotations_say_so(group_first):
+    world = world_of(*([group()] if group_first else []))
+    world.apply(Applied(job("j", 4)))
+    its = members(4, annotations={REQUIRED: RACK}, owner=job_owner("j"))
+    assert placed(world, *its[:3]) == {}
+    if not group_first:
+        world.apply(Applied(group()))
+    on = placed(world, its[3])
+    assert (len(on), len(racks(on))) == (4, 1)
 
 
 # -- annotations for what native lacks -------------------------------------------------------------
