@@ -25,7 +25,8 @@ import structlog
 from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
-from app.api.routes import people
+from app.api.others import Others
+from app.api.routes import Standing, people
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph
@@ -197,7 +198,10 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     sinks = _sinks(settings, resources, driver, namespaces, kept)
     reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
-    routes = _routes(settings, engine, reflectors, port, namespaces)
+    standing = Standing(
+        lambda: unready(engine, reflectors), _whose(lease), Others(outside.transport, keep)
+    )
+    routes = _routes(settings, engine, standing, port, namespaces)
     return Parts(
         metrics,
         engine,
@@ -315,7 +319,7 @@ def _limits(settings: Settings) -> Limits:
 def _routes(
     settings: Settings,
     engine: Engine,
-    reflectors: Sequence[Reflector],
+    standing: Standing,
     port: Port,
     namespaces: Namespaces,
 ) -> Routes:
@@ -333,11 +337,8 @@ def _routes(
     declared = engine.topologies.declared
     desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
 
-    def why_unready() -> str:
-        return unready(engine, reflectors)
-
     return Routes(
-        verbs(port), health(why_unready, exposition), people(engine, why_unready), webhook(desk)
+        verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)
     )
 
 
@@ -395,6 +396,11 @@ def _client(
     if lease is None:
         return Client(transport, keep=keep, keep_label=keep_label)
     return Client(transport, keep=keep, keep_label=keep_label, may_write=lease.confirm)
+
+
+def _whose(lease: NeighbourLease | None) -> Callable[[], str]:
+    """Who leads, in words; "" for ourselves."""
+    return lambda: "" if lease is None or lease.names_us else lease.whose
 
 
 def _leading(lease: NeighbourLease | None) -> Callable[[], bool]:

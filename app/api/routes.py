@@ -13,13 +13,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query
 
 from app.api.callers import on_loopback
+from app.api.others import Others
+from app.explain.advice import ADVICE
 from app.explain.answering import answer
 from app.explain.asking import asking
+from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched
 from app.explain.gangs import listed, named, view
 from app.explain.view import Explanation, GangPage, GangView
 from app.state.engine import Engine
@@ -33,27 +37,45 @@ BUSY = f"{MOST_WAITING} explanations wait already"
 Source = Annotated[str, Query(description="What declares it, such as `job`; none: anything")]
 
 
-def people(engine: Engine, unready: Callable[[], str]) -> APIRouter:
-    """The routes. `unready`: why what Corral knows is not to be relied on now, or ""."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What this Corral is to those who ask it."""
+
+    unready: Callable[[], str]
+    """Why what it knows is not to be relied on now, or ""."""
+    whose: Callable[[], str] = lambda: ""
+    """Who leads, in words, if another pod does; "": this one."""
+    others: Others | None = None
+    """Where pods are that no gang here has; none: nowhere."""
+
+
+def people(engine: Engine, standing: Standing) -> APIRouter:
+    """The routes."""
     router = APIRouter(prefix="/v1", dependencies=[Depends(on_loopback)])
     turn, waiting = asyncio.Semaphore(1), 0
 
     def ready() -> None:
-        if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+        if why := standing.unready():
+            raise HTTPException(503, _unready(why))
 
-    def found(namespace: str, name: str, source: str) -> Gang:
+    def found(namespace: str, name: str, source: str) -> Gang | None:
         ready()
         gangs = named(engine, namespace, name, source)
-        if not gangs:
-            raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
         if len(gangs) > 1:
             sources = ", ".join(dict.fromkeys(gang.key.source for gang in gangs))
             names = ", ".join(sorted({gang.key.name for gang in gangs}))
             raise HTTPException(
                 409, f"{namespace}/{name} is in several gangs: {names}; source= one of {sources}"
             )
-        return gangs[0]
+        return gangs[0] if gangs else None
+
+    async def elsewhere(namespace: str, name: str) -> Explanation:
+        """What is said of a name that no gang here has."""
+        if standing.others is not None:
+            pods = await standing.others.pods(namespace, name)
+            if (said := of_other_scheduler(engine, pods, name)) is not None:
+                return said
+        raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
 
     @router.get("/gangs")
     async def gangs(
@@ -67,27 +89,44 @@ def people(engine: Engine, unready: Callable[[], str]) -> APIRouter:
         ready()
         return listed(
             engine, time.monotonic(), namespace=namespace, phase=phase, reason=reason,
-            after=after, limit=limit,
+            after=after, limit=limit, whose=standing.whose(),
         )  # fmt: skip
 
     @router.get("/gangs/{namespace}/{name}")
     async def gang(namespace: str, name: str, source: Source = "") -> GangView:
         """The gang of this name, or of a pod or an owner of this name."""
-        return view(found(namespace, name, source), time.monotonic())
+        here = found(namespace, name, source)
+        if here is None:
+            return (await elsewhere(namespace, name)).gang
+        return of_follower(view(here, time.monotonic()), standing.whose())
 
     @router.get("/gangs/{namespace}/{name}/explanation")
     async def explanation(namespace: str, name: str, source: Source = "") -> Explanation:
         """Why it waits, and what would change that."""
         nonlocal waiting
-        found(namespace, name, source)
         if waiting >= MOST_WAITING:
             raise HTTPException(503, BUSY)
         waiting += 1
         try:
             async with turn:
-                asked = asking(engine, found(namespace, name, source), time.monotonic())
+                here = found(namespace, name, source)
+                if here is None:
+                    return await elsewhere(namespace, name)
+                if whose := standing.whose():
+                    shown = of_follower(view(here, time.monotonic()), whose)
+                    return unsearched(shown)
+                asked = asking(engine, here, time.monotonic())
                 return await asyncio.to_thread(answer, asked)
         finally:
             waiting -= 1
 
     return router
+
+
+def _unready(why: str) -> dict[str, str]:
+    """A refusal of everything, with what an explanation has."""
+    return {
+        "reason": Reason.NOT_READY,
+        "message": f"Corral is not ready: {why}",
+        "advice": ADVICE[Reason.NOT_READY].to_do,
+    }

@@ -76,4 +76,17 @@ ADVICE: Mapping[Reason, Advice] = {
     Reason.STARTING: Advice("it has a place already", _NOTHING),
     Reason.RUNNING: Advice("it runs", _NOTHING),
     Reason.ENDED: Advice("it has ended", _NOTHING),
+    Reason.OTHER_SCHEDULER: Advice(
+        "its pods name a scheduler of Corral's",
+        "set schedulerName in its pod template to the scheduler that the message names last, and"
+        " create the workload again",
+    ),
+    Reason.NOT_LEADING: Advice(
+        "the kube-scheduler beside this Corral leads",
+        "ask the pod that the message names; if it names none, see why no kube-scheduler runs",
+    ),
+    Reason.NOT_READY: Advice(
+        "it has read the cluster",
+        "wait; if it takes long, see Corral's log: what it may not read, or cannot reach",
+    ),
 }

@@ -49,6 +49,7 @@ def answer(asking: Asking) -> Explanation:
         tries_again=advice.tries_again,
         advice=advice.to_do,
         retry_seconds=asking.retry_seconds,
+        attempts=asking.attempts,
     )
     verdict: NoFit | None = None
     for told in asking.searches:

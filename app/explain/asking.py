@@ -5,19 +5,21 @@ What is searched on it may take a hundred times as long, and runs in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangKey
 from app.explain.gangs import view
-from app.explain.view import GangView
+from app.explain.view import Attempt, GangView
 from app.state.cache.books import is_open
 from app.state.engine import Engine
-from app.state.gang.gang import PLANNABLE, Gang
+from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
 from app.state.plan.request import SearchRequest
 from app.state.preempt.room import RoomRequest, copied
 from topology.fit.view import Visits
+
+UNSTARTED = (*PLANNABLE, Phase.PLACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Asking:
 
     gang: GangView
     retry_seconds: float | None
+    attempts: tuple[Attempt, ...]
     searches: tuple[Told, ...]
     """On each topology that may serve it; none: it waits for something else than a place."""
     room: RoomRequest | None
@@ -41,8 +44,9 @@ def asking(engine: Engine, gang: Gang, now: float) -> Asking:
     shown = view(gang, now)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
+    attempts = tuple(_attempts(gang, now))
     if gang.phase not in PLANNABLE:
-        return Asking(shown, retry_seconds, (), None, {}, {})
+        return Asking(shown, retry_seconds, attempts, (), None, {}, {})
     engine.planner.refresh()
     searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
     room = engine.making_room.question(gang, now) if searches else None
@@ -55,7 +59,19 @@ def asking(engine: Engine, gang: Gang, now: float) -> Asking:
         for name, node in engine.books.nodes.items()
         if not is_open(node)
     }
-    return Asking(shown, retry_seconds, searches, room, gang_of, away)
+    return Asking(shown, retry_seconds, attempts, searches, room, gang_of, away)
+
+
+def _attempts(gang: Gang, now: float) -> Iterator[Attempt]:
+    """What was tried for a gang that has not started; nothing of one that runs."""
+    for each in reversed(gang.reporting.attempts if gang.phase in UNSTARTED else ()):
+        yield Attempt(
+            reason=each.reason,
+            message=each.sentence,
+            times=each.times,
+            first_seconds_ago=max(0.0, now - each.first_at),
+            last_seconds_ago=max(0.0, now - each.last_at),
+        )
 
 
 def _apart(told: Told) -> SearchRequest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
+from app.explain.elsewhere import LED, of_follower
 from app.explain.view import GangPage, GangView, Pods
 from app.kube.core.objects import PodRecord
 from app.state.engine import Engine
@@ -23,18 +24,26 @@ def listed(
     reason: Reason | None = None,
     after: str = "",
     limit: int,
+    whose: str = "",
 ) -> GangPage:
-    """The first gangs after one, in the order of namespaces, names and sources."""
+    """The first gangs after one, in the order of namespaces, names and sources.
+
+    `whose`: the Lease, in words, if another Corral leads.
+    """
+    led = LED if whose else ()
     found = {
         _place(each): each
         for each in engine.gangs.by_key.values()
         if namespace in ("", each.key.namespace)
         and phase in (None, each.phase)
-        and (reason is None or reason is reason_of(each, now))
+        and (
+            reason is None
+            or reason is (Reason.NOT_LEADING if each.phase in led else reason_of(each, now))
+        )
     }
     last = tuple(after.split("/")) if after else ()
     first = heapq.nsmallest(limit + 1, (place for place in found if place > last))
-    page = tuple(view(found[place], now) for place in first[:limit])
+    page = tuple(of_follower(view(found[place], now), whose) for place in first[:limit])
     return GangPage(gangs=page, next="/".join(first[limit - 1]) if len(first) > limit else "")
 
 

@@ -48,6 +48,16 @@ class GangView(View):
     """Where its planned pods are to run, such as `rack=b1/r7`."""
 
 
+class Attempt(View):
+    """A search that found no place or a plan that was lost, and those after it that ended alike."""
+
+    reason: Reason
+    message: str
+    times: int
+    first_seconds_ago: float
+    last_seconds_ago: float
+
+
 class GangPage(View):
     """Some of the gangs."""
 
@@ -132,6 +142,8 @@ class Explanation(View):
     blockers: tuple[Blocker, ...] = ()
     """Who has what is short in the best domain, the largest first."""
     relaxations: tuple[Relaxation, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    """The last of them, the newest first."""
     tries_again: str
     """What makes Corral look for a place again."""
     advice: str

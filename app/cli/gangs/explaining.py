@@ -58,6 +58,7 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
     yield from _block("Taken by", map(_blocker, explanation["blockers"]))
     yield from _block("Excluded", map(_excluded, explanation["excluded"]))
     yield from _block("What helps", (each["text"] for each in explanation["relaxations"]))
+    yield from _block("Tried", map(_attempt, explanation.get("attempts", ())[1:]))
     if gang["phase"] in WAITS:
         yield _line("Next try", f"when {explanation['tries_again']}{_pause(explanation)}")
     if explanation["advice"]:
@@ -93,6 +94,12 @@ def _excluded(each: dict[str, Any]) -> str:
     examples = each["examples"]
     more = ", …" if each["nodes"] > len(examples) else ""
     return f"{nodes}: {each['reason']}" + (f" ({', '.join(examples)}{more})" if examples else "")
+
+
+def _attempt(each: dict[str, Any]) -> str:
+    ago = options.span(each["last_seconds_ago"])
+    times = "" if each["times"] == 1 else f", {each['times']} times"
+    return f"{ago} ago{times}: {each['message']}"
 
 
 def _pause(explanation: dict[str, Any]) -> str:

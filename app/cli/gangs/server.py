@@ -65,4 +65,6 @@ def _detail(error: urllib.error.HTTPError) -> str:
         return f"HTTP {error.code} {error.reason}"
     if isinstance(detail, str):
         return detail
+    if isinstance(detail, dict):
+        return f"{detail['message']} ({detail['reason']}); to do: {detail['advice']}"
     return "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in detail)

@@ -73,6 +73,7 @@ class NeighbourLease:
         self._path = (
             f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases/{quote(name)}"
         )
+        self._name = f"{namespace}/{name}"
         self._prefix = f"{pod_name}_"
         self._sleep = sleep
         self._clock = clock
@@ -91,6 +92,16 @@ class NeighbourLease:
     def is_ours(self) -> bool:
         """Whether no other process can hold the Lease now."""
         return self._clock() < self._ours_until
+
+    @property
+    def whose(self) -> str:
+        """Who holds it, in words, as it was last read."""
+        if self._spec is None:
+            return f"Lease {self._name} has not been read yet"
+        holder = self._spec.holder_identity
+        if not holder:
+            return f"nobody holds Lease {self._name}"
+        return f"pod {holder.rpartition('_')[0] or holder} holds Lease {self._name}"
 
     async def confirm(self) -> bool:
         """The same; where it is not known to be ours, or not from the last polls, it is read first.

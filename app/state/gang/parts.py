@@ -8,10 +8,14 @@ otherwise.
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 
 from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
+
+MOST_ATTEMPTS = 5  # that are remembered, for people
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +116,17 @@ class Rejections:
     requeued_at: float = 0.0  # when planned ones among them were last requeued
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A search that found no place or a plan that was lost, and those after it that ended alike."""
+
+    reason: Reason
+    sentence: str
+    first_at: float
+    last_at: float
+    times: int = 1
+
+
 @dataclass(slots=True)
 class Reporting:
     """What was reported about the gang. Written by `report/reports.py`."""
@@ -128,6 +143,8 @@ class Reporting:
     outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Pods that are not part of the gang as last sorted out: why, and whether one too many."""
     evicted_at: float = -math.inf  # when its running pods were last sent for eviction
+    attempts: deque[Attempt] = field(default_factory=partial(deque, maxlen=MOST_ATTEMPTS))
+    """The last of them, the newest at the end."""
 
     @property
     def waits_for_room(self) -> bool:

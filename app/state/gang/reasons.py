@@ -9,7 +9,7 @@ import enum
 
 
 class Reason(enum.StrEnum):
-    """One of these holds for every gang at every time."""
+    """One of these holds for every gang at every time, and for every answer about one."""
 
     # It waits for others than Corral.
     INCOMPLETE = "Incomplete"  # pods are missing
@@ -31,3 +31,7 @@ class Reason(enum.StrEnum):
     STARTING = "Starting"  # its pods are being bound
     RUNNING = "Running"
     ENDED = "Ended"
+    # This Corral does not place it.
+    OTHER_SCHEDULER = "OtherScheduler"  # its pods name a scheduler that Corral does not serve
+    NOT_LEADING = "NotLeading"  # another pod of Corral's acts, or none
+    NOT_READY = "NotReady"  # this Corral has not read the cluster, or is stopping

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
@@ -29,6 +29,8 @@ from app.state.effects import (
 from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
+from app.state.gang.parts import Attempt
+from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.report import messages
 from app.state.report.lost import LostWrite, LostWrites
@@ -254,9 +256,10 @@ class Reports:
             None,
         )
 
-    def plan_lost(self, gang: Gang, sentence: str) -> None:
+    def plan_lost(self, gang: Gang, sentence: str, now: float) -> None:
         """Reject the gang's pods with this sentence until the next search."""
         gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
+        _note_attempt(gang, Reason.BACKING_OFF, now)
 
     def knows_verdict(self, gang: Gang, now: float) -> bool:
         """Whether the gang's sentence is a verdict whose numbers are recent enough."""
@@ -275,6 +278,7 @@ class Reports:
         if not is_known or not self.knows_verdict(gang, now):
             gang.reporting.sentence = _sentence(gang, verdict)
             gang.reporting.sentence_at = now
+        _note_attempt(gang, verdict.reason, now)
         if not is_known:  # other numbers are no news, another verdict is
             self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
             gang.reporting.verdict = kind
@@ -456,6 +460,16 @@ def _sentence(gang: Gang, verdict: NoPlan) -> str:
     if gang.membership.bound:
         return messages.not_repaired(gang.key, len(gang.unplanned()), str(verdict))
     return messages.no_place(gang.key, str(verdict))
+
+
+def _note_attempt(gang: Gang, reason: Reason, now: float) -> None:
+    """Remember that no place was found, or that one was lost, with the sentence that stands."""
+    attempts, sentence = gang.reporting.attempts, gang.reporting.sentence
+    last = attempts[-1] if attempts else None
+    if last is not None and (last.reason, last.sentence) == (reason, sentence):
+        attempts[-1] = replace(last, last_at=now, times=last.times + 1)
+    else:
+        attempts.append(Attempt(reason, sentence, now, now))
 
 
 def _owner_of(gang: Gang) -> ObjectRef:

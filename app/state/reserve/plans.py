@@ -258,7 +258,7 @@ class Plans:
         if on is None:
             binding.outdate(gang)
         is_part_lost = self._end_parts(gang)
-        self.reports.plan_lost(gang, sentence)
+        self.reports.plan_lost(gang, sentence, now)
         self.queue.back_off(gang, now, losses)
         if is_part_lost:  # its other places were good: no other gang gets them first
             self.queue.resume(gang, now)

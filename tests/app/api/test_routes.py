@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from fastapi import FastAPI
 
 from app.api import routes
-from app.api.routes import MOST_WAITING, people
+from app.api.others import Others
+from app.api.routes import MOST_WAITING, Standing, people
+from app.dialects.registry import DIALECTS
+from app.errors import NotFound, Unreachable
 from tests.app.state.world import World, four_racks, members
-from tests.records import RACK, group, pod
+from tests.records import RACK, REQUIRED, group, pod
 
 LOCAL = ("127.0.0.1", 4711)
 
@@ -34,11 +38,13 @@ def client(
     world: World,
     unready: Callable[[], str] = lambda: "",
     *,
+    whose: Callable[[], str] = lambda: "",
+    others: Others | None = None,
     at: tuple[str, int] = LOCAL,
     host: str = "127.0.0.1:8888",
 ) -> httpx.AsyncClient:
     app = FastAPI()
-    app.include_router(people(world.engine, unready))
+    app.include_router(people(world.engine, Standing(unready, whose, others)))
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app, client=at), base_url=f"http://{host}/v1"
     )
@@ -163,7 +169,104 @@ async def test_the_names_of_loopback_are_answered(host: str) -> None:
 async def test_before_the_cluster_is_read_nothing_is_answered(path: str) -> None:
     status, body = await got(world_of_three(), path, unready=lambda: "not read yet")
     assert status == 503
-    assert "not read yet" in body["detail"]
+    assert body["detail"]["reason"] == "NotReady"
+    assert body["detail"]["message"] == "Corral is not ready: not read yet"
+    assert body["detail"]["advice"]
+
+
+async def test_a_corral_that_does_not_lead_says_who_does() -> None:
+    whose = "pod corral-1 holds Lease corral-system/corral"
+    world = world_of_three()
+    status, body = await got(world, "/gangs", whose=lambda: whose)
+    assert status == 200
+    assert [(each["name"], each["reason"]) for each in body["gangs"]] == [
+        ("large", "NotLeading"),
+        ("placed", "NotLeading"),
+        ("runs", "Running"),  # of pods that have nodes it knows as much
+    ]
+    _, body = await got(world, "/gangs?reason=NotLeading", whose=lambda: whose)
+    assert [each["name"] for each in body["gangs"]] == ["large", "placed"]
+    _, body = await got(world, "/gangs/default/large/explanation", whose=lambda: whose)
+    assert (body["gang"]["reason"], body["best"], body["relaxations"]) == ("NotLeading", None, [])
+    assert body["gang"]["message"].endswith(whose)
+    assert body["advice"]
+
+
+class Pods:
+    """An API server that has these pods and no others."""
+
+    def __init__(self, *objects: dict[str, Any]) -> None:
+        self.by_name = {each["metadata"]["name"]: each for each in objects}
+        self.asked: list[str] = []
+
+    async def request(self, method: str, path: str, **more: Any) -> bytes:
+        assert method == "GET"
+        self.asked.append(path)
+        _, _, name = path.partition("/api/v1/namespaces/default/pods")[2].rpartition("/")
+        if name not in self.by_name and not path.endswith("/pods"):
+            raise NotFound(f"pods {name} not found", 404)
+        found = list(self.by_name.values())
+        return msgspec.json.encode(self.by_name[name] if name else {"items": found})
+
+
+def stranger(name: str, scheduler: str, **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name, "namespace": "default", "uid": name, "annotations": annotations,
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j",
+                                 "controller": True}],
+        },
+        "spec": {"schedulerName": scheduler, "containers": [{"name": "c"}]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["j-0", "j"])
+async def test_a_gang_of_another_scheduler_says_so_by_the_name_of_pod_or_owner(name: str) -> None:
+    pods = Pods(stranger("j-0", "default-scheduler", **{REQUIRED: RACK}))
+    others = Others(pods, DIALECTS.keeps)
+    status, body = await got(world_of_three(), f"/gangs/default/{name}/explanation", others=others)
+    assert status == 200
+    assert body["gang"]["reason"] == "OtherScheduler"
+    assert body["gang"]["message"] == (
+        "gang default/j is not placed by Corral: pod default/j-0 has the schedulerName"
+        " default-scheduler, and Corral serves corral"
+    )
+    _, gang = await got(world_of_three(), f"/gangs/default/{name}", others=others)
+    assert gang == body["gang"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(stranger("j-0", "default-scheduler"), id="an_ordinary_pod"),
+        pytest.param(stranger("j-0", "corral", **{REQUIRED: RACK}), id="not_seen_by_the_watch_yet"),
+        pytest.param(stranger("k-0", "default-scheduler", **{REQUIRED: RACK}), id="another_name"),
+    ],
+)
+async def test_what_is_not_another_schedulers_gang_is_not_said_to_be_one(made: Any) -> None:
+    path = "/gangs/default/j-0/explanation"
+    pods = Pods(made)
+    status, _ = await got(world_of_three(), path, others=Others(pods, DIALECTS.keeps))
+    assert status == 404
+    assert pods.asked
+
+
+async def test_a_name_is_no_way_to_another_path_of_the_api_server() -> None:
+    pods = Pods()
+    path = "/gangs/default/..%2f..%2fsecrets/explanation"
+    await got(world_of_three(), path, others=Others(pods, DIALECTS.keeps))
+    assert all(each.startswith("/api/v1/namespaces/default/pods") for each in pods.asked)
+    assert not any("/secrets" in each for each in pods.asked)
+
+
+async def test_an_api_server_that_does_not_answer_is_no_error_of_ours() -> None:
+    class Silent:
+        async def request(self, method: str, path: str, **more: Any) -> bytes:
+            raise Unreachable("GET: no answer")
+
+    others = Others(Silent(), DIALECTS.keeps)
+    status, _ = await got(world_of_three(), "/gangs/default/j/explanation", others=others)
+    assert status == 404
 
 
 async def test_more_explanations_than_may_wait_are_refused(

@@ -10,6 +10,7 @@ from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.view import Explanation
 from app.kube.core.objects import Owner, PodRecord, Taint
+from app.state.gang.parts import MOST_ATTEMPTS
 from app.state.gang.reasons import Reason
 from tests.app.state.world import World, four_racks
 from tests.records import BLOCK, GPU, RACK, group, node, pod
@@ -194,6 +195,30 @@ def test_a_pause_after_a_lost_plan_is_told() -> None:
     assert said.gang.reason is Reason.BACKING_OFF
     assert said.retry_seconds is not None
     assert said.retry_seconds > 0
+
+
+def test_the_last_attempts_are_kept_and_those_that_ended_alike_are_one() -> None:
+    world = short_by_one()
+    (first,) = explained(world).attempts
+    assert (first.reason, first.message) == (
+        Reason.DOES_NOT_FIT, world.gang("g").reporting.sentence
+    )  # fmt: skip
+    occupied(world, "n01", "n02", "n11", "n12", "n22", "n32")
+    toggled, freed = pod("t", gpus=4, on="n23"), pod("f", gpus=1, on="n33")
+    for at in range(2 * MOST_ATTEMPTS):
+        (world.delete if at % 2 else world.put)(toggled)  # one or two pods fit
+        world.put(freed)
+        world.delete(freed)  # or nothing would be searched anew
+        world.tick(3600)  # long enough for its numbers to be looked at again
+        said = explained(world)
+        assert said.attempts[0].message == world.gang("g").reporting.sentence
+        assert said.attempts[0].last_seconds_ago < said.attempts[1].last_seconds_ago
+    assert len({each.message for each in said.attempts}) == 2
+    assert len(said.attempts) == MOST_ATTEMPTS
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("on-")])
+    world.tick()
+    assert len(world.schedule(*gang_of("g", 4))) == 4
+    assert explained(world).attempts == ()
 
 
 def test_every_reason_has_its_advice() -> None:

@@ -14,7 +14,7 @@ import yaml
 from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
-from app.api.routes import people
+from app.api.routes import Standing, people
 from app.cli import main
 from app.cli.gangs.explaining import lines_of
 from app.cli.gangs.options import span
@@ -43,7 +43,7 @@ def server() -> Iterator[str]:
 def serving(world: World) -> Iterator[str]:
     """Where a Corral with this engine answers people."""
     app = FastAPI()
-    app.include_router(people(world.engine, lambda: ""))
+    app.include_router(people(world.engine, Standing(lambda: "")))
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
