@@ -12,6 +12,7 @@ from enum import Enum
 
 from app.sandbox.apiserver.rules.quantity import amount
 from app.sandbox.apiserver.storage.kinds import Object
+from app.sandbox.scheduler.cycle.claims import DEVICES, VOLUMES
 from app.sandbox.scheduler.cycle.diagnosis import EXTENDER
 from app.sandbox.scheduler.cycle.filters import FIT
 from app.sandbox.scheduler.facts.node_match import matches_node, tolerates
@@ -30,6 +31,7 @@ class Happening(Enum):
     NODE_TAINTS = "NodeTaintChange"
     NODE_OTHER = "NodeConditionOrAnnotationChange"
     NODE_REMOVED = "NodeDelete"
+    CLAIM_ADDED = "PersistentVolumeClaimAdd"  # or a ResourceClaim
     OWN_UPDATE = "UnscheduledPodUpdate"
     OWN_TOLERATIONS = "PodTolerationChange"
     OWN_GATES = "PodSchedulingGatesEliminated"
@@ -61,6 +63,8 @@ def _helps(plugin: str, facts: PodFacts, event: ClusterEvent) -> bool:
             return happening is Happening.OWN_GATES
         case _ if plugin == FIT:
             return _helps_fit(facts, event)
+        case _ if plugin in (VOLUMES, DEVICES):
+            return happening is Happening.CLAIM_ADDED
         case "TaintToleration" if happening is Happening.OWN_TOLERATIONS:
             return True
     if node is None:

@@ -21,7 +21,13 @@ from app.sandbox.apiserver.rules.pod_actions import bind
 from app.sandbox.apiserver.rules.pod_rules import with_condition
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
-from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, NODE, POD
+from app.sandbox.apiserver.storage.kinds import (
+    DEVICE_CLAIM,
+    DISRUPTION_BUDGET,
+    NODE,
+    POD,
+    VOLUME_CLAIM,
+)
 from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change
 from app.sandbox.scheduler.cluster_events import ClusterEvent, Happening, node_events
@@ -84,12 +90,18 @@ class Scheduler:
             rng=self._rng,
             budgets=lambda: [each.body for each in store.values(DISRUPTION_BUDGET)],
             candidate_percentages=config.candidate_percentages,
+            has_claim=lambda kind, key: store.get(kind, key) is not None,
         )
         self._table.set_nodes(store.values(NODE))
         for stored in store.values(POD):
             facts = self._known[stored.body["metadata"]["uid"]] = facts_of(stored)
             self._pod_came(facts)
-        self._ends = [store.subscribe(NODE, self._on_node), store.subscribe(POD, self._on_pod)]
+        self._ends = [
+            store.subscribe(NODE, self._on_node),
+            store.subscribe(POD, self._on_pod),
+            store.subscribe(VOLUME_CLAIM, self._on_claim),
+            store.subscribe(DEVICE_CLAIM, self._on_claim),
+        ]
         self._loop = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -125,6 +137,10 @@ class Scheduler:
         else:
             for event in node_events(change.before.body, node):
                 self._happened(event)
+
+    def _on_claim(self, change: Change) -> None:
+        if change.before is None:
+            self._happened(ClusterEvent(Happening.CLAIM_ADDED))
 
     def _on_pod(self, change: Change) -> None:
         facts = facts_of(change.now)

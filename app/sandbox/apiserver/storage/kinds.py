@@ -107,6 +107,17 @@ DISRUPTION_BUDGET = Kind(
     has_status=True,
     has_generation=True,
 )
+VOLUME_CLAIM = Kind(  # there or not: no volume is ever provisioned
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    has_status=True,
+    short_names=("pvc",),
+)
+DEVICE_CLAIM = Kind(  # there or not: no device is ever allocated
+    "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", has_status=True
+)
 DEFINITION = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -145,6 +156,8 @@ BUILT_IN = (
     LEASE,
     PRIORITY_CLASS,
     DISRUPTION_BUDGET,
+    VOLUME_CLAIM,
+    DEVICE_CLAIM,
     DEFINITION,
     MUTATING,
     VALIDATING,

@@ -17,6 +17,7 @@ from random import Random
 import numpy as np
 
 from app.sandbox.apiserver.storage.kinds import Object
+from app.sandbox.scheduler.cycle.claims import IsThere, absent_claims
 from app.sandbox.scheduler.cycle.diagnosis import EXTENDER, Diagnosis, SchedulingFailure
 from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
 from app.sandbox.scheduler.cycle.filters import Verdict, filter_nodes, nodes_to_find
@@ -41,6 +42,7 @@ class Cycle:
         rng: Random,
         budgets: Callable[[], Sequence[Object]] = list,
         candidate_percentages: Mapping[str, int] | None = None,
+        has_claim: IsThere = lambda _kind, _key: True,
     ) -> None:
         self._table = table
         # Non-ignorable extenders first, each group in the order of the configuration.
@@ -49,6 +51,7 @@ class Cycle:
         self._rng = rng
         self._budgets = budgets
         self._candidate_percentages = candidate_percentages or {}
+        self._has_claim = has_claim
         self._next_start = 0
 
     async def find_node(self, facts: PodFacts, nominated: Iterable[PodFacts]) -> str:
@@ -64,6 +67,10 @@ class Cycle:
             pod for pod in nominated if pod.uid != facts.uid and pod.priority >= facts.priority
         ]
         diagnosis = Diagnosis(len(table))
+        absent = absent_claims(facts.body, self._has_claim)
+        if absent:
+            diagnosis.rejectors.update(absent)
+            raise await self._no_node(facts, diagnosis, pre_filter="; ".join(absent.values()))
         pinned = pinned_names(facts)
         if pinned is not None:
             diagnosis.rejectors.add("NodeAffinity")

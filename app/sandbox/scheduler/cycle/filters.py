@@ -3,7 +3,8 @@
     candidates ─▶ open? ─▶ named? ─▶ taints ─▶ labels ─▶ resources ─▶ first K that pass
 
 Per node the first filter that fails decides, in the stock order; resources report every
-shortage. Not here: ports, volumes, topology spread, pod affinity and resource claims.
+shortage. Not here: ports, topology spread, pod affinity; of volumes and resource
+claims only whether they are there (`claims.py`).
 Source: pkg/scheduler/framework/plugins of kubernetes 1.36.
 """
 

@@ -12,7 +12,15 @@ import pytest
 
 from app.sandbox import ExtenderConfig, Sandbox
 from app.sandbox.apiserver.rules.pod_actions import bind
-from app.sandbox.apiserver.storage.kinds import DISRUPTION_BUDGET, NODE, POD, PRIORITY_CLASS
+from app.sandbox.apiserver.storage.kinds import (
+    DEVICE_CLAIM,
+    DISRUPTION_BUDGET,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    VOLUME_CLAIM,
+    Kind,
+)
 from tests.app.sandbox.http import MERGE, until
 from tests.app.sandbox.objects import (
     add_pod,
@@ -42,6 +50,39 @@ def bound(sandbox: Sandbox) -> list[str]:
 def annotate(sandbox: Sandbox, name: str) -> None:
     change = {"metadata": {"annotations": {"woken": str(sandbox.store.version)}}}
     sandbox.registry.patch(POD, ("default", name), change, MERGE)
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "told"),
+    [
+        pytest.param(
+            VOLUME_CLAIM,
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+            'persistentvolumeclaim "data" not found',
+            id="volume",
+        ),
+        pytest.param(
+            DEVICE_CLAIM,
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "data"}]},
+            'resourceclaim "data" not found',
+            id="device",
+        ),
+    ],
+)
+async def test_a_pod_whose_claim_is_not_there_waits_for_it_and_no_extender_is_asked(
+    sandbox: Sandbox, extender: ScriptedExtender, kind: Kind, spec: dict[str, Any], told: str
+) -> None:
+    fill(sandbox, 2)
+    await sandbox.schedule_with(extender.config("filter"))
+    add_pod(sandbox, pod("a", **spec))
+    await until(lambda: told in condition_of(sandbox, "a").get("message", ""))
+    assert extender.calls("filter") == []
+    sandbox.registry.create(kind, "default", {"metadata": {"name": "data"}, "spec": {}})
+    await until(lambda: bound(sandbox) == ["a"])
+    assert extender.pods_filtered() == ["a"]
 
 
 # --- without an extender -------------------------------------------------------------------------
