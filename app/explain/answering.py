@@ -19,7 +19,8 @@ from app.explain.asking import Asking
 from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, Shortage
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
-from app.state.plan.exclusions import Told
+from app.state.plan.exclusions import ELSEWHERE, UNLABELLED, Told, named
+from app.state.plan.group_tree import UNIT
 from app.state.plan.request import search
 from app.state.preempt.standing import Standing
 from app.state.report import messages
@@ -27,7 +28,7 @@ from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
 from topology.model.answer import NoFit, Placement
-from topology.model.request import PodSet
+from topology.model.request import Group, PodSet
 from topology.model.resources import Counts, Mask
 from topology.relax.relax import Leeway, relaxations
 
@@ -36,6 +37,8 @@ MOST_EXAMPLES = 2
 MOST_BLOCKERS = 5
 MOST_NODES = 8  # named in a relaxation
 
+HELD_BACK = (Reason.BACKING_OFF, Reason.REFUSED_BY_SCHEDULER)
+"""What it waits for is not a place."""
 INSUFFICIENT = "insufficient "
 _UNITS = {"cpu": 1000}  # counted in thousandths
 
@@ -49,6 +52,7 @@ def answer(asking: Asking) -> Explanation:
         tries_again=advice.tries_again,
         advice=advice.to_do,
         retry_seconds=asking.retry_seconds,
+        awaited=asking.awaited,
         attempts=asking.attempts,
     )
     verdict: NoFit | None = None
@@ -58,13 +62,10 @@ def answer(asking: Asking) -> Explanation:
         except InvalidRequest:
             return explanation
         if isinstance(found, Placement):
-            return explanation.model_copy(
-                update={
-                    "fits_now": True,
-                    "topology": told.topology,
-                    "advice": ADVICE[Reason.QUEUED].to_do,
-                }
-            )
+            found_one: dict[str, object] = {"fits_now": True, "topology": told.topology}
+            if asking.gang.reason not in HELD_BACK:
+                found_one["advice"] = ADVICE[Reason.QUEUED].to_do
+            return explanation.model_copy(update=found_one)
         verdict = verdict or found
     if verdict is None:
         return explanation
@@ -179,13 +180,13 @@ def _pod_name(standing: Standing, uid: str) -> str:
 def _excluded(asking: Asking, where: _Where) -> Iterator[Excluded]:
     for reason, nodes in where.told.verdict(where.verdict).excluded:
         if reason != NOT_OPEN:
-            yield Excluded(reason=reason, nodes=nodes, examples=_examples(where, reason))
+            yield Excluded(reason=reason, nodes=nodes, examples=_examples(asking, where, reason))
     for why, nodes in sorted(Counter(asking.away.values()).items()):
         examples = tuple(sorted(node for node, its in asking.away.items() if its == why))
         yield Excluded(reason=why, nodes=nodes, examples=examples[:MOST_EXAMPLES])
 
 
-def _examples(where: _Where, reason: str) -> tuple[str, ...]:
+def _examples(asking: Asking, where: _Where, reason: str) -> tuple[str, ...]:
     """Two nodes that are excluded for this reason, by name."""
     request, closed = where.told.request, where.told.closed[int(where.verdict.pod_set)]
     capacity, names = request.capacity, request.capacity.axis.names
@@ -196,6 +197,8 @@ def _examples(where: _Where, reason: str) -> tuple[str, ...]:
             found = where.open & (capacity.free_now[row] < where.asked[row])
         else:
             found = capacity.is_open  # no node has it
+    elif reason == UNLABELLED:
+        return asking.unlabelled[:MOST_EXAMPLES]
     elif reason in closed.reasons:
         is_closed = closed.code == closed.reasons.index(reason)
         found = capacity.is_open & ~where.open & is_closed
@@ -222,8 +225,13 @@ def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
         request.options,
         Leeway(away=away, budget=MOST_SEARCHES),
     )
+    anew = _pods_anew(told)
     for each in found.found:
-        yield _relaxation(told, each)
+        # What is said of nodes that are all open and empty is said of those it was narrowed to.
+        if anew is None or not isinstance(each, answers.Never):
+            yield _relaxation(told, each)
+    if anew is not None:
+        yield anew
     if asking.room is not None and not any(isinstance(e, answers.Never) for e in found.found):
         room = asking.room.answer()
         if room.is_found and room.pods:
@@ -253,13 +261,57 @@ def _named(told: Told, found: answers.Relaxation) -> answers.Relaxation:
     def name(each: str) -> str:
         return told.names[int(each)] if each.isdecimal() and int(each) < len(told.names) else each
 
+    def names(group: str) -> Iterator[str]:
+        """Of a unit, which only the search knows by a name, those of its pod sets."""
+        for each in _pod_sets_in(told.request.gang.root, group) or (group,):
+            yield name(each)
+
     match found:
         case answers.WiderLevel():
-            return replace(found, names=tuple(dict.fromkeys(map(name, found.names))))
+            every = (each for group in found.names for each in names(group))
+            return replace(found, names=tuple(dict.fromkeys(every)))
         case answers.FewerPods():
             return replace(found, pod_set=name(found.pod_set))
+        case answers.Never():
+            return replace(found, why=named(found.why, told.names))
         case _:
             return found
+
+
+def _pod_sets_in(group: Group, unit: str, *, is_inside: bool = False) -> list[str]:
+    """The pod sets inside the group that is this unit."""
+    found = []
+    for each in group.members:
+        if isinstance(each, Group):
+            inside = is_inside or (each.name == unit and unit.startswith(UNIT))
+            found += _pod_sets_in(each, unit, is_inside=inside)
+        elif is_inside:
+            found.append(each.name)
+    return found
+
+
+def _pods_anew(told: Told) -> Relaxation | None:
+    """Whether the gang would fit if its pods had not been narrowed; None: it would not, or is not.
+
+    A pod cannot be narrowed to other nodes: its owner has to create it once more.
+    """
+    request, masks, is_narrowed = told.request, dict(told.request.attempts[-1]), False
+    for pod_set, mask in masks.items():
+        closed = told.closed[int(str(pod_set))]
+        if ELSEWHERE in closed.reasons:
+            elsewhere = closed.code == closed.reasons.index(ELSEWHERE)
+            is_narrowed |= bool(elsewhere.any())
+            masks[pod_set] = mask | elsewhere
+    if not is_narrowed:
+        return None
+    opened = replace(request, attempts=(masks,), roomy=None)
+    if not isinstance(search(opened), Placement):
+        return None
+    return Relaxation(
+        kind="PodsAnew",
+        text="would fit if its waiting pods were created anew: they are bound to nodes that cannot"
+        " serve the gang any more",
+    )
 
 
 def _pods_gone(room: RoomAnswer) -> Relaxation:

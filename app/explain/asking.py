@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import nsmallest
+from itertools import islice
 
 from app.dialects.spec import GangKey
 from app.explain.gangs import view
@@ -19,6 +21,7 @@ from app.state.plan.request import SearchRequest
 from app.state.preempt.room import RoomRequest, copied
 from topology.fit.view import Visits
 
+MOST_NAMED = 5  # pods or nodes
 UNSTARTED = (*PLANNABLE, Phase.PLACED)
 
 
@@ -29,6 +32,8 @@ class Asking:
     gang: GangView
     retry_seconds: float | None
     attempts: tuple[Attempt, ...]
+    awaited: tuple[str, ...]
+    """Pods that kube-scheduler has not brought, some of them by name."""
     searches: tuple[Told, ...]
     """On each topology that may serve it; none: it waits for something else than a place."""
     room: RoomRequest | None
@@ -37,6 +42,8 @@ class Asking:
     """By uid: of members, and of places that are held for pods to come."""
     away: Mapping[str, str]
     """Nodes that take no pods now, by name, and why."""
+    unlabelled: tuple[str, ...]
+    """Nodes that lack a label of the first topology, some of them by name."""
 
 
 def asking(engine: Engine, gang: Gang, now: float) -> Asking:
@@ -44,9 +51,9 @@ def asking(engine: Engine, gang: Gang, now: float) -> Asking:
     shown = view(gang, now)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
-    attempts = tuple(_attempts(gang, now))
+    attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
     if gang.phase not in PLANNABLE:
-        return Asking(shown, retry_seconds, attempts, (), None, {}, {})
+        return Asking(shown, retry_seconds, attempts, awaited, (), None, {}, {}, ())
     engine.planner.refresh()
     searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
     room = engine.making_room.question(gang, now) if searches else None
@@ -59,7 +66,23 @@ def asking(engine: Engine, gang: Gang, now: float) -> Asking:
         for name, node in engine.books.nodes.items()
         if not is_open(node)
     }
-    return Asking(shown, retry_seconds, attempts, searches, room, gang_of, away)
+    unlabelled: tuple[str, ...] = ()
+    if searches and searches[0].unlabelled:
+        has = searches[0].request.tree.slot_of
+        lacking = (name for name in engine.books.nodes if name not in has)
+        unlabelled = tuple(islice(lacking, MOST_NAMED))
+    return Asking(
+        shown, retry_seconds, attempts, awaited, searches, room, gang_of, away, unlabelled
+    )
+
+
+def _awaited(gang: Gang) -> Iterator[str]:
+    """Pods that /filter or /bind waits for: of a plan, or before the next one is made."""
+    missing = gang.binding.awaited
+    if gang.phase is Phase.PLACED:
+        missing = gang.plan.nodes.keys() - gang.binding.arrived
+    pods = (gang.members[uid].pod for uid in missing if uid in gang.members)
+    yield from nsmallest(MOST_NAMED, (f"{pod.namespace}/{pod.name}" for pod in pods))
 
 
 def _attempts(gang: Gang, now: float) -> Iterator[Attempt]:

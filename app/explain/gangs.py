@@ -132,11 +132,25 @@ def _why_waiting(gang: Gang, now: float) -> Reason:
         return Reason.REFUSED_BY_SCHEDULER
     if now < gang.back_off.not_before:
         return Reason.BACKING_OFF
-    return Reason.QUEUED if gang.reporting.sentence_at is None else gang.reporting.reason
+    if gang.reporting.sentence_at is None:
+        return Reason.QUEUED
+    is_apart = gang.reporting.reason is Reason.DOES_NOT_FIT and _is_narrowed_apart(gang)
+    return Reason.NARROWED_APART if is_apart else gang.reporting.reason
+
+
+def _is_narrowed_apart(gang: Gang) -> bool:
+    """Whether waiting pods that are alike were narrowed to nodes of which none serves them all."""
+    common: dict[object, frozenset[str]] = {}
+    for member in gang.membership.unbound:
+        if member.allowed is not None:
+            before = common.get(member.role, member.allowed)
+            common[member.role] = before if before is member.allowed else before & member.allowed
+    return not all(common.values())
 
 
 def _message(gang: Gang) -> str:
     pods, bound = len(gang.plan.nodes), len(gang.membership.bound)
+    all_pods = "1 pod" if bound == 1 else f"{bound} pods"
     match gang.phase:
         case Phase.PLACED:
             came = len(gang.binding.arrived)
@@ -144,7 +158,7 @@ def _message(gang: Gang) -> str:
         case Phase.BINDING:
             return f"gang {gang.key} starts: {bound} of its {bound + pods} pods are bound"
         case Phase.RUNNING:
-            return f"gang {gang.key} runs with {bound} pods"
+            return f"gang {gang.key} runs with {all_pods}"
         case Phase.DONE:
             return f"gang {gang.key} has ended"
     return gang.reporting.sentence or f"gang {gang.key} has not been looked at yet"

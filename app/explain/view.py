@@ -114,7 +114,8 @@ class Relaxation(View):
     """One change with which the gang would fit, tried by the search itself."""
 
     kind: str
-    """WiderLevel, FewerPods, FewerMembers, NodesBack, PodsGone, or Never: nothing helps."""
+    """WiderLevel, FewerPods, FewerMembers, NodesBack, PodsGone, PodsAnew; or Never: nothing helps
+    but a change of the gang."""
     text: str
     pod_sets: tuple[str, ...] = ()
     """Pod sets or groups that it is about."""
@@ -142,6 +143,8 @@ class Explanation(View):
     blockers: tuple[Blocker, ...] = ()
     """Who has what is short in the best domain, the largest first."""
     relaxations: tuple[Relaxation, ...] = ()
+    awaited: tuple[str, ...] = ()
+    """Pods that have a place, or would get one, and that kube-scheduler has not brought: five."""
     attempts: tuple[Attempt, ...] = ()
     """The last of them, the newest first."""
     tries_again: str

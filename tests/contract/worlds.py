@@ -22,10 +22,17 @@ STOP_SECONDS = 30.0
 
 
 @contextmanager
-def sandbox(
+def sandbox(folder: Path, levels: Sequence[str], **more: Any) -> Iterator[Cluster]:
+    """As `sandbox_and_corral`, for those who ask Corral nothing."""
+    with sandbox_and_corral(folder, levels, **more) as (cluster, _):
+        yield cluster
+
+
+@contextmanager
+def sandbox_and_corral(
     folder: Path, levels: Sequence[str], *, speed: float = 10.0, **settings: Any
-) -> Iterator[Cluster]:
-    """A client of a sandbox that is scheduled by the configuration file we ship, with Corral.
+) -> Iterator[tuple[Cluster, str]]:
+    """A client of a sandbox that is scheduled by the configuration file we ship, and Corral's URL.
 
     speed: how much faster than kube-scheduler's its back-offs pass. settings: Corral's own.
     """
@@ -45,7 +52,7 @@ def sandbox(
     try:
         url, token = world.wait_started()
         with Cluster(url, token) as cluster:
-            yield cluster
+            yield cluster, world.corral_url
     finally:
         world.end()
         thread.join(STOP_SECONDS)
@@ -56,6 +63,7 @@ def sandbox(
 class _World:
     def __init__(self, settings: Settings, kubeconfig: Path, speed: float) -> None:
         self._settings, self._kubeconfig, self._speed = settings, kubeconfig, speed
+        self.corral_url = ""
         self._started = threading.Event()
         self._address: tuple[str, str] | None = None
         self._failure: BaseException | None = None
@@ -91,13 +99,15 @@ class _World:
         async with Sandbox() as sandbox:
             sandbox.write_kubeconfig(self._kubeconfig)
             async with started(self._settings) as corral:
-                await sandbox.schedule_with(config=_asking(corral.extender_url), speed=self._speed)
+                await sandbox.schedule_with(config=asking(corral.extender_url), speed=self._speed)
                 self._address = sandbox.url, sandbox.token
+                self.corral_url = corral.extender_url
                 self._started.set()
                 await self._ended.wait()
 
 
-def _asking(extender_url: str) -> SchedulerConfig:
+def asking(extender_url: str) -> SchedulerConfig:
+    """The configuration that we ship, with Corral there."""
     config = SchedulerConfig.read(SCHEDULER_CONFIG)
     extenders = tuple(replace(one, url=extender_url) for one in config.extenders)
     return replace(config, extenders=extenders)

@@ -53,7 +53,8 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
     yield _line("Is", f"{gang['phase']}{since}: {gang['reason']}")
     yield _line("Message", gang["message"])
     if explanation["fits_now"]:
-        yield _line("Fits now", "yes: Corral plans it in its next turn")
+        yield _line("Fits now", f"yes: {_once(gang['reason'])}")
+    yield from _block("Awaited", (f"pod {each}" for each in explanation.get("awaited", ())))
     yield from _block("Best place", _best(explanation["best"]))
     yield from _block("Taken by", map(_blocker, explanation["blockers"]))
     yield from _block("Excluded", map(_excluded, explanation["excluded"]))
@@ -94,6 +95,16 @@ def _excluded(each: dict[str, Any]) -> str:
     examples = each["examples"]
     more = ", …" if each["nodes"] > len(examples) else ""
     return f"{nodes}: {each['reason']}" + (f" ({', '.join(examples)}{more})" if examples else "")
+
+
+def _once(reason: str) -> str:
+    """When a gang is planned that would fit now."""
+    match reason:
+        case "RefusedByScheduler":
+            return "Corral plans it once kube-scheduler brings the pods that it awaits"
+        case "BackingOff":
+            return "Corral plans it when its pause is over"
+    return "Corral plans it in its next turn"
 
 
 def _attempt(each: dict[str, Any]) -> str:

@@ -81,9 +81,13 @@ def told(
     if unlabelled:
         excluded[UNLABELLED] = unlabelled
     ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
+    return named(replace(answer, excluded=tuple(ordered)), names)
+
+
+def named(answer: NoFit, names: Sequence[str]) -> NoFit:
+    """The answer with pod sets beside the one that found no place as users name them."""
     return replace(
         answer,
-        excluded=tuple(ordered),
         leader=names[int(answer.leader)] if answer.leader else "",
         beside=tuple(dict.fromkeys(names[int(each)] for each in answer.beside)),
     )

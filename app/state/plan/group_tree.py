@@ -25,6 +25,8 @@ from app.state.plan.pod_sets import PodSetMembers, Unit
 from topology.model.request import Constraint, Group, Leader, PodSet
 from topology.nested.complete import Kept
 
+UNIT = "unit "  # what begins the names of groups that no user has named
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTree:
@@ -86,7 +88,7 @@ class GroupTree:
             # Where members are settled already, the masks keep the rest together.
             return [*pod_sets]
         together = tuple(replace(each, constraint=ANYWHERE) for each in pod_sets)
-        return [Group(f"unit {unit.pod_sets[0]}", together, constraint)]
+        return [Group(f"{UNIT}{unit.pod_sets[0]}", together, constraint)]
 
     def _is_settled(self, unit: Unit) -> bool:
         constraint = self.pod_sets[unit.pod_sets[0]].constraint
