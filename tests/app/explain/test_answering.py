@@ -83,7 +83,7 @@ def test_nodes_that_take_none_are_counted_by_reason_with_two_by_name() -> None:
     assert said.pop(f"insufficient {GPU}") == (3, ("a0", "a1"))
     assert said.pop("cordoned") == (1, ("c0",))
     assert said.pop("not ready") == (1, ("r0",))
-    assert said.pop("without a label of every level") == (1, ())
+    assert said.pop("without a label of every level") == (1, ("u0",))
     ((reason, (number, examples)),) = said.items()
     assert "dedicated" in reason
     assert (number, examples) == (1, ("t0",))
