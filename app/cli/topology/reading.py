@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,19 +20,15 @@ from typing import Any
 import msgspec
 import yaml
 
+from app.cli.api_server import connected, listed
 from app.dialects.volcano import hyper_nodes
-from app.errors import DecodeError, NotFound, SettingsError
+from app.errors import DecodeError, NotFound
 from app.kube.client.transport import Transport
 from app.kube.core import wire
-from app.kube.watch.reflector import MOST_PAGES
 from app.labels import is_subdomain
-from app.settings import Settings
 
 STDIN = "-"
-PAGE_OBJECTS = 250  # a node has 10 to 30 KB, most of it images
-MOST_PAGE_BYTES = 64 * 2**20
 LONGEST_NAME = 253
-HOME_KUBECONFIG = "~/.kube/config"
 
 # The status of each item as kubectl writes a list: nine tenths of it, and never looked at.
 _STATUS = re.compile(rb"^  status:[ \t]*\n(?:(?:   .*|[ \t]*)\n)+", re.MULTILINE)
@@ -45,7 +41,6 @@ class _Object(wire.Wire):
 
 
 _OBJECT = msgspec.json.Decoder(_Object)
-_PAGE = msgspec.json.Decoder(wire.Page)
 
 
 @dataclass(slots=True)
@@ -175,48 +170,6 @@ async def _ask(cluster: Cluster, kubeconfig: str | None, asks_hyper_nodes: bool)
         await transport.close()
 
 
-def _kubeconfig_at_home() -> str | None:
-    path = Path(HOME_KUBECONFIG).expanduser()
-    return str(path) if path.is_file() else None
-
-
-async def connected(
-    kubeconfig: str | None, context: str | None = None, *, or_else: str = ""
-) -> Transport:
-    """By a kubeconfig, that of the user, or with this pod's service account.
-
-    Raises: SettingsError; `or_else` ends it where there is none of these.
-    """
-    kubeconfig = kubeconfig or _kubeconfig_at_home()
-    if kubeconfig is not None:
-        return await Transport.from_kubeconfig(kubeconfig, context=context)
-    try:
-        return await Transport.in_cluster(Settings.model_fields["service_account"].default)
-    except SettingsError as error:
-        why = f"no {HOME_KUBECONFIG}, and {error}"
-        raise SettingsError(f"{why}; --kubeconfig names a cluster{or_else}") from error
-
-
 async def _list(cluster: Cluster, transport: Transport, path: str, kind: str) -> None:
     async for each in listed(transport, path):
         cluster.add(each, f"GET {path}", kind)
-
-
-async def listed(
-    transport: Transport, path: str, params: Mapping[str, str] | None = None
-) -> AsyncIterator[msgspec.Raw]:
-    """The objects of a list, asked for page by page. Raises: ApiError, DecodeError."""
-    asked = {"limit": str(PAGE_OBJECTS), **(params or {})}
-    for _ in range(MOST_PAGES):
-        body = await transport.request("GET", path, params=asked, most_bytes=MOST_PAGE_BYTES)
-        try:
-            page = _PAGE.decode(body)
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(f"GET {path}: {error}") from error
-        for each in page.items or ():
-            yield each
-        token = (page.metadata and page.metadata.continue_token) or ""
-        if not token:
-            return
-        asked["continue"] = token
-    raise DecodeError(f"GET {path}: over {MOST_PAGES} pages")

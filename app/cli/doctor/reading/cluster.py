@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
 
+from app.cli.api_server import listed, records
 from app.cli.doctor import installed
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
@@ -28,13 +29,12 @@ from app.cli.doctor.seen import (
     Webhooks,
     WebhookService,
 )
-from app.cli.topology.reading import listed
 from app.dialects import corral
 from app.dialects.kueue import pod_groups
 from app.dialects.registry import DIALECTS
 from app.errors import ApiError, DecodeError, NotFound, Unreachable
 from app.kube.client.transport import Transport
-from app.kube.core.objects import NodeRecord, PodRecord
+from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord, Record
 from app.settings import Settings
 from app.state.domains.explicit import ExplicitTopology
 from topology.errors import InvalidTopology
@@ -131,20 +131,17 @@ async def topology(transport: Transport, settings: Settings) -> Topology:
     known = DIALECTS.configured(settings).resources()
     (nodes_resource,) = [each for each in known if each.kind == "Node"]
     nodes: dict[str, NodeRecord] = {}
-    async for raw in listed(transport, nodes_resource.path):
-        record = nodes_resource.decode(bytes(raw))
+    async for record in records(transport, nodes_resource):
+        if isinstance(record, DecodeError):
+            raise record
         assert isinstance(record, NodeRecord)
         nodes[record.name] = record
     objects: list[TopologyObject] = []
     explicit = ExplicitTopology()
     for resource in known:
-        if not any(word in resource.kind for word in TOPOLOGY_KINDS):
-            continue
-        try:
-            async for raw in listed(transport, resource.path):
-                _add_topology(resource.kind, resource.decode, raw, objects, explicit)
-        except NotFound:
-            continue  # the cluster has no such kind
+        if any(word in resource.kind for word in TOPOLOGY_KINDS):
+            async for each in records(transport, resource):
+                _add_topology(resource.kind, each, objects, explicit)
     explicit.put_all(list(explicit.specs.values()), nodes)
     for record_of in nodes.values():
         explicit.place(record_of)
@@ -155,13 +152,15 @@ async def topology(transport: Transport, settings: Settings) -> Topology:
 
 
 def _add_topology(
-    kind: str, decode: Any, raw: msgspec.Raw, objects: list[TopologyObject], all_of: Any
+    kind: str,
+    record: Record | DecodeError,
+    objects: list[TopologyObject],
+    all_of: ExplicitTopology,
 ) -> None:
-    try:
-        record = decode(bytes(raw))
-    except DecodeError as wrong:
-        objects.append(TopologyObject(kind, (str(wrong),)))
+    if isinstance(record, DecodeError):
+        objects.append(TopologyObject(kind, (str(record),)))
         return
+    assert isinstance(record, ObjectRecord)
     for spec in DIALECTS.topologies(record):
         if spec.domain is not None:
             all_of.put(spec.domain, {})
@@ -180,8 +179,9 @@ async def members(transport: Transport, settings: Settings) -> Members:
     (pods_resource,) = [each for each in dialects.resources() if each.kind == "Pod"]
     found: list[PodRecord] = []
     left_out = 0
-    async for raw in listed(transport, pods_resource.path):
-        record = pods_resource.decode(bytes(raw))
+    async for record in records(transport, pods_resource):
+        if isinstance(record, DecodeError):
+            raise record
         assert isinstance(record, PodRecord)
         if record.is_finished or record.is_terminating or dialects.claim(record) is None:
             continue

@@ -1,0 +1,98 @@
+"""How a command reaches the API server by itself, and reads lists from it: page by page.
+
+kubeconfig | service account ──connected──▶ Transport ──listed──▶ JSON of each object
+                                                      ──records─▶ the record of each object
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from app.errors import DecodeError, NotFound, SettingsError
+from app.kube.client.transport import Transport
+from app.kube.core import wire
+from app.kube.core.objects import Record
+from app.kube.watch.reflector import MOST_PAGES
+from app.kube.watch.resource import Resource
+from app.settings import Settings
+
+HOME_KUBECONFIG = "~/.kube/config"
+PAGE_OBJECTS = 250  # a node has 10 to 30 KB, most of it images
+MOST_PAGE_BYTES = 64 * 2**20
+
+_PAGE = msgspec.json.Decoder(wire.Page)
+
+
+def _kubeconfig_at_home() -> str | None:
+    path = Path(HOME_KUBECONFIG).expanduser()
+    return str(path) if path.is_file() else None
+
+
+async def connected(
+    kubeconfig: str | None, context: str | None = None, *, or_else: str = ""
+) -> Transport:
+    """By a kubeconfig, that of the user, or with this pod's service account.
+
+    Raises: SettingsError; `or_else` ends it where there is none of these.
+    """
+    kubeconfig = kubeconfig or _kubeconfig_at_home()
+    if kubeconfig is not None:
+        return await Transport.from_kubeconfig(kubeconfig, context=context)
+    try:
+        return await Transport.in_cluster(Settings.model_fields["service_account"].default)
+    except SettingsError as error:
+        why = f"no {HOME_KUBECONFIG}, and {error}"
+        raise SettingsError(f"{why}; --kubeconfig names a cluster{or_else}") from error
+
+
+async def listed(
+    transport: Transport, path: str, params: Mapping[str, str] | None = None
+) -> AsyncIterator[msgspec.Raw]:
+    """The objects of a list, asked for page by page. Raises: ApiError, DecodeError."""
+    asked = {"limit": str(PAGE_OBJECTS), **(params or {})}
+    for _ in range(MOST_PAGES):
+        body = await transport.request("GET", path, params=asked, most_bytes=MOST_PAGE_BYTES)
+        try:
+            page = _PAGE.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(f"GET {path}: {error}") from error
+        for each in page.items or ():
+            yield each
+        token = (page.metadata and page.metadata.continue_token) or ""
+        if not token:
+            return
+        asked["continue"] = token
+    raise DecodeError(f"GET {path}: over {MOST_PAGES} pages")
+
+
+async def records(
+    transport: Transport, resource: Resource, namespace: str = ""
+) -> AsyncIterator[Record | DecodeError]:
+    """The objects of a kind as what is kept of them, or why one cannot be read.
+
+    A kind that the API server does not serve has none, in whichever version. `namespace`: only
+    those in it, and all of a kind that has no namespaces.
+    Raises: ApiError, DecodeError for a list as a whole.
+    """
+    for served in (resource, *resource.older):
+        for path in _paths(served.path, namespace):
+            try:
+                async for raw in listed(transport, path):
+                    try:
+                        yield served.decode(bytes(raw))
+                    except DecodeError as wrong:
+                        yield wrong
+                return
+            except NotFound:
+                continue
+
+
+def _paths(path: str, namespace: str) -> tuple[str, ...]:
+    """Where the objects are that concern a namespace; a kind without namespaces is not there."""
+    if not namespace:
+        return (path,)
+    home, _, plural = path.rpartition("/")
+    return f"{home}/namespaces/{namespace}/{plural}", path
