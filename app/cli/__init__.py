@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import demo, doctor, replay, sandbox, serve, token, topology
+from app.cli import audit, demo, doctor, replay, sandbox, serve, token, topology
 from app.cli.gangs import explaining, listing
 
 main = typer.Typer(
@@ -30,6 +30,7 @@ main.command("demo")(demo.demo)
 main.command("sandbox")(sandbox.sandbox)
 main.command("gangs")(listing.gangs)
 main.command("explain")(explaining.explain)
+main.command("audit")(audit.audit)
 main.command("doctor")(doctor.doctor)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)

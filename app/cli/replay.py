@@ -18,7 +18,7 @@ def replay(
     ],
 ) -> None:
     """Play a journal again: exit code 0 if every answer and effect is the same, 1 if not."""
-    from app.cli.serve import USAGE_ERROR
+    from app.cli.options import USAGE_ERROR
     from app.errors import DecodeError
     from app.state.journal import replay as replaying
 

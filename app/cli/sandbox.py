@@ -36,7 +36,7 @@ def sandbox(
     ] = None,
 ) -> None:
     """Run an API server and a scheduler in one process until Ctrl-C, no containers."""
-    from app.cli.serve import USAGE_ERROR
+    from app.cli.options import USAGE_ERROR
     from app.cli.until_signal import run_until_signal
     from app.sandbox.cluster.run import InvalidOptions, RunOptions, run
     from app.sandbox.cluster.snapshot import InvalidSnapshot

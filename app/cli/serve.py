@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.options import USAGE_ERROR
+
 if TYPE_CHECKING:
     from app.settings import Settings
 
-USAGE_ERROR = 2  # the operator has to change something
 OTHER_FILES = 512  # open beside connections: those to the API server, and our own files
 
 

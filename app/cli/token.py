@@ -23,7 +23,7 @@ def token(
 ) -> None:
     """Keep a token of one hour in a file until SIGTERM; deploy/corral.yaml runs this."""
     from app.cli.logs import log_to_stderr
-    from app.cli.serve import USAGE_ERROR
+    from app.cli.options import USAGE_ERROR
     from app.cli.until_signal import run_until_signal
     from app.errors import SettingsError
 

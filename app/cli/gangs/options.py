@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Annotated, Any
 
 import typer
 
+from app.cli.options import Namespace, Output, Written, write
+
 LOCAL = "http://127.0.0.1:8888"  # where `corral serve` listens if nothing else is set
-
-
-class Output(enum.StrEnum):
-    """How an answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
 
 
 Server = Annotated[
@@ -25,20 +17,6 @@ Server = Annotated[
         "--server", metavar="URL", envvar="CORRAL_SERVER", help="Where Corral answers, on loopback"
     ),
 ]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Its namespace")]
-Written = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written")]
-
-
-def write(answer: Any, output: Output) -> None:
-    """Write what /v1 answered as it is, for a program."""
-    if output is Output.YAML:
-        import yaml
-
-        typer.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
-    else:
-        import json
-
-        typer.echo(json.dumps(answer, indent=2))
 
 
 def name_of(gang: dict[str, Any]) -> str:
@@ -52,3 +30,7 @@ def span(seconds: float) -> str:
         if seconds >= its:
             return f"{int(seconds // its)}{unit}"
     return f"{int(seconds)}s"
+
+
+# What every command has, beside what is above.
+__all__ = ["LOCAL", "Namespace", "Output", "Server", "Written", "name_of", "span", "write"]

@@ -1,16 +1,13 @@
-"""What the commands of `corral topology` have in common: options, levels, and how they fail."""
+"""What the commands of `corral topology` have in common: options and levels."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from app.cli.serve import USAGE_ERROR
-
-FAILED = 1  # what was read cannot be used, or the API server did not answer
+from app.cli.options import FAILED, Kubeconfig, failures, note, usage
 
 NodesFile = Annotated[
     str | None,
@@ -19,15 +16,6 @@ NodesFile = Annotated[
         metavar="FILE",
         help="Nodes as `kubectl get nodes -o json` (or yaml) writes them, - for stdin; "
         "none: from the API server",
-    ),
-]
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        "--kubeconfig",
-        metavar="FILE",
-        envvar="KUBECONFIG",
-        help="How to reach the cluster; none: ~/.kube/config, else in-cluster",
     ),
 ]
 Levels = Annotated[
@@ -39,35 +27,10 @@ Topograph = Annotated[
 ]
 
 
-def usage(problem: str) -> typer.Exit:
-    """Say what is wrong with the options, and the end of the command for it."""
-    typer.echo(f"corral: {problem}", err=True)
-    return typer.Exit(USAGE_ERROR)
-
-
-def note(text: str) -> None:
-    """Say something beside the output."""
-    typer.echo(f"corral: {text}", err=True)
-
-
 def check_stdin(*files: str | None) -> None:
     """Raises: typer.Exit if more than one file is to be read from stdin."""
     if files.count("-") > 1:
         raise usage("only one file can be stdin (-)")
-
-
-@contextmanager
-def failures() -> Iterator[None]:
-    """End the command with one sentence for what goes wrong while something is read."""
-    from app.errors import CorralError, SettingsError
-
-    try:
-        yield
-    except (SettingsError, OSError) as error:
-        raise usage(str(error)) from error
-    except CorralError as error:
-        note(str(error))
-        raise typer.Exit(FAILED) from error
 
 
 def given_levels(text: str | None) -> tuple[str, ...]:
@@ -105,3 +68,20 @@ def note_lacking(lacking: Mapping[str, Sequence[str]]) -> None:
     """Say which nodes lack a label."""
     for level, nodes in lacking.items():
         note(f"without label {level}, and in no domain of it: {', '.join(nodes)}")
+
+
+# What every command has, beside what is above.
+__all__ = [
+    "FAILED",
+    "Kubeconfig",
+    "Levels",
+    "NodesFile",
+    "Topograph",
+    "check_stdin",
+    "failures",
+    "given_levels",
+    "note",
+    "note_lacking",
+    "topograph_levels",
+    "usage",
+]

@@ -1,0 +1,86 @@
+"""What commands have in common: options, how answers are written, and how commands end.
+
+Exit codes, in every command that does not say otherwise: 0 it was done, 1 it failed or something
+is wrong in the cluster, 2 the options or a file that they name cannot be used.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
+USAGE_ERROR = 2  # the user has to change something
+
+
+class Output(enum.StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Its namespace")]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
+]
+Written = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written")]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        envvar="KUBECONFIG",
+        help="How to reach the cluster; none: ~/.kube/config, else in-cluster",
+    ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option("--context", metavar="NAME", help="Of the kubeconfig; none: its current one"),
+]
+
+
+def write(answer: Any, output: Output) -> None:
+    """Write an answer as data, for a program."""
+    if output is Output.YAML:
+        import yaml
+
+        typer.echo(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        import json
+
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+
+
+def usage(problem: str) -> typer.Exit:
+    """Say what is wrong with the options, and the end of the command for it."""
+    note(problem)
+    return typer.Exit(USAGE_ERROR)
+
+
+def note(text: str) -> None:
+    """Say something beside the output, on stderr."""
+    typer.echo(f"corral: {text}", err=True)
+
+
+@contextmanager
+def failures(failed: int = FAILED) -> Iterator[None]:
+    """End the command with one sentence for what goes wrong while something is read.
+
+    `failed`: the exit code where the cluster is to blame.
+    """
+    from app.errors import CorralError, SettingsError
+
+    try:
+        yield
+    except (SettingsError, OSError) as error:
+        raise usage(str(error)) from error
+    except CorralError as error:
+        note(str(error))
+        raise typer.Exit(failed) from error
