@@ -6,15 +6,18 @@
 
 For `--seconds`: gangs come and go, members are lost, nodes flap (benchmarks/unrest.py), Corral is
 killed every 20 s, its connections to the API server are cut. For a third of that again the same
-without kills, so that its memory can be watched. Then nothing is broken any more, and what is left
-is compared with the API server. Exit code 1 if anything is not as it must be.
+without kills, so that its memory can be watched. Then nothing is broken any more, what is left is
+compared with the API server, and `corral audit` says of every gang whether it is where it should
+be. Exit code 1 if anything is not as it must be.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +33,7 @@ import httpx
 from benchmarks.costs import corral_counts
 from benchmarks.table import Row, show
 from benchmarks.unrest import GPUS, NODES_PER_RACK, RACKS, Unrest
-from tests.cluster import GPU, RACK, pod
+from tests.cluster import BLOCK, GPU, RACK, pod
 from tests.controlplane.chronicle import Chronicle
 from tests.controlplane.cut_proxy import CutProxy
 from tests.controlplane.plane import ControlPlane
@@ -64,6 +67,7 @@ class Soak:
     cuts: int = 0
     told: Counter[str] = field(default_factory=Counter)  # what all killed Corrals had counted
     resident: list[float] = field(default_factory=list)  # MiB, of the last one
+    audited: list[int] = field(default_factory=list)  # gangs, by each `corral audit`
     _cut_at: float = 0.0
 
     def run(self, seconds: float, kill_seconds: float) -> None:
@@ -143,7 +147,26 @@ class Soak:
         for seen in self.chronicle.pods():
             if seen.gang not in whole:
                 self.plane.cluster().delete("Pod", seen.name)
+        self._audit()
         self._fill("fill")
+
+    def _audit(self) -> None:
+        """Have `corral audit` look at what runs, from the API server alone."""
+        command = [sys.executable, "-m", "app", "audit", "-A", "-o", "json"]
+        options = ["--kubeconfig", str(self.plane.kubeconfig()), "--levels", f"{BLOCK},{RACK}"]
+        ran = subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=60.0, check=False
+        )
+        if ran.returncode not in (0, 1):
+            self.problems.append(f"corral audit ends with {ran.returncode}: {ran.stderr}")
+            return
+        verdicts = json.loads(ran.stdout)["verdicts"]
+        self.audited.append(len({each["name"] for each in verdicts}))
+        self.problems += [
+            f"corral audit: gang {each['name']}, {each['constraint']}: {each['text']}"
+            for each in verdicts
+            if each["verdict"] != "MATCH"
+        ]
 
     def _expected(self) -> Counter[str]:
         gangs = self.chronicle.gangs().values()
@@ -184,6 +207,7 @@ class Soak:
         self._wait(
             lambda: self._phases() == Counter({"running": RACKS}), SETTLE_SECONDS, "racks full"
         )
+        self._audit()
         cluster.delete_all("Pod")
         self._wait(lambda: not self._phases(), SETTLE_SECONDS, "no gang left at the end")
         self.told += corral_counts(self.corral.url)
@@ -245,6 +269,7 @@ def rows_of(run: Soak) -> Iterator[Row]:
         ("longest unstarted with room", counts.longest_start, "s", ""),
         ("peak RSS in the tail", max(run.resident, default=0.0), "MiB", ""),
         ("growth of RSS in the tail", 100 * run.growth, "%", "<= 5 %"),
+        ("gangs looked at by corral audit", sum(run.audited), "gangs", ""),
         ("problems", len(run.problems), "", "0"),
     ):
         yield Row("soak", case, nodes, float(value), unit, target=target)

@@ -33,6 +33,8 @@ def test_kills_cuts_and_flapping_nodes_leave_no_partial_gang_and_right_books(
     assert run.proxy.connections_cut >= 4
     assert run.unrest.counts.nodes_lost >= 5
     assert run.unrest.counts.started >= 10
+    assert len(run.audited) == 2  # of what is left, and of every rack full
+    assert all(run.audited)
 
 
 def test_the_history_notices_a_gang_in_two_racks_and_its_start_without_all_pods(

@@ -126,20 +126,20 @@ def _pods_in_all(gang: RunningGang, one: Seen) -> int:
 
 
 def _words(gang: RunningGang) -> Iterator[Verdict]:
-    """Whether what its objects and pods say is known."""
+    """Whether what its objects and pods say is known; of pods that are not read, why."""
     unread = "".join(f"; {each}" for each in gang.unread)
-    if gang.spec is None:
-        text = f"what the gang is to be is not known: {gang.why}{unread}"
-        yield Verdict(gang.key, WORDS, "UNOBSERVABLE", text)
-    elif gang.why or gang.spec.flaw:
-        text = gang.spec.flaw or f"{gang.why}{unread}"
-        yield Verdict(gang.key, WORDS, "UNOBSERVABLE", text)
     flawed = [each for each in running(gang.pods) if each.flaw]
     if flawed:
         one, more = flawed[0], len(flawed) - 1
         text = f"pod {one.name} on node {one.node} is not read: {one.flaw}"
         text += f"; nor are {more} more" if more else ""
         yield Verdict(gang.key, WORDS, "UNOBSERVABLE", text, pod=one.name, node=one.node)
+    elif gang.spec is None:
+        text = f"what the gang is to be is not known: {gang.why}{unread}"
+        yield Verdict(gang.key, WORDS, "UNOBSERVABLE", text)
+    if gang.spec is not None and (gang.why or gang.spec.flaw):
+        text = gang.spec.flaw or f"{gang.why}{unread}"
+        yield Verdict(gang.key, WORDS, "UNOBSERVABLE", text)
 
 
 def _is_leader(gang: RunningGang) -> bool:

@@ -220,8 +220,9 @@ def whole(gang: GangKey, spec: GangSpec, pods: Sequence[Seen]) -> Verdict:
     """Whether as many pods as it takes have nodes, or have succeeded."""
     names = {leaf.name for leaf in spec.leaves()}
     done = [each for each in pods if each.is_done and spec.lifecycle.counts_succeeded]
-    live = [each for each in running(pods) if not each.flaw]
-    settled = Counter(each.leaf if each.leaf in names else "" for each in (*live, *done))
+    live = running(pods)
+    read = [each for each in live if not each.flaw]
+    settled = Counter(each.leaf if each.leaf in names else "" for each in (*read, *done))
     has = len(live) + len(done)
     text = f"{len(live)} of {_count(spec.pods)} run"
     if done:
@@ -232,6 +233,9 @@ def whole(gang: GangKey, spec: GangSpec, pods: Sequence[Seen]) -> Verdict:
         return Verdict(gang, WHOLE, "MATCH", f"{text}{beside}")
     if spec.starts_with is not None and has >= spec.starts_with:
         return Verdict(gang, WHOLE, "MATCH", f"{text}, which is enough to begin with{beside}")
+    if len(read) < len(live):
+        why = f"which part of it {_count(len(live) - len(read))} of these are is not known"
+        return Verdict(gang, WHOLE, "UNOBSERVABLE", f"{text}: {why}{beside}")
     waits = next((each for each in pods if each.state == "waits"), None)
     failed = next((each for each in pods if each.state == "failed"), None)
     if spec.lifecycle.remembers_succeeded and not (waits or failed or ending):
