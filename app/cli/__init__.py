@@ -1,9 +1,12 @@
 """The command line. Each command is a file beside this one and imports its weight when it runs.
 
-`corral --help` answers at once because nothing here pulls in the server.
+`corral --help` answers at once because nothing here pulls in the server. `kubectl-corral` is the
+same program under a name by which kubectl finds it: `kubectl corral gangs`.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -12,17 +15,40 @@ from app.cli.gangs import explaining, listing
 
 main = typer.Typer(
     name="corral",
-    help="Gangs and topology for the stock kube-scheduler.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"corral {version('corral')}")
+        raise typer.Exit
+
+
 @main.callback()
-def corral() -> None:
-    """Gangs and topology for the stock kube-scheduler."""
+def corral(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it, and exit")
+    ] = False,
+) -> None:
+    """Gangs and topology for the stock kube-scheduler.
+
+    \b
+    Examples:
+      corral demo --once
+      corral explain training-job -n team-a
+      kubectl corral gangs -A --phase waiting
+
+    \b
+    Exit code 0: it is done, or all is well
+              1: it failed, or something is wrong in the cluster
+              2: wrong options, or a file that cannot be used
+    Where a command has others, its own --help says so.
+    """
 
 
 main.command("serve")(serve.serve)

@@ -46,7 +46,17 @@ def demo(
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Decides the synthetic cluster")] = 0,
 ) -> None:
-    """Place a dozen gangs in a cluster of 1,523 nodes, without any cluster."""
+    """Place a dozen gangs in a cluster of 1,523 nodes, without any cluster.
+
+    \b
+    Examples:
+      corral demo --once
+      corral demo --snapshot cluster.json.gz --load 0.5
+
+    \b
+    Exit code 0: with --once it was printed; else a signal ended it
+              2: the snapshot cannot be used
+    """
     from app.cli.logs import log_to_stderr
     from app.cli.until_signal import run_until_signal
     from app.sandbox.cluster.snapshot import InvalidSnapshot

@@ -30,19 +30,26 @@ Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", hel
 AllNamespaces = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
 ]
-Written = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written")]
+Written = Annotated[
+    Output, typer.Option("--output", "-o", help="How the answer is written. Example: -o json")
+]
 Kubeconfig = Annotated[
     str | None,
     typer.Option(
         "--kubeconfig",
         metavar="FILE",
         envvar="KUBECONFIG",
-        help="How to reach the cluster; none: ~/.kube/config, else in-cluster",
+        help="How to reach the cluster; none: ~/.kube/config, else in-cluster."
+        " Example: --kubeconfig admin.conf",
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help="Of the kubeconfig; none: its current one"),
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Of the kubeconfig; none: its current one. Example: --context prod",
+    ),
 ]
 
 

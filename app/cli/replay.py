@@ -17,7 +17,17 @@ def replay(
         Path, typer.Argument(metavar="FILE", help="What `corral serve --journal FILE` has written")
     ],
 ) -> None:
-    """Play a journal again: exit code 0 if every answer and effect is the same, 1 if not."""
+    """Play a journal again, and see where this Corral decides differently.
+
+    \b
+    Example:
+      corral replay journal.jsonl
+
+    \b
+    Exit code 0: every answer and effect is the same
+              1: one is not
+              2: the file cannot be read
+    """
     from app.cli.options import USAGE_ERROR
     from app.errors import DecodeError
     from app.state.journal import replay as replaying

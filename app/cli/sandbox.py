@@ -35,7 +35,17 @@ def sandbox(
         Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration instead")
     ] = None,
 ) -> None:
-    """Run an API server and a scheduler in one process until Ctrl-C, no containers."""
+    """Run an API server and a scheduler in one process until Ctrl-C, no containers.
+
+    \b
+    Examples:
+      corral sandbox --nodes 64 --kubeconfig sandbox.conf
+      corral sandbox --snapshot cluster.json.gz --extender http://127.0.0.1:8888
+
+    \b
+    Exit code 0: a signal ended it
+              2: wrong options, or a file that cannot be used
+    """
     from app.cli.options import USAGE_ERROR
     from app.cli.until_signal import run_until_signal
     from app.sandbox.cluster.run import InvalidOptions, RunOptions, run

@@ -46,7 +46,17 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="YAML file with any of the settings")
     ] = None,
 ) -> None:
-    """Serve kube-scheduler's extender verbs until SIGTERM."""
+    """Serve kube-scheduler's extender verbs until SIGTERM.
+
+    \b
+    Examples:
+      corral serve --kubeconfig admin.conf --levels example.com/block,example.com/rack
+      corral serve --settings corral-settings.yaml --api-listen 0.0.0.0:8080
+
+    \b
+    Exit code 0: a signal ended it
+              2: a setting, the kubeconfig or a certificate cannot be used
+    """
     from app.errors import SettingsError
     from app.settings import load
 

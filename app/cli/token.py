@@ -21,7 +21,16 @@ def token(
         Path, typer.Option(metavar="FOLDER", help="Who asks for it: as kubelet mounts it")
     ] = KUBELETS_FOLDER,
 ) -> None:
-    """Keep a token of one hour in a file until SIGTERM; deploy/corral.yaml runs this."""
+    """Keep a token of one hour in a file until SIGTERM; deploy/corral.yaml runs this.
+
+    \b
+    Example:
+      corral token corral-system/corral-scheduler /var/run/corral
+
+    \b
+    Exit code 0: a signal ended it
+              2: the account, the folder or the identity cannot be used
+    """
     from app.cli.logs import log_to_stderr
     from app.cli.options import USAGE_ERROR
     from app.cli.until_signal import run_until_signal

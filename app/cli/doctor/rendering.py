@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app.cli.columns import on_one_line
 from app.cli.doctor.findings import LEVELS, Finding, worst
 
-OUTPUTS = ("table", "json", "yaml")
 HEADER = ("LEVEL", "CHECK", "FINDING")
 GAP = "   "
 MEND = "  → "
 MANY = ("warning", "error")  # what has a plural
 
 
-def rendered(findings: Sequence[Finding], output: str) -> str:
-    """All of it, without a newline at the end."""
-    if output == "table":
-        return "\n".join([*table(findings), "", summary(findings)])
-    document = as_data(findings)
-    if output == "json":
-        return json.dumps(document, indent=2, ensure_ascii=False)
-    import yaml
-
-    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True)).rstrip("\n")
+def names(findings: Iterable[Finding]) -> Iterator[str]:
+    """The checks that have found something, each once."""
+    return iter(dict.fromkeys(each.check for each in findings if each.level in MANY))
 
 
 def table(findings: Iterable[Finding]) -> list[str]:

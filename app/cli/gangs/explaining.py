@@ -26,8 +26,14 @@ def explain(
     """Say why a gang waits, what is short, and what would fit.
 
     \b
-    corral explain training-job
-    corral explain training-job-0 -n team-a -o yaml
+    Examples:
+      corral explain training-job
+      corral explain training-job-0 -n team-a -o yaml
+
+    \b
+    Exit code 0: it was answered
+              1: there is no such gang, or Corral could not be reached
+              2: wrong options
     """
     from app.cli.gangs.server import ask
     from app.cli.topology.options import failures

@@ -25,8 +25,14 @@ def gangs(
     """List the gangs and why each is where it is.
 
     \b
-    corral gangs -A --phase waiting
-    corral gangs -n team-a -o name
+    Examples:
+      corral gangs -A --phase waiting
+      corral gangs -n team-a -o name
+
+    \b
+    Exit code 0: it was answered
+              1: Corral refused, or could not be reached
+              2: wrong options
     """
     from app.cli.gangs.server import gangs
     from app.cli.topology.options import failures

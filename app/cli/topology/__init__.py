@@ -18,7 +18,9 @@ class ShowsByDefault(TyperGroup):
     """`corral topology` and `corral topology --levels …` mean `corral topology show`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Name the command, if only its options are there."""
+        """Name the command, if only its options are there; for a shell that completes, none."""
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)
         if not args or (args[0].startswith("-") and args[0] != "--help"):
             args = ["show", *args]
         return super().parse_args(ctx, args)

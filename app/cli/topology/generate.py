@@ -45,7 +45,18 @@ def hyper_nodes(
     ] = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Write a HyperNode for each domain of node labels as YAML, the narrowest level as tier 1."""
+    """Write a HyperNode for each domain of node labels as YAML, the narrowest level as tier 1.
+
+    \b
+    Examples:
+      corral topology generate hypernodes --levels example.com/block,example.com/rack
+      corral topology generate hypernodes --topograph --nodes nodes.json --members labels
+
+    \b
+    Exit code 0: they were written
+              1: no node has these labels, or the API server did not answer
+              2: wrong options, or a file that cannot be read
+    """
     from app.cli.topology.reading import read_cluster, read_with_hyper_nodes
 
     _check(levels, topograph, discovery_config, hypernodes, members, prefix)

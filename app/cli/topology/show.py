@@ -28,7 +28,18 @@ def show(
     nodes: options.NodesFile = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show the tree of HyperNodes, or of labels of nodes if levels are given."""
+    """Show the tree of HyperNodes, or of labels of nodes if levels are given.
+
+    \b
+    Examples:
+      corral topology show
+      corral topology show --levels example.com/block,example.com/rack --nodes nodes.json
+
+    \b
+    Exit code 0: it was shown, with what is wrong with it
+              1: there is nothing to be shown, or the API server did not answer
+              2: wrong options, or a file that cannot be read
+    """
     from app.cli.topology.reading import read_cluster, read_with_hyper_nodes
     from app.cli.topology.tree import lines_of
 

@@ -77,7 +77,6 @@ def test_a_machine_gets_the_same_as_data(output, read):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param(["-o", "xml"], "'xml' is not one of table, json, yaml", id="output"),
         pytest.param(["--config", "/no/file"], "/no/file", id="no_config"),
         pytest.param(["--settings", "/no/file"], "/no/file", id="no_settings"),
         pytest.param(["--config", "-", "--settings", "-"], "only one file", id="stdin_twice"),
@@ -94,6 +93,17 @@ def test_options_that_cannot_be_are_said_in_one_sentence(options, said):
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert ran.stdout == ""
+
+
+def test_an_output_that_there_is_not_names_those_that_there_are():
+    ran = run("--no-cluster", "-o", "xml")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "'xml' is not one of 'table', 'json', 'yaml', 'name'" in ran.stderr
+
+
+def test_by_name_the_checks_are_written_that_found_something():
+    assert checked(CONFIG, "-o", "name").stdout == ""
+    assert checked(IGNORABLE, "-o", "name").stdout == "ignorable\n"
 
 
 @pytest.mark.parametrize(
