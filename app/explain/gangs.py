@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import islice
 
 from app.explain.elsewhere import LED, of_follower
 from app.explain.view import GangPage, GangView, Pods
@@ -13,6 +14,7 @@ from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.reasons import Reason
 
 MOST_DOMAINS = 8  # shown
+MOST_LOOKED_AT = 5_000  # pods, for one of some name: 2 ms
 
 
 def listed(
@@ -56,14 +58,12 @@ def _place(gang: Gang) -> tuple[str, ...]:
 def named(engine: Engine, namespace: str, name: str, source: str = "") -> list[Gang]:
     """The gangs of this name, or of a pod or an owner of this name; the newest epoch of each.
 
-    `source`: of one vocabulary's kind alone; "": of all.
+    `source`: of one vocabulary's kind alone; "": of all. MOST_LOOKED_AT pods are looked at, which
+    takes some milliseconds: first those of gangs whose name the pod's begins with, as it mostly is.
     """
     gangs = [each for key, each in engine.gangs.by_key.items() if key.namespace == namespace]
-    found = [each for each in gangs if each.key.name == name] or [
-        each
-        for each in gangs
-        if any(name in _names(member.pod) for member in each.members.values())
-    ]
+    found = [each for each in gangs if each.key.name == name]
+    found = found or _with_pod_or_owner(gangs, name)
     newest: dict[tuple[str, str], Gang] = {}
     for each in found:
         at = each.key.name, each.key.source
@@ -72,6 +72,22 @@ def named(engine: Engine, namespace: str, name: str, source: str = "") -> list[G
         ):
             newest[at] = each
     return [newest[at] for at in sorted(newest)]
+
+
+def _with_pod_or_owner(gangs: Sequence[Gang], name: str) -> list[Gang]:
+    """The gangs with a pod of this name, or with pods that an owner of this name has made."""
+    likely = [each for each in gangs if name.startswith(each.key.name)]
+    firsts = ((each, next(iter(each.members.values()), None)) for each in gangs)
+    # Pods of a gang have one owner, or a few: the first says which, for all gangs alike.
+    found = {each.key: each for each, first in firsts if first and _is_of(first.pod, name)}
+    members = ((each, member) for each in (*likely, *gangs) for member in each.members.values())
+    looked_at = islice(members, MOST_LOOKED_AT)
+    found.update((each.key, each) for each, member in looked_at if _is_of(member.pod, name))
+    return list(found.values())
+
+
+def _is_of(pod: PodRecord, name: str) -> bool:
+    return pod.name == name or (pod.owner is not None and pod.owner.name == name)
 
 
 def view(gang: Gang, now: float) -> GangView:
@@ -162,9 +178,3 @@ def _message(gang: Gang) -> str:
         case Phase.DONE:
             return f"gang {gang.key} has ended"
     return gang.reporting.sentence or f"gang {gang.key} has not been looked at yet"
-
-
-def _names(pod: PodRecord) -> Iterator[str]:
-    yield pod.name
-    if pod.owner is not None:
-        yield pod.owner.name

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from app.explain.gangs import listed, named, view
 from app.kube.core.objects import PodRecord
+from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, job_pods, pod
@@ -175,3 +177,55 @@ def test_a_gang_that_goes_between_two_pages_breaks_none() -> None:
     world.delete(*[each for each in world.pods.values() if each.name.startswith("b")])
     second = listed(world.engine, world.now, after=first.next, limit=2)
     assert [each.name for each in second.gangs] == ["d", "e"]
+
+
+# -- among many ------------------------------------------------------------------------------------
+
+
+class Counted(dict[str, Member]):
+    """Members that count how often one of them is looked at."""
+
+    looked_at = 0
+
+    def values(self) -> Any:
+        for each in super().values():
+            Counted.looked_at += 1
+            yield each
+
+
+def many(world: World, gangs: int, pods: int) -> None:
+    """Gangs of so many pods each, counted from now on."""
+    for at in range(gangs):
+        world.put(*gang_of(f"g{at:03d}-", pods))
+    for each in world.engine.gangs.by_key.values():
+        each.members = Counted(each.members)
+    Counted.looked_at = 0
+
+
+def test_a_name_that_nothing_has_costs_a_bounded_number_of_looks(monkeypatch) -> None:
+    world = World(four_racks())
+    many(world, gangs=30, pods=4)
+    monkeypatch.setattr("app.explain.gangs.MOST_LOOKED_AT", 50)
+    assert named(world.engine, "default", "nothing") == []
+    assert Counted.looked_at <= 50 + 30  # and the first pod of each gang
+
+
+def test_a_pod_is_found_among_more_pods_than_are_looked_at_if_its_name_begins_like_its_gangs(
+    monkeypatch,
+) -> None:
+    world = World(four_racks())
+    many(world, gangs=30, pods=4)
+    monkeypatch.setattr("app.explain.gangs.MOST_LOOKED_AT", 10)
+    (found,) = named(world.engine, "default", "g029-3")
+    assert found.key.name == "g029-"
+
+
+def test_an_owner_is_found_by_the_first_pod_of_its_gang_with_one_look_at_each(monkeypatch) -> None:
+    world = World(four_racks())
+    many(world, gangs=10, pods=4)
+    own = [change(each, name=f"other-{at}") for at, each in enumerate(job_pods("train", 4))]
+    world.put(*[change(each, annotations=group("strange", 4)) for each in own])
+    monkeypatch.setattr("app.explain.gangs.MOST_LOOKED_AT", 0)
+    (found,) = named(world.engine, "default", "train")
+    assert found.key.name == "strange"
+    assert Counted.looked_at <= 10
