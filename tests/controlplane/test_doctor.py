@@ -22,7 +22,7 @@ from app.cli import main
 from tests.certificates import pair
 from tests.cluster import BLOCK, RACK, Cluster, Object, grid
 from tests.controlplane.plane import ROOT, ControlPlane
-from tests.controlplane.webhook import installed
+from tests.controlplane.webhook import installed, path_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -92,9 +92,8 @@ def installation(plane: ControlPlane, cluster: Cluster) -> Iterator[Installation
         for kind, name in made.objects:
             removals.callback(cluster.delete, kind, name, HOME)
         made.apply()
-        for each in (secret(), pod):
-            cluster.create(each)
-            removals.callback(cluster.delete, each["kind"], each["metadata"]["name"], HOME)
+        cluster.create(pod)
+        removals.callback(cluster.delete, "Pod", "corral-1", HOME)
         cluster.request(
             "PATCH",
             f"/api/v1/namespaces/{HOME}/pods/corral-1/status",
@@ -108,15 +107,6 @@ def statuses(pod: Object) -> list[Object]:
     """Of containers that are ready, as a kubelet writes them."""
     kubelets = {"image": "i", "imageID": "i", "restartCount": 0, "ready": True}
     return [{**kubelets, "name": each["name"]} for each in pod["spec"]["containers"]]
-
-
-def secret() -> Object:
-    data = {
-        "tls.crt": base64.b64encode(pair("apiserver").certificate).decode(),
-        "tls.key": base64.b64encode(pair("apiserver").key).decode(),
-    }
-    metadata = {"name": "corral-webhook", "namespace": HOME}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
 def shipped_pod(deployment: Object) -> Object:
@@ -185,6 +175,23 @@ def test_the_webhook_that_is_shipped_needs_a_bundle_and_pods_behind_its_service(
     errors = {check: text for check, (level, text) in found.items() if level == "error"}
     assert errors.keys() == {"webhook-service", "webhook-authority"}
     assert "no ready pod" in errors["webhook-service"]
+
+
+def test_a_bundle_of_another_authority_is_found_at_the_port_that_is_called(
+    plane: ControlPlane, cluster: Cluster, installation: Installation, tmp_path: Path
+) -> None:
+    with installed(plane, tmp_path):
+        name = "webhook.corral.dev"
+        made = cluster.get("MutatingWebhookConfiguration", name, "")
+        assert made is not None
+        other = base64.b64encode(pair("another").certificate).decode()
+        for each in made["webhooks"]:
+            each["clientConfig"]["caBundle"] = other
+        cluster.request("PUT", f"{path_of(made['kind'])}/{name}", body=made)
+        found = installation.found("--canary")
+    assert found["webhook-certificate"][0] == "error"
+    assert "self-signed certificate" in found["webhook-certificate"][1]
+    assert "did not get the gate" in found["canary"][1]  # as the API server itself finds
 
 
 def test_who_may_not_read_is_told_what_was_not_checked(

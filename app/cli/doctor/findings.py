@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Wrong = Literal["warning", "error"]
-Level = Literal["ok", "not checked", "warning", "error"]
-LEVELS: tuple[Level, ...] = ("ok", "not checked", "warning", "error")
+Wrong = Literal["note", "warning", "error"]
+Level = Literal["ok", "note", "not checked", "warning", "error"]
+LEVELS: tuple[Level, ...] = ("ok", "note", "not checked", "warning", "error")
 """The least serious first."""
 MOST_SHOWN = 100  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and how it is mended."""
+    """One thing that is wrong, or may be, and how it is mended."""
 
     level: Wrong
     thing: str
@@ -86,6 +86,11 @@ def warning(
 ) -> Problem:
     """What works, and will not always."""
     return Problem("warning", thing, field, value, why, mend)
+
+
+def note(thing: str, why: str, mend: str = "", *, field: str = "", value: object = None) -> Problem:
+    """What is right if it is meant."""
+    return Problem("note", thing, field, value, why, mend)
 
 
 def finding(check: str, found: Found) -> Finding:

@@ -106,12 +106,6 @@ def mounted(deployment: Object, container: Object, path: str) -> InConfigMap | N
     return InConfigMap(source["name"], keys.get(inside, inside))
 
 
-def secret_of(deployment: Object, container: Object, path: str) -> str:
-    """The name of the Secret that has a file of a container; "" if none does."""
-    source = _volume(deployment, container, path)[0].get("secret") or {}
-    return str(source.get("secretName", ""))
-
-
 def flag(container: Object, name: str) -> str:
     """What follows a flag in a container's command; "" if it is not there."""
     words = _words(container)
@@ -126,6 +120,18 @@ def flag(container: Object, name: str) -> str:
 def containers(deployment: Object) -> list[Object]:
     """The containers of its pods, without those that run before them."""
     return list(_pod(deployment).get("containers") or [])
+
+
+def webhooks_of(configuration: Object) -> list[Object]:
+    """The webhooks of a configuration that is Corral's; [] of any other."""
+    return list(configuration.get("webhooks") or []) if is_corrals(configuration) else []
+
+
+def called(webhook: Object) -> str:
+    """What a webhook calls: NAMESPACE/NAME of a Service, or a URL."""
+    client = webhook["clientConfig"]
+    service = client.get("service")
+    return f"{service['namespace']}/{service['name']}" if service else str(client.get("url", ""))
 
 
 def is_corrals(configuration: Object) -> bool:

@@ -13,12 +13,13 @@ from app.cli.doctor.findings import LEVELS, Finding, worst
 HEADER = ("LEVEL", "CHECK", "FINDING")
 GAP = "   "
 MEND = "  → "
-MANY = ("warning", "error")  # what has a plural
+WRONG = ("warning", "error")
+MANY = ("note", *WRONG)  # what has a plural
 
 
 def names(findings: Iterable[Finding]) -> Iterator[str]:
-    """The checks that have found something, each once."""
-    return iter(dict.fromkeys(each.check for each in findings if each.level in MANY))
+    """The checks that have found something wrong, each once."""
+    return iter(dict.fromkeys(each.check for each in findings if each.level in WRONG))
 
 
 def table(findings: Iterable[Finding]) -> list[str]:

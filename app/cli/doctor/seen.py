@@ -93,6 +93,8 @@ class WebhookService:
     ready: int = 0
     """How many addresses of it are ready."""
     ports: tuple[int, ...] = ()
+    addresses: tuple[tuple[str, int], ...] = ()
+    """(host, port) of pods that are ready, some of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,13 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    """Of the Secret that the webhook's port serves: PEM, its key left out."""
+class Handshake:
+    """What a TLS handshake with the webhook's port, as the API server makes it, came to."""
 
-    secret: str
-    served: str
-    authority: str
-    """Its ca.crt; "" if it has none."""
+    address: str
+    """HOST:PORT."""
+    problem: str
+    """Why the certificate that is served is not trusted; "": it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class Seen:
     topology: Topology | Unread = NO_CLUSTER
     members: Members | Unread = NO_CLUSTER
     webhooks: Webhooks | Unread = NO_CLUSTER
-    certificate: Certificate | Unread = NO_CLUSTER
+    handshakes: Mapping[tuple[str, str], Handshake] | Unread = NO_CLUSTER
+    """By what a webhook calls and its caBundle."""
     skew: float | Unread = NO_CLUSTER
     """By how much the API server's clock is ahead of ours. Units: seconds."""
     version: str | Unread = NO_CLUSTER

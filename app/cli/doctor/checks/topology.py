@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error, named, warning
+from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error, named, note, warning
 from app.cli.doctor.seen import OwnSettings, Topology
 from app.dialects.nvlink import level_value
 from app.dialects.presets import label_levels
@@ -62,7 +62,11 @@ def labels(topology: Topology, settings: OwnSettings) -> Iterator[Found]:
 
 
 def nesting(topology: Topology, settings: OwnSettings) -> Iterator[Problem]:
-    """Whether each domain is in one domain of the next wider level."""
+    """Whether each domain is in one domain of the next wider level.
+
+    One that is not is several domains, named with what is around them: right where racks are
+    numbered anew in each block, and not where one rack's node has the label of another block.
+    """
     for where, keys in _lists(topology, settings):
         for wider, level in pairwise(keys):
             parents = defaultdict[str, set[str]](set)
@@ -81,10 +85,10 @@ def _not_nested(
         return
     value, outer = min(twice.items())
     more = f", and {len(twice) - 1} more values as well" if len(twice) > 1 else ""
-    yield warning(
+    yield note(
         where,
-        f"{level}={value} is in {wider}={named(outer)}{more}: Corral takes it for"
-        f" {len(outer)} domains",
+        f"{level}={value} is in {wider}={named(outer)}{more}: these are {len(outer)} domains, and"
+        f" no gang that requires {level} is placed across them; if it is one, a label is wrong",
         f"kubectl get nodes -l {level}={value} -L {wider}",
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.admission.namespaces import METADATA_NAME
 from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error, warning
-from app.cli.doctor.installed import is_corrals
-from app.cli.doctor.seen import Certificate, Object, OwnSettings, Unread, Webhooks
+from app.cli.doctor.installed import called, is_corrals, webhooks_of
+from app.cli.doctor.seen import Handshake, Object, OwnSettings, Unread, Webhooks
 from app.labels import LabelSelector, requirement_of
 
 KUEUES = "kueue"  # what the names of Kueue's configurations begin with
@@ -83,35 +83,22 @@ def authority(webhooks: Webhooks) -> Iterator[Problem]:
         )
 
 
-def trusted(webhooks: Webhooks, certificate: Certificate) -> Iterator[Found]:
+def trusted(
+    webhooks: Webhooks, handshakes: Mapping[tuple[str, str], Handshake]
+) -> Iterator[Problem]:
     """Whether the certificate that is served is one that the API server trusts."""
-    served, its = _certificates(certificate.served), _certificates(certificate.authority)
-    if not served:
-        yield error(
-            f"Secret {certificate.secret}",
-            "there is no certificate in it, and every call of the webhook fails",
-            "the lines at the top of deploy/webhook.yaml",
-            field="data[tls.crt]",
-        )
-        return
     for where, webhook in _each(webhooks):
-        bundle = set(_certificates(_text(webhook["clientConfig"].get("caBundle") or "")))
-        if not bundle or bundle & {*served, *its}:
-            continue
-        if not its and len(served) == 1:
-            # Only its signature could tell, and nothing here checks signatures.
-            yield NotChecked(
-                f"Secret {certificate.secret} has no ca.crt to compare with the caBundle of"
-                f" {where}; --canary shows whether calls succeed"
+        client = webhook["clientConfig"]
+        tried = handshakes.get((called(webhook), client.get("caBundle") or ""))
+        if tried is not None and tried.problem:
+            yield error(
+                f"{where}: {webhook['name']}",
+                f"it does not fit what {tried.address} serves, and every call fails:"
+                f" {tried.problem}",
+                "the lines at the top of deploy/webhook.yaml",
+                field="clientConfig.caBundle",
+                value=f"{len(_certificates(_text(client['caBundle'])))} certificates",
             )
-            return
-        yield error(
-            f"{where}: {webhook['name']}",
-            f"it has none of the certificates in Secret {certificate.secret}, and every call fails",
-            "the lines at the top of deploy/webhook.yaml",
-            field="clientConfig.caBundle",
-            value=f"{len(bundle)} other certificates",
-        )
 
 
 def policy(webhooks: Webhooks) -> Iterator[Problem]:
@@ -200,10 +187,8 @@ def _each(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
     """Corral's webhooks, each with the configuration that it is in."""
     for kind, every in (("Mutating", webhooks.mutating), ("Validating", webhooks.validating)):
         for configuration in every:
-            if is_corrals(configuration):
-                name = configuration["metadata"]["name"]
-                for each in configuration.get("webhooks") or []:
-                    yield f"{kind}WebhookConfiguration {name}", each
+            for each in webhooks_of(configuration):
+                yield f"{kind}WebhookConfiguration {configuration['metadata']['name']}", each
 
 
 def _selector(written: Object) -> LabelSelector | None:
@@ -231,12 +216,12 @@ def _text(base64_text: str) -> str:
 
 _BOTH = ("webhooks", "settings")
 _WEBHOOKS = ("webhooks",)
-_CERTIFICATES = ("webhooks", "certificate")
+_HANDSHAKES = ("webhooks", "handshakes")
 CHECKS = (
     Check("webhook", "the webhook has its port, and the port its webhook", _BOTH, there),
     Check("webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service),
     Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority),
-    Check("webhook-certificate", "the caBundle is of what is served", _CERTIFICATES, trusted),
+    Check("webhook-certificate", "the caBundle is of what is served", _HANDSHAKES, trusted),
     Check("webhook-policy", "pods are created while Corral is away", _WEBHOOKS, policy),
     Check("webhook-order", "Kueue's webhook is called first", _WEBHOOKS, order),
     Check("webhook-namespaces", "the namespaces are those of the settings", _BOTH, namespaces),

@@ -18,7 +18,6 @@ from app.cli.doctor import installed
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
     Canary,
-    Certificate,
     Members,
     Object,
     Readiness,
@@ -46,6 +45,7 @@ APPS, ADMISSION = "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
 SLICES, SERVICE_LABEL = "/apis/discovery.k8s.io/v1", "kubernetes.io/service-name"
 TOPOLOGY_KINDS = ("Topology", "HyperNode")  # part of the kind of every object that declares one
 MOST_MEMBERS = 10_000  # pods of gangs that are looked at
+MOST_ADDRESSES = 8  # kept of one Service
 PROBE_SECONDS = 10.0
 LONGEST_READYZ = 2**16  # bytes
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -219,32 +219,19 @@ async def _service(transport: Transport, namespace: str, name: str) -> WebhookSe
         service = await _get(transport, f"/api/v1/{home}/services/{_word(name)}")
     except NotFound:
         return WebhookService(exists=False)
-    ready = 0
+    ready, addresses = 0, list[tuple[str, int]]()
     chosen = {"labelSelector": f"{SERVICE_LABEL}={name}"}
     async for raw in listed(transport, f"{SLICES}/{home}/endpointslices", chosen):
-        for each in _object(raw).get("endpoints") or []:
+        found = _object(raw)
+        behind = [each["port"] for each in found.get("ports") or [] if each.get("port")]
+        for each in found.get("endpoints") or []:
             # A condition that is not known counts as met.
-            is_ready = (each.get("conditions") or {}).get("ready") is not False
-            ready += len(each.get("addresses") or []) if is_ready else 0
+            if (each.get("conditions") or {}).get("ready") is not False:
+                its = [str(address) for address in each.get("addresses") or []]
+                ready += len(its)
+                addresses += [(address, int(port)) for address in its for port in behind]
     ports = tuple(int(each["port"]) for each in service["spec"].get("ports") or [])
-    return WebhookService(True, ready, ports)
-
-
-async def certificate(
-    transport: Transport, deployment: Object, settings: Settings
-) -> Certificate | Unread:
-    """What the webhook's port serves, without its key. Raises: ApiError."""
-    container = installed.corral_container(deployment)
-    path = settings.admission_cert
-    if container is None or path is None:
-        return Unread("Corral's settings name no admission_cert")
-    name = installed.secret_of(deployment, container, str(path))
-    if not name:
-        return Unread(f"admission_cert {path} is in no Secret of the Deployment")
-    home = f"/api/v1/namespaces/{_word(deployment['metadata']['namespace'])}"
-    secret = await _get(transport, f"{home}/secrets/{_word(name)}")
-    data = secret.get("data") or {}
-    return Certificate(name, _decoded(data.get(path.name, "")), _decoded(data.get("ca.crt", "")))
+    return WebhookService(True, ready, ports, tuple(addresses[:MOST_ADDRESSES]))
 
 
 async def readiness(
@@ -358,13 +345,3 @@ def _object(raw: bytes | msgspec.Raw) -> Object:
 def _word(text: str) -> str:
     """A name as part of a path."""
     return quote(text, safe="")
-
-
-def _decoded(base64_text: str) -> str:
-    import base64
-    import binascii
-
-    try:
-        return base64.b64decode(base64_text).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
-        return ""

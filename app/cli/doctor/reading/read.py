@@ -12,6 +12,7 @@ from app.cli.doctor import installed, shipped
 from app.cli.doctor.configuration import SchedulerConfig, config_in
 from app.cli.doctor.findings import Problem, error
 from app.cli.doctor.reading import cluster, files
+from app.cli.doctor.reading.handshakes import handshakes
 from app.cli.doctor.seen import Object, OwnSettings, Seen, Unread
 from app.errors import ApiError, CorralError, DecodeError, NotFound, SettingsError
 from app.kube.client.transport import Transport
@@ -82,7 +83,7 @@ def _unread(seen: Seen, why: Unread) -> Seen:
         topology=why,
         members=why,
         webhooks=why,
-        certificate=why,
+        handshakes=why,
         skew=why,
         version=why,
         readiness=why,
@@ -105,16 +106,19 @@ async def _read(asked: Asked, transport: Transport, seen: Seen) -> Seen:
         topology=await part("nodes", cluster.topology(transport, settings)),
         members=await part("pods", cluster.members(transport, settings)),
     )
+    webhooks = seen.webhooks
+    tried = webhooks if isinstance(webhooks, Unread) else await handshakes(webhooks)
+    seen = replace(seen, handshakes=tried)
     if isinstance(deployment, dict):
         seen = await _running(transport, seen, deployment, settings)
     else:
         why = deployment
-        seen = replace(seen, pods=why, denied=why, certificate=why, readiness=why)
+        seen = replace(seen, pods=why, denied=why, readiness=why)
     if not asked.canary:
         return replace(seen, canary=Unread("--canary was not given"))
     scheduler = settings.scheduler_name.split(",")[0].strip()
-    tried = await part("canary", cluster.canary(transport, asked.canary, scheduler))
-    return replace(seen, canary=tried)
+    canary = await part("canary", cluster.canary(transport, asked.canary, scheduler))
+    return replace(seen, canary=canary)
 
 
 async def _running(
@@ -132,7 +136,6 @@ async def _running(
         if isinstance(pods, Unread)
         else await cluster.readiness(transport, pods, settings),
         denied=await part("rights", cluster.denied(transport, deployment, settings, lease)),
-        certificate=await part("Secret", cluster.certificate(transport, deployment, settings)),
     )
 
 

@@ -20,7 +20,7 @@ from app.cli.doctor.findings import Finding, worst
 from app.cli.doctor.reading import files
 from app.cli.doctor.seen import (
     Canary,
-    Certificate,
+    Handshake,
     Members,
     OwnSettings,
     Readiness,
@@ -36,7 +36,7 @@ from tests.app.dialects.volcano.from_labels.labelled import LEVELS, nodes_of
 ROOT = Path(__file__).resolve().parents[4]
 ABSENT = object()
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-OTHER_PEM = PEM.replace("AAAA", "BBBB")
+BUNDLE = base64.b64encode(PEM.encode()).decode()
 
 
 def documents(file: str) -> list[Any]:
@@ -152,7 +152,7 @@ def right() -> Seen:
         topology=topology(),
         members=pods(),
         webhooks=webhooks(),
-        certificate=Certificate("corral-webhook", PEM, ""),
+        handshakes={(SERVICE, BUNDLE): Handshake("10.0.0.7:9443", "")},
         skew=0.4,
         version="v1.36.3",
         readiness=(Readiness("corral-1", "ready", "ok"),),
@@ -163,7 +163,7 @@ def right() -> Seen:
 
 def findings(seen: Seen) -> list[Finding]:
     """Those that are not ok, and were made."""
-    return [each for each in checks.run(seen) if each.level in ("warning", "error")]
+    return [each for each in checks.run(seen) if each.level in ("note", "warning", "error")]
 
 
 def found(seen: Seen) -> dict[str, str]:

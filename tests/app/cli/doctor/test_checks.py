@@ -10,7 +10,7 @@ from app.cli.doctor import checks
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
     Canary,
-    Certificate,
+    Handshake,
     OwnSettings,
     Readiness,
     Seen,
@@ -24,8 +24,6 @@ from tests.app.cli.doctor.installation import (
     CONFIG,
     DEPLOYMENT,
     MUTATING,
-    OTHER_PEM,
-    PEM,
     POD,
     VALIDATING,
     canary,
@@ -120,7 +118,7 @@ PLANTED = [
     pytest.param({"topology": topology("n1 -/-\nn2 -/-")},
                  {"node-labels": "error"}, id="no_node_has_a_label"),
     pytest.param({"topology": topology("n1 b1/r1\nn2 b2/r1")},
-                 {"level-nesting": "warning"}, id="rack_in_two_blocks"),
+                 {"level-nesting": "note"}, id="rack_in_two_blocks"),
     pytest.param({"topology": topology("n1 b1/r1", TopologyObject("Topology t", ("twice",)))},
                  {"topology-objects": "error"}, id="topology_that_is_none"),
     pytest.param({"settings": settings(levels="")}, {"levels": "warning"}, id="no_levels"),
@@ -136,10 +134,9 @@ PLANTED = [
                  {"webhook-service": "error"}, id="another_service_port"),
     pytest.param({"webhooks": webhooks(MUTATING)},
                  {"webhook-authority": "error"}, id="no_ca_bundle"),
-    pytest.param({"certificate": Certificate("s", OTHER_PEM, OTHER_PEM)},
+    pytest.param({"handshakes": {each: Handshake("10.0.0.7:9443", "self-signed certificate")
+                                 for each in right().handshakes}},
                  {"webhook-certificate": "error"}, id="ca_bundle_of_another"),
-    pytest.param({"certificate": Certificate("s", "", "")},
-                 {"webhook-certificate": "error"}, id="empty_secret"),
     pytest.param(hooked(("failurePolicy",), "Fail"),
                  {"webhook-policy": "warning"}, id="fails_closed"),
     pytest.param({"webhooks": webhooks(None, None, None,
@@ -264,17 +261,9 @@ def test_rights_are_those_of_the_namespace_where_corral_is():
     assert {each.account for each in of_leases} == {"here/corral", "here/corral-scheduler"}
 
 
-@pytest.mark.parametrize(
-    "certificate", [Certificate("s", PEM, ""), Certificate("s", OTHER_PEM, PEM)]
-)
-def test_a_bundle_of_the_certificate_or_its_authority_is_right(certificate):
-    assert found(replace(right(), certificate=certificate)) == {}
-
-
-def test_a_signature_that_cannot_be_checked_is_not_called_wrong():
-    unknown = replace(right(), certificate=Certificate("s", OTHER_PEM, ""))
-    lines = [each for each in checks.run(unknown) if each.check == "webhook-certificate"]
-    assert [each.level for each in lines] == ["not checked"]
+def test_a_handshake_with_another_bundle_says_nothing_of_this_one():
+    strange = {("corral-system/corral-webhook", "b3RoZXI="): Handshake("10.0.0.7:9443", "expired")}
+    assert found(replace(right(), handshakes=strange)) == {}
 
 
 def test_the_validating_webhooks_are_checked_like_the_mutating_one():
