@@ -9,7 +9,7 @@ b1 is another one than rack r1 of block b2. A level of no topology is its label 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.nvlink import level_value
@@ -68,9 +68,8 @@ class Places:
         return NotKnown(f"node {node} has no label {lacking}") if lacking else tuple(values)
 
 
-def shown(domain: Domain, others: Collection[Domain] = ()) -> str:
-    """A domain in words; with those around it if another one has its name."""
+def shown(domain: Domain, beside: Domain = ()) -> str:
+    """A domain in words; with those around it if the one beside it has its name."""
     if domain[-1].startswith(ALONE):
         return f"no domain but node {domain[-1].removeprefix(ALONE)}"
-    is_alone = all(each == domain or each[-1] != domain[-1] for each in others)
-    return domain[-1] if is_alone else "/".join(domain)
+    return "/".join(domain) if beside[-1:] == domain[-1:] else domain[-1]

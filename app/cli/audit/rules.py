@@ -152,7 +152,7 @@ def _apart(asked: Question, by_domain: Mapping[Domain, Sequence[Seen]]) -> Verdi
 def _against(
     asked: Question, pod: Seen, away: Domain, home: Domain, others: Sequence[Seen]
 ) -> Verdict:
-    here, there = shown(away, (home,)), shown(home, (away,))
+    here, there = shown(away, home), shown(home, away)
     other = others[0]
     said = f"and {_are(len(others))} in {there}, such as {other.name} on node {other.node}"
     return asked.violated(pod, said, here, there)
@@ -205,7 +205,7 @@ def _torn(
         key=lambda each: (len(by_domain[each]), each),
     )
     away, home = parts[0], parts[-1]
-    here, there = shown(away, (home,)), shown(home, (away,))
+    here, there = shown(away, home), shown(home, away)
     said = (
         f"where {_are(len(by_domain[away]))}, and {_are(len(by_domain[home]))} in {there}:"
         f" {slices} slices of {layer.pods} pods, each in one domain, are not so"

@@ -31,6 +31,7 @@ SLICES = {
     "kueue.x-k8s.io/podset-slice-required-topology": RACK,
     "kueue.x-k8s.io/podset-slice-size": "2",
 }
+PART, TASK = "example.com/part", "volcano.sh/task-spec"
 POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 TOGETHER = "corral.dev/workload-required-topology"
 
@@ -182,9 +183,11 @@ def cases() -> list[Planted]:
     a_job, its_pods = _of_job("train", 2, asking(required=RACK))
     sliced = {**asking(preferred=BLOCK), **SLICES}
     whole = members("whole", 3, annotations=asking(required=BLOCK))
+    both = {**asking(required=RACK), POD_SET_GROUP: "all"}
     together = {**asking(unconstrained=True), TOGETHER: RACK}
     tier = volcano.network_topology(1)
     worker = volcano.sub_group("worker", 2, topology=tier)
+    by_label = volcano.sub_group("worker", 2, keys=(PART,), topology=tier)
     return [
         _moved("pod_group", members("pair", 2, annotations=asking(required=RACK)), "pod set"),
         _moved("job", its_pods, "pod set", a_job),
@@ -204,6 +207,14 @@ def cases() -> list[Planted]:
             right=(A, B, A),
             wrong=(C, A, B),
             pod="led-0",
+        ),
+        _moved(
+            "leader_of_one_worker",
+            [
+                *members("duo", 2, numbers=[0], annotations=both, requests={"cpu": 1}),
+                *members("duo", 2, numbers=[1], annotations=both),
+            ],
+            "leader of pod set group all",
         ),
         _moved("together", members("both", 2, annotations=together), "gang"),
         Planted("not_whole", whole, (A, B, C), (A, B, ""), "whole", "whole-2", None, ""),
@@ -234,6 +245,29 @@ def cases() -> list[Planted]:
             pod="vparts-1",
             values=("leaf-1", "leaf-0"),
             level="topology.volcano.sh/tier-1",
+        ),
+        _moved(
+            "volcano_by_a_label_that_its_pod_group_names",
+            [
+                {**one, "metadata": {**one["metadata"], "labels": {PART: "0", TASK: "worker"}}}
+                for one in _volcano("vlabel", "worker")
+            ],
+            "group worker/0",
+            [volcano.pod_group("vlabel", 2, sub_groups=[by_label])],
+            values=("leaf-1", "leaf-0"),
+            level="topology.volcano.sh/tier-1",
+        ),
+        _moved(
+            "grove_pods_that_only_its_pod_gang_names",
+            [labelled(f"gnamed-{at}", {}) for at in range(2)],
+            "gang",
+            [
+                grove.pod_gang(
+                    "gnamed",
+                    grove.pod_group("a", 2, names=("gnamed-0", "gnamed-1")),
+                    on=grove.within(RACK),
+                )
+            ],
         ),
         _moved(
             "grove_pod_gang",

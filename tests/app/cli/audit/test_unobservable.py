@@ -11,6 +11,8 @@ from app.sandbox import Sandbox
 from tests.app.cli.audit.on_sandbox import audit, put, serve_all_kinds, verdicts
 from tests.app.cli.audit.planted import (
     NODES,
+    SLICES,
+    TOGETHER,
     TOPOLOGIES,
     A,
     B,
@@ -125,11 +127,14 @@ async def test_what_may_not_be_read_is_named_with_the_api_servers_words(
 
 
 async def test_of_a_gang_that_is_read_one_pod_that_is_not_makes_its_size_unknown(tmp_path):
+    whole = {**asking(unconstrained=True), TOGETHER: RACK}
+    one = members("pair", 2, numbers=[0], annotations=whole)
     odd = members("pair", 2, numbers=[1], annotations={REQUIRED: RACK, PREFERRED: RACK})
-    found = await said(tmp_path, placed(PAIR[0], A), placed(odd[0], C))
+    found = await said(tmp_path, placed(one[0], A), placed(odd[0], C))
     assert of(found, "words")["pod"] == "pair-1"
     assert of(found, "whole")["verdict"] == "UNOBSERVABLE"
-    assert of(found, "pod set")["verdict"] == "MATCH"
+    assert "which part of it 1 pod of these are is not known" in of(found, "whole")["text"]
+    assert of(found, "gang")["verdict"] == "MATCH"  # of the pod that is read
 
 
 # -- no violations ---------------------------------------------------------------------------------
@@ -171,6 +176,12 @@ async def test_a_gang_that_has_ended_or_waits_is_counted_and_not_judged(tmp_path
         ran = await audit(cluster, tmp_path)
     assert (ran.exit_code, ran.stdout) == (0, "")
     assert "0 gangs run; 2 have no running pod" in ran.stderr
+
+
+async def test_slices_of_which_pods_are_missing_may_be_whole_again(tmp_path):
+    pods = members("cut", 4, annotations={**asking(preferred=BLOCK), **SLICES})
+    found = of(await said(tmp_path, *on(pods[:2], A, C)), "slices of 2 of pod set")
+    assert found["verdict"] == "MATCH"
 
 
 async def test_pods_missing_of_a_group_may_have_succeeded(tmp_path):
@@ -264,11 +275,18 @@ async def test_a_bound_pod_of_another_scheduler_counts_and_with_settings_only_ou
 
 
 async def test_what_a_tenant_writes_does_not_act_on_the_terminal(tmp_path):
-    stray = owned(
-        labelled("stray", {}, annotations={REQUIRED: RACK, PREFERRED: "\x1b[31m"}), "x/v1", "S", "s"
-    )
+    stray = owned(labelled("stray", {}, annotations={REQUIRED: RACK}), "x/v1", "\x07S", "s")
     async with Sandbox() as cluster:
         put(cluster, [*NODES, placed(stray, A)])
         ran = await audit(cluster, tmp_path)
     assert "UNOBSERVABLE" in ran.stdout
-    assert "\x1b" not in ran.output
+    assert "\x07" not in ran.output
+
+
+async def test_progress_is_told_on_stderr_while_much_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.cli.audit.reading.PROGRESS_SECONDS", 0.0)
+    async with Sandbox() as cluster:
+        put(cluster, [*NODES, *on(PAIR, A, B)])
+        ran = await audit(cluster, tmp_path, "-o", "name")
+    assert "corral: 2 pods read" in ran.stderr
+    assert ran.stdout == ""
