@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.columns import on_one_line
+
 FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
 USAGE_ERROR = 2  # the user has to change something
 
@@ -62,7 +64,7 @@ def write(answer: Any, output: Output) -> None:
     else:
         import json
 
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(answer, indent=2))
 
 
 def usage(problem: str) -> typer.Exit:
@@ -73,7 +75,7 @@ def usage(problem: str) -> typer.Exit:
 
 def note(text: str) -> None:
     """Say something beside the output, on stderr."""
-    typer.echo(f"corral: {text}", err=True)
+    typer.echo(f"corral: {on_one_line(text)}", err=True)
 
 
 @contextmanager

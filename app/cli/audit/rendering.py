@@ -39,7 +39,7 @@ def summary(audited: Audited) -> str:
 
 def names(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """The gangs with a violation, each once."""
-    found = (str(each.gang) for each in verdicts if each.answer == "VIOLATION")
+    found = (on_one_line(str(each.gang)) for each in verdicts if each.answer == "VIOLATION")
     return iter(dict.fromkeys(found))
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.columns import on_one_line
 from app.cli.options import Namespace, Output, Written, write
 
 LOCAL = "http://127.0.0.1:8888"  # where `corral serve` listens if nothing else is set
@@ -21,7 +22,7 @@ Server = Annotated[
 
 def name_of(gang: dict[str, Any]) -> str:
     """How a gang is named among others."""
-    return f"{gang['namespace']}/{gang['name']}"
+    return on_one_line(f"{gang['namespace']}/{gang['name']}")
 
 
 def span(seconds: float) -> str:

@@ -277,10 +277,16 @@ async def test_a_bound_pod_of_another_scheduler_counts_and_with_settings_only_ou
 async def test_what_a_tenant_writes_does_not_act_on_the_terminal(tmp_path):
     stray = owned(labelled("stray", {}, annotations={REQUIRED: RACK}), "x/v1", "\x07S", "s")
     async with Sandbox() as cluster:
-        put(cluster, [*NODES, placed(stray, A)])
+        loud = members("\x07loud", 2, annotations=asking(required=RACK))
+        for at, one in enumerate(loud):
+            one["metadata"]["name"] = f"loud-{at}"
+        put(cluster, [*NODES, placed(stray, A), *on(loud, A, C)])
         ran = await audit(cluster, tmp_path)
+        names = await audit(cluster, tmp_path, "-o", "name")
+        data = await audit(cluster, tmp_path, "-o", "json")
     assert "UNOBSERVABLE" in ran.stdout
-    assert "\x07" not in ran.output
+    assert names.stdout
+    assert not [each for each in (ran, names, data) if "\x07" in each.output]
 
 
 async def test_progress_is_told_on_stderr_while_much_is_read(tmp_path, monkeypatch):
