@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from app.sandbox import Sandbox
-from tests.app.cli.audit.on_sandbox import put, serve_all_kinds, verdicts
+from tests.app.cli.audit.on_sandbox import audit, put, serve_all_kinds, verdicts
 from tests.app.cli.audit.planted import NODES, TOPOLOGIES, Planted, cases
 
 CASES = [pytest.param(each, id=each.name) for each in cases()]
@@ -48,6 +50,8 @@ async def test_all_of_them_in_one_cluster_are_found_and_no_other(tmp_path):
         for case in planted:
             put(cluster, [*case.objects, *case.placed(case.wrong)])
         found = await verdicts(cluster, tmp_path)
+        of_namespace = await audit(cluster, tmp_path, "-n", "default", "-o", "json")
+    assert json.loads(of_namespace.stdout)["verdicts"] == found  # also of kinds without namespaces
     wrong = [(each["pod"], each["constraint"]) for each in found if each["verdict"] != "MATCH"]
     assert sorted(wrong) == sorted((each.pod, each.constraint) for each in planted)
     assert len(wrong) >= 12
