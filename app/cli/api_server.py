@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.errors import DecodeError, NotFound, SettingsError
+from app.errors import DecodeError, Forbidden, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.kube.core import wire
 from app.kube.core.objects import Record
@@ -23,7 +23,17 @@ HOME_KUBECONFIG = "~/.kube/config"
 PAGE_OBJECTS = 250  # a node has 10 to 30 KB, most of it images
 MOST_PAGE_BYTES = 64 * 2**20
 
+
+class _Discovered(wire.Wire):
+    name: wire.Text = None
+
+
+class _Discovery(wire.Wire):
+    resources: list[_Discovered | None] | None = None
+
+
 _PAGE = msgspec.json.Decoder(wire.Page)
+_DISCOVERED = msgspec.json.Decoder(_Discovery)
 
 
 def _kubeconfig_at_home() -> str | None:
@@ -88,6 +98,25 @@ async def records(
                 return
             except NotFound:
                 continue
+            except Forbidden:
+                # Whoever may not list a kind is refused also where there is no such kind.
+                if await is_served(transport, served.path):
+                    raise
+
+
+async def is_served(transport: Transport, path: str) -> bool:
+    """Whether the API server has the kind of a list; that may be asked by anyone.
+
+    Raises: ApiError.
+    """
+    home, _, plural = path.rpartition("/")
+    try:
+        found = _DISCOVERED.decode(await transport.request("GET", home))
+    except NotFound:
+        return False
+    except (Forbidden, ValueError):
+        return True  # as far as can be told
+    return any(each is not None and each.name == plural for each in found.resources or ())
 
 
 def _paths(path: str, namespace: str) -> tuple[str, ...]:
