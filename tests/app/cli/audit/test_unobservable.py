@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from app.cli import main
 from app.sandbox import Sandbox
 from tests.app.cli.audit.on_sandbox import audit, put, serve_all_kinds, verdicts
 from tests.app.cli.audit.planted import (
@@ -23,6 +25,7 @@ from tests.app.cli.audit.planted import (
     owned,
     placed,
 )
+from tests.app.cli.test_topology import kubeconfig_of
 from tests.cluster import BLOCK, RACK, Object, node
 from tests.workloads import PREFERRED, REQUIRED, asking, members
 
@@ -296,3 +299,25 @@ async def test_progress_is_told_on_stderr_while_much_is_read(tmp_path, monkeypat
         ran = await audit(cluster, tmp_path, "-o", "name")
     assert "corral: 2 pods read" in ran.stderr
     assert ran.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param(["--kubeconfig", "/no/file"], "/no/file", id="no_kubeconfig"),
+        pytest.param(["--levels", ","], "--levels", id="no_level"),
+        pytest.param(["--settings", "/no/file"], "/no/file", id="no_settings"),
+        pytest.param(["-o", "xml"], "xml", id="no_such_output"),
+    ],
+)
+def test_options_that_cannot_be_are_said_with_exit_code_2(options, said):
+    ran = CliRunner().invoke(main, ["audit", *options])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+
+
+def test_an_api_server_that_does_not_answer_is_exit_code_2(tmp_path):
+    kubeconfig = kubeconfig_of(tmp_path, "http://127.0.0.1:9")
+    ran = CliRunner().invoke(main, ["audit", "--kubeconfig", str(kubeconfig)])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "GET /api/v1/nodes" in ran.stderr
