@@ -59,6 +59,22 @@ async def test_the_holder_decides(server, lease, answer, is_ours):
 
 
 @pytest.mark.parametrize(
+    ("answer", "whose"),
+    [
+        pytest.param(held_by("corral-x-1_f_2"), "pod corral-x-1_f holds Lease", id="a_pod"),
+        pytest.param(held_by("by-hand"), "pod by-hand holds Lease", id="without_a_suffix"),
+        pytest.param(held_by(""), "nobody holds Lease", id="released"),
+        pytest.param(refusal(404, "NotFound"), "nobody holds Lease", id="not_there_yet"),
+    ],
+)
+async def test_who_holds_it_is_told(server, lease, answer, whose):
+    assert lease.whose == "Lease corral-system/lease has not been read yet"
+    server.script.append(answer)
+    await lease.read()
+    assert lease.whose == f"{whose} corral-system/lease"
+
+
+@pytest.mark.parametrize(
     "answer", [pytest.param(refusal(500), id="broken"), pytest.param(reply(200, "<"), id="garbage")]
 )
 async def test_without_an_answer_the_last_one_stands(server, lease, answer):
