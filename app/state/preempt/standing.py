@@ -166,8 +166,24 @@ class Standing:
         began = {each: seconds_of(each) for each in {one.created for one in occupants.values()}}
         newest = max(began.values(), default=0)
         steps = {each: (newest - at) // WORK_SECONDS for each, at in began.items()}
+        vectors = self._vectors
         found = []
         for number, unit in enumerate(units):
+            if len(unit.uids) == 1 and not (unit.planned or self.budgets.budgets):
+                # Pods outside gangs: of these there may be ten thousands.
+                (uid,) = unit.uids
+                booking = self.bound[uid]
+                slot = slot_of.get(booking.node)
+                if slot is not None:
+                    one = (slot, vectors.get(booking.request) or counted(booking.request))
+                    work = steps[occupants[uid].created]
+                    found.append(
+                        Victim(
+                            str(number), (one,), unit.priority, unit.gang is not None,
+                            unit.ends_for_good, work,
+                        )
+                    )  # fmt: skip
+                continue
             pods = []
             for uid in unit.uids:
                 booking = self.bound[uid]
