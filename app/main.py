@@ -25,7 +25,9 @@ import structlog
 from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
+from app.api.callers import Callers
 from app.api.others import Others
+from app.api.permissions import Permissions
 from app.api.routes import Standing, people
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
@@ -38,6 +40,7 @@ from app.errors import CorralError, DecodeError, SettingsError
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.kube.client.lease import NeighbourLease
+from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
 from app.kube.core.decode import Keep
@@ -199,7 +202,10 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
     standing = Standing(
-        lambda: unready(engine, reflectors), _whose(lease), Others(outside.transport, keep)
+        lambda: unready(engine, reflectors),
+        _whose(lease),
+        Others(outside.transport, keep),
+        _callers(outside.transport, metrics),
     )
     routes = _routes(settings, engine, standing, port, namespaces)
     return Parts(
@@ -339,6 +345,14 @@ def _routes(
 
     return Routes(
         verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)
+    )
+
+
+def _callers(transport: Transport, metrics: Metrics) -> Callers:
+    """Who may read /v1: beyond loopback whom the API server knows."""
+    counted = metrics.access_reviews
+    return Callers(
+        Permissions(Reviews(transport), on_review=lambda outcome: counted[outcome].inc())
     )
 
 

@@ -28,8 +28,9 @@ ROOM_RESULTS = (
     *("refused", "unanswered", "changed", "stuck", "taken", "lost", "other_pods"),
 )
 ROOM_VICTIMS = ("gang", "pod")
+REVIEW_OUTCOMES = ("granted", "refused", "failed", "busy")
 ADMISSION_ROUTES = ("mutate", "validate")
-TLS_PORTS = ("extender", "admission")
+TLS_PORTS = ("extender", "api", "admission")
 CERTIFICATE_OUTCOMES = ("loaded", "refused")
 ADMISSION_OUTCOMES = ("passed", "changed", "refused", "unread", "failed")
 BROKEN_REQUESTS = (
@@ -54,6 +55,7 @@ class Metrics:
         self._of_pods()
         self._of_room()
         self._of_admission()
+        self._of_people()
         self._of_ourselves()
         self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
         self._phases: set[str] = set()
@@ -216,6 +218,15 @@ class Metrics:
             registry=self.registry,
         )
         self.admission_seconds = {route: reviews.labels(route) for route in ADMISSION_ROUTES}
+
+    def _of_people(self) -> None:
+        """Who reads /v1."""
+        self.access_reviews = self._counters(
+            "corral_access_reviews",
+            "Questions to the API server about who reads /v1, and what he may",
+            "outcome",
+            REVIEW_OUTCOMES,
+        )
 
     def _of_ourselves(self) -> None:
         """The health of this process."""

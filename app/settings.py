@@ -280,7 +280,12 @@ class Settings(EngineOptions, BaseSettings):
     extender_cert: Path | None = None
     extender_key: Path | None = None
     extender_client_ca: Path | None = None
-    api_listen: ListenAddress | None = None  # probes and metrics, open to all; none: no such port
+    api_listen: ListenAddress | None = None  # probes, metrics and /v1; none: no such port
+    # PEM, read again when they change: both or none. With them that port speaks TLS only, and
+    # answers /v1 beyond loopback to those who have a token, what the API server lets them list;
+    # needs the ClusterRole corral-readers. Probes and metrics stay open to all.
+    api_cert: Path | None = None
+    api_key: Path | None = None
 
     # The webhook
     admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless

@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
-from app.api.callers import on_loopback
+from app.api.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.others import Others
 from app.explain.advice import ADVICE
 from app.explain.answering import answer
@@ -47,11 +47,13 @@ class Standing:
     """Who leads, in words, if another pod does; "": this one."""
     others: Others | None = None
     """Where pods are that no gang here has; none: nowhere."""
+    callers: Callers = field(default_factory=Callers)
+    """Who is answered; clients on loopback are, if nothing else is said."""
 
 
 def people(engine: Engine, standing: Standing) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(on_loopback)])
+    router = APIRouter(prefix="/v1", dependencies=[Depends(standing.callers)])
     turn, waiting = asyncio.Semaphore(1), 0
 
     def ready() -> None:
@@ -77,7 +79,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
                 return said
         raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
 
-    @router.get("/gangs")
+    @router.get("/gangs", dependencies=[SeesNamespace])
     async def gangs(
         namespace: str = "",
         phase: Phase | None = None,
@@ -92,7 +94,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             after=after, limit=limit, whose=standing.whose(),
         )  # fmt: skip
 
-    @router.get("/gangs/{namespace}/{name}")
+    @router.get("/gangs/{namespace}/{name}", dependencies=[SeesNamespace])
     async def gang(namespace: str, name: str, source: Source = "") -> GangView:
         """The gang of this name, or of a pod or an owner of this name."""
         here = found(namespace, name, source)
@@ -100,10 +102,16 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             return (await elsewhere(namespace, name)).gang
         return of_follower(view(here, time.monotonic()), standing.whose())
 
-    @router.get("/gangs/{namespace}/{name}/explanation")
-    async def explanation(namespace: str, name: str, source: Source = "") -> Explanation:
-        """Why it waits, and what would change that."""
+    @router.get("/gangs/{namespace}/{name}/explanation", dependencies=[SeesNamespace])
+    async def explanation(
+        request: Request, namespace: str, name: str, source: Source = ""
+    ) -> Explanation:
+        """Why it waits, and what would change that.
+
+        Who may not list the pods of every namespace gets no names of those of others.
+        """
         nonlocal waiting
+        names_in = "" if await answered(reader_of(request).sees("")) else namespace
         if waiting >= MOST_WAITING:
             raise HTTPException(503, BUSY)
         waiting += 1
@@ -115,7 +123,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
                 if whose := standing.whose():
                     shown = of_follower(view(here, time.monotonic()), whose)
                     return unsearched(shown)
-                asked = asking(engine, here, time.monotonic())
+                asked = asking(engine, here, time.monotonic(), names_in)
                 return await asyncio.to_thread(answer, asked)
         finally:
             waiting -= 1

@@ -39,6 +39,7 @@ MOST_NODES = 8  # named in a relaxation
 
 HELD_BACK = (Reason.BACKING_OFF, Reason.REFUSED_BY_SCHEDULER)
 """What it waits for is not a place."""
+OTHERS = "other namespaces"
 INSUFFICIENT = "insufficient "
 _UNITS = {"cpu": 1000}  # counted in thousandths
 
@@ -161,6 +162,8 @@ def _blockers(asking: Asking, where: _Where) -> Iterator[Blocker]:
             if amount:
                 gang = asking.gang_of.get(uid)
                 who = f"gang {gang}" if gang else f"pod {_pod_name(standing, uid)}"
+                if not _is_named(asking, who):
+                    who = OTHERS
                 taken[who, is_reserved] += amount
                 pods[who, is_reserved] += 1
     own = f"gang {asking.gang.namespace}/{asking.gang.name}"
@@ -235,7 +238,7 @@ def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
     if asking.room is not None and not any(isinstance(e, answers.Never) for e in found.found):
         room = asking.room.answer()
         if room.is_found and room.pods:
-            yield _pods_gone(room)
+            yield _pods_gone(asking, room)
 
 
 def _relaxation(told: Told, found: answers.Relaxation) -> Relaxation:
@@ -314,12 +317,19 @@ def _pods_anew(told: Told) -> Relaxation | None:
     )
 
 
-def _pods_gone(room: RoomAnswer) -> Relaxation:
+def _is_named(asking: Asking, who: str) -> bool:
+    """Whether he who asks sees the namespace of `gang NAMESPACE/NAME` or `pod NAMESPACE/NAME`."""
+    return asking.names_in in ("", who.partition(" ")[2].partition("/")[0])
+
+
+def _pods_gone(asking: Asking, room: RoomAnswer) -> Relaxation:
+    named = tuple(each for each in room.named if _is_named(asking, each[0]))
+    names = f": {messages.victims(replace(room, named=named))}" if named else ""
     pods = "1 pod" if room.pods == 1 else f"{room.pods} pods"
     where = f" in {room.domain}" if room.domain else ""
     return Relaxation(
         kind="PodsGone",
-        text=f"would fit{where} without {pods} of lower priority: {messages.victims(room)}",
+        text=f"would fit{where} without {pods} of lower priority{names}",
         pods=room.pods,
         is_cut_short=room.is_cut_short,
     )

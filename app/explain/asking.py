@@ -44,16 +44,18 @@ class Asking:
     """Nodes that take no pods now, by name, and why."""
     unlabelled: tuple[str, ...]
     """Nodes that lack a label of the first topology, some of them by name."""
+    names_in: str = ""
+    """The one namespace whose pods and gangs are named; "": those of all."""
 
 
-def asking(engine: Engine, gang: Gang, now: float) -> Asking:
-    """The gang's question as things are now."""
+def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking:
+    """The gang's question as things are now; `names_in` as of `Asking`."""
     shown = view(gang, now)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
     attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
     if gang.phase not in PLANNABLE:
-        return Asking(shown, retry_seconds, attempts, awaited, (), None, {}, {}, ())
+        return Asking(shown, retry_seconds, attempts, awaited, (), None, {}, {}, (), names_in)
     engine.planner.refresh()
     searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
     room = engine.making_room.question(gang, now) if searches else None
@@ -72,7 +74,16 @@ def asking(engine: Engine, gang: Gang, now: float) -> Asking:
         lacking = (name for name in engine.books.nodes if name not in has)
         unlabelled = tuple(islice(lacking, MOST_NAMED))
     return Asking(
-        shown, retry_seconds, attempts, awaited, searches, room, gang_of, away, unlabelled
+        shown,
+        retry_seconds,
+        attempts,
+        awaited,
+        searches,
+        room,
+        gang_of,
+        away,
+        unlabelled,
+        names_in,
     )
 
 

@@ -103,7 +103,8 @@ class Blocker(View):
     """Who has what is short in the best domain."""
 
     who: str
-    """A gang, as `gang NAMESPACE/NAME`, or a pod, as `pod NAMESPACE/NAME`."""
+    """A gang, as `gang NAMESPACE/NAME`, or a pod, as `pod NAMESPACE/NAME`; `other namespaces`:
+    all whose names he who asks may not see, together."""
     pods: int
     """Of its pods, those in that domain."""
     is_reserved: bool

@@ -3,7 +3,7 @@
 extender_listen    kube-scheduler's verbs, probes, metrics and /v1; beyond loopback over TLS, and
                    only for clients with a certificate of extender_client_ca
 api_listen         the same but for the verbs, for people, kubelets and Prometheus: they have no
-                   certificate
+                   certificate; over TLS where api_cert and api_key name one
 admission_listen   the webhook, over TLS; nothing else, since every pod may reach it
 """
 
@@ -31,7 +31,7 @@ class Listeners:
     """Sockets that listen already; connections wait in the kernel until they are served."""
 
     extender: tuple[socket.socket, Certificate | None]
-    api: socket.socket | None
+    api: tuple[socket.socket, Certificate | None] | None
     admission: tuple[socket.socket, Certificate] | None
 
 
@@ -80,8 +80,9 @@ def listen_all(settings: Settings, metrics: Metrics, closing: AsyncExitStack) ->
     needed = "" if own else ", ".join(EXTENDER_TLS)
     extender = taken("extender_listen", settings.extender_listen, needed), own
     api = admission = None
+    people = _api_certificate(settings, metrics)
     if settings.api_listen is not None:
-        api = taken("api_listen", settings.api_listen)
+        api = taken("api_listen", settings.api_listen), people
     if settings.admission_listen is not None:
         # Without a pair pods are created without us: no reason to end. A Secret that is mounted
         # later is seen at the next handshake.
@@ -131,6 +132,28 @@ def _extender_certificate(settings: Settings, metrics: Metrics) -> Certificate |
     return certificate
 
 
+def _api_certificate(settings: Settings, metrics: Metrics) -> Certificate | None:
+    """What people's port is served with; None where the settings name nothing for it.
+
+    One that cannot be read is no reason to end, as gangs start without that port; no handshake
+    succeeds until it can.
+    Raises: SettingsError where only some of it is named.
+    """
+    named = {name: getattr(settings, name) for name in ("api_cert", "api_key")}
+    given = [name for name, file in named.items() if file is not None]
+    if not given:
+        return None
+    missing = [name for name in named if name not in given]
+    if settings.api_listen is None:
+        missing.append("api_listen")
+    if missing:
+        first = given[0]
+        raise SettingsError(f"{first}: {named[first]}: needs {', '.join(missing)} beside it")
+    return certificate_of(
+        "api", settings.api_cert, settings.api_key, None, hooks_of("api", metrics)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """What is answered: `verbs` to kube-scheduler, `webhook` alone, the others to all but it."""
@@ -148,8 +171,7 @@ def ports_of(settings: Settings, metrics: Metrics, listeners: Listeners, routes:
         api = _open_port(
             settings,
             metrics,
-            listeners.api,
-            None,
+            *listeners.api,
             _application("Corral", routes.health, routes.people),
         )
     if listeners.admission is not None:

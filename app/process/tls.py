@@ -2,6 +2,7 @@
 
     port            certificate and key    clients are asked for a certificate of
     extender        extender_cert, _key    extender_client_ca, always
+    api             api_cert, _key         nobody: they have tokens
     admission       admission_cert, _key   admission_client_ca, where there is one
 
 Every handshake looks whether the files are still those that were read: a `stat` call each. New
@@ -36,7 +37,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """PEM files of one port: "extender" or "admission", as the names of its settings begin.
+    """PEM files of one port: "extender", "api" or "admission", as the names of its settings begin.
 
     `client_ca`: the authorities whose clients are served; None: all clients are.
     """

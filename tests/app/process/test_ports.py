@@ -185,3 +185,60 @@ async def test_with_all_three_it_is_served_over_tls(files: dict[str, Path], tmp_
             assert (await client.get(port.url)).status_code == 404
         port.close()
         await serving
+
+
+# -- people's port ---------------------------------------------------------------------------------
+
+
+def people_files(folder: Path) -> dict[str, Path]:
+    """The two settings of people's port."""
+    return dict(zip(("api_cert", "api_key"), pair("first").write(folder), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        pytest.param({"api_cert", "api_listen"}, "api_key", id="no_key"),
+        pytest.param({"api_key", "api_listen"}, "api_cert", id="no_certificate"),
+        pytest.param({"api_cert", "api_key"}, "api_listen", id="no_port"),
+    ],
+)
+async def test_a_part_of_what_peoples_port_needs_is_refused(
+    tmp_path: Path, given: set[str], missing: str
+) -> None:
+    every: dict[str, Any] = {**people_files(tmp_path), "api_listen": Address(HOST, 0)}
+    settings = {name: value for name, value in every.items() if name in given}
+    with pytest.raises(SettingsError) as refused:
+        await taken(extender_listen=Address(HOST, 0), **settings)
+    first = next(iter(settings))
+    assert str(refused.value) == f"{first}: {settings[first]}: needs {missing} beside it"
+
+
+async def test_peoples_port_speaks_tls_and_reads_a_new_certificate(tmp_path: Path) -> None:
+    """It opens without one that can be read, as gangs start without that port."""
+    files = people_files(tmp_path)
+    files["api_cert"].unlink()
+    settings = Settings(extender_listen=Address(HOST, 0), api_listen=Address(HOST, 0), **files)
+    metrics = Metrics()
+    async with AsyncExitStack() as closing:
+        listeners = listen_all(settings, metrics, closing)
+        port = ports_of(settings, metrics, listeners, Routes(*(APIRouter() for _ in range(4)))).api
+        assert port is not None
+        assert port.url.startswith("https:")
+        serving = asyncio.create_task(port.serve())
+        for name in ("first", "second"):
+            with pytest.raises(httpx.HTTPError):
+                await _status(port.url, name)
+            pair(name).write(tmp_path)
+            assert await _status(port.url, name) == 404
+        port.close()
+        await serving
+    loaded = ("corral_certificates_total", {"port": "api", "outcome": "loaded"})
+    assert metrics.registry.get_sample_value(*loaded) == 2
+    ends = ("corral_certificate_expiration_timestamp_seconds", {"setting": "api_cert"})
+    assert metrics.registry.get_sample_value(*ends)
+
+
+async def _status(url: str, trusted: str) -> int:
+    async with httpx.AsyncClient(verify=pair(trusted).client(), trust_env=False) as client:
+        return (await client.get(url)).status_code

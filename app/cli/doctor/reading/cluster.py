@@ -249,7 +249,7 @@ async def readiness(
 
 def probe_port(settings: Settings) -> str | None:
     """The port that answers /readyz beyond the pod, as the proxy names it; None: none does."""
-    listens = [("", settings.api_listen)]
+    listens = [("https:" if settings.api_cert else "", settings.api_listen)]
     if settings.admission_client_ca is None:
         listens.append(("https:", settings.admission_listen))
     for scheme, address in listens:

@@ -139,6 +139,11 @@ def test_a_kubeconfig_that_is_named_and_not_there_is_a_wrong_option():
         pytest.param({"admission_listen": None}, None, id="loopback_alone"),
         pytest.param({"admission_client_ca": "/ca.crt"}, None, id="certificates_alone"),
         pytest.param({"api_listen": "0.0.0.0:8080"}, "{}:8080", id="that_of_probes"),
+        pytest.param(
+            {"api_listen": "0.0.0.0:8443", "api_cert": "/tls.crt", "api_key": "/tls.key"},
+            "https:{}:8443",
+            id="that_of_people",
+        ),
         pytest.param({"api_listen": "127.0.0.1:8080"}, "https:{}:9443", id="probes_on_loopback"),
     ],
 )
