@@ -40,6 +40,10 @@ APART = {
         ("scheduling.k8s.io", "podgroups/status"): {"patch"},
         ("scheduling.k8s.io", "compositepodgroups/status"): {"patch"},
     },
+    "corral-readers": {
+        ("authentication.k8s.io", "tokenreviews"): {"create"},
+        ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
+    },
     "corral-gates": {("corral.dev", "gates"): {"write"}},
 }
 

@@ -103,19 +103,19 @@ def test_each_webhook_reaches_the_port_through_the_service(webhook: dict[str, An
     assert service["spec"]["selector"].items() <= labels.items()
 
 
-def test_the_port_is_open_only_where_webhook_yaml_is_applied() -> None:
+def test_a_port_is_open_only_where_its_manifest_is_applied() -> None:
     without = _settings(with_webhook=False)
     assert without.admission_listen is None
     assert without.api_listen is None
     assert without.extender_listen.host == "127.0.0.1"
     assert "ports" not in _corral()
-    (source,) = _corral()["envFrom"]
-    settings = _one("webhook.yaml", "ConfigMap")["metadata"]
-    assert source == {"configMapRef": {"name": settings["name"], "optional": True}}
     deployment = _one("corral.yaml", "Deployment")["metadata"]
-    assert settings["namespace"] == deployment["namespace"]
-    text = (DEPLOY / "webhook.yaml").read_text(encoding="utf-8")
-    assert f"-n {deployment['namespace']} rollout restart deployment {deployment['name']}\n" in text
+    for file, source in zip(("webhook.yaml", "api.yaml"), _corral()["envFrom"], strict=True):
+        settings = _one(file, "ConfigMap")["metadata"]
+        assert source == {"configMapRef": {"name": settings["name"], "optional": True}}
+        assert settings["namespace"] == deployment["namespace"]
+        restart = f"-n {deployment['namespace']} rollout restart deployment {deployment['name']}\n"
+        assert restart in (DEPLOY / file).read_text(encoding="utf-8")
 
 
 def test_the_network_policy_leaves_the_webhooks_port_to_the_addresses_it_names() -> None:
@@ -132,13 +132,14 @@ def test_the_network_policy_leaves_the_webhooks_port_to_the_addresses_it_names()
     assert all(source.keys() == {"ipBlock"} for source in limited["from"])
 
 
-def test_what_anybody_may_reach_is_the_port_of_kube_scheduler() -> None:
+def test_what_anybody_may_reach_are_the_ports_that_ask_who_calls() -> None:
     pod = _one("corral.yaml", "Deployment")["spec"]["template"]["spec"]
     (scheduler,) = [one for one in pod["containers"] if one["name"] == "kube-scheduler"]
     policy = _one("network-policy.yaml", "NetworkPolicy")
     (open_to_all,) = [rule for rule in policy["spec"]["ingress"] if "from" not in rule]
     probed = scheduler["livenessProbe"]["httpGet"]["port"]
-    assert [one["port"] for one in open_to_all["ports"]] == [probed]
+    peoples = int(_one("api.yaml", "ConfigMap")["data"]["CORRAL_API_LISTEN"].rpartition(":")[2])
+    assert [one["port"] for one in open_to_all["ports"]] == [probed, peoples]
 
 
 def test_the_certificate_is_mounted_where_the_settings_look_and_may_be_missing() -> None:

@@ -31,6 +31,7 @@ OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
     "corral-namespaces": lambda it: bool(it.admission_namespace_selector.keys - {METADATA_NAME}),
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),
     "corral-native-pod-groups": lambda it: it.native_pod_groups == "on",
+    "corral-readers": lambda it: it.api_cert is not None,
 }
 
 
