@@ -29,6 +29,7 @@ from app.api.callers import Callers
 from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
+from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph
@@ -37,6 +38,7 @@ from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import TierPacking
 from app.dialects.volcano.scheduler_conf import packing_in
 from app.errors import CorralError, DecodeError, SettingsError
+from app.explain.changes import Changes
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.kube.client.lease import NeighbourLease
@@ -201,11 +203,18 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     sinks = _sinks(settings, resources, driver, namespaces, kept)
     reflectors = _reflectors(outside.transport, sinks, metrics)
     port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
+    stream = Stream(
+        Changes(engine, _whose(lease)),
+        seconds=settings.tick_seconds,
+        on_fault=fault_counter(metrics),
+    )
+    metrics.followers.set_function(lambda: len(stream))
     standing = Standing(
         lambda: unready(engine, reflectors),
         _whose(lease),
         Others(outside.transport, keep),
         _callers(outside.transport, metrics),
+        stream,
     )
     routes = _routes(settings, engine, standing, port, namespaces)
     return Parts(
@@ -219,6 +228,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         lease,
         outside.transport,
         ports_of(settings, metrics, outside.listeners, routes),
+        stream,
         outside.closing,
     )
 

@@ -227,6 +227,9 @@ class Metrics:
             "outcome",
             REVIEW_OUTCOMES,
         )
+        self.followers = Gauge(
+            "corral_followers", "Clients that follow /v1/events", registry=self.registry
+        )
 
     def _of_ourselves(self) -> None:
         """The health of this process."""

@@ -38,10 +38,18 @@ _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 
 
 class Reader:
-    """Who asks. `asker` None: a client on loopback, who sees everything."""
+    """Who asks. `asker` None: a client on loopback, who sees everything.
 
-    def __init__(self, permissions: Permissions | None = None, asker: Asker | None = None) -> None:
-        self._permissions, self._asker = permissions, asker
+    `token`: his, for as long as his request lasts.
+    """
+
+    def __init__(
+        self,
+        permissions: Permissions | None = None,
+        asker: Asker | None = None,
+        token: str = "",
+    ) -> None:
+        self._permissions, self._asker, self._token = permissions, asker, token
 
     @property
     def name(self) -> str:
@@ -60,6 +68,13 @@ class Reader:
     async def sees_nodes(self) -> bool:
         """Whether he sees what is about the whole cluster, without pods. Raises: Unknown."""
         return await self._may_list(NODES, "")
+
+    async def is_known(self) -> bool:
+        """Whether his token is still valid, and still his. Raises: Unknown."""
+        if self._asker is None or self._permissions is None:
+            return True
+        found = await self._permissions.asker(self._token, self._asker.address)
+        return found is not None and found.user == self._asker.user
 
     async def _may_list(self, resource: str, namespace: str) -> bool:
         if self._asker is None or self._permissions is None:
@@ -107,7 +122,7 @@ class Callers:
             raise unavailable(error) from error
         if asker is None:
             raise _unauthorized("the API server does not know this token")
-        return Reader(permissions, asker)
+        return Reader(permissions, asker, token)
 
 
 def reader_of(request: Request) -> Reader:
@@ -153,6 +168,18 @@ async def sees_everything(request: Request) -> None:
 SeesNamespace = Depends(sees_namespace)
 SeesCluster = Depends(sees_cluster)
 SeesEverything = Depends(sees_everything)
+
+
+async def may_still_see(reader: Reader, namespace: str) -> str:
+    """Why he may not any more, or ""; asked of the API server, unless it has just answered."""
+    try:
+        if not await reader.is_known():
+            return "the API server does not know this token any more"
+        if not await reader.sees(namespace):
+            return f"user {reader.name} may not list these pods any more"
+    except Unknown as error:
+        return str(error)
+    return ""
 
 
 async def answered(question: Awaitable[bool]) -> bool:

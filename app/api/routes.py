@@ -3,6 +3,7 @@
     GET /v1/gangs?namespace=&phase=&reason=&after=&limit=
     GET /v1/gangs/{namespace}/{name}
     GET /v1/gangs/{namespace}/{name}/explanation
+    GET /v1/events?namespace=                        (events.py)
 
 The event loop that answers kube-scheduler answers these too: a page of gangs is short, and what
 takes searches is answered from a copy in a thread, a few at a time.
@@ -19,7 +20,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 
 from app.api.callers import Callers, SeesNamespace, answered, reader_of
+from app.api.events import events
 from app.api.others import Others
+from app.api.stream import Stream
 from app.explain.advice import ADVICE
 from app.explain.answering import answer
 from app.explain.asking import asking
@@ -49,6 +52,8 @@ class Standing:
     """Where pods are that no gang here has; none: nowhere."""
     callers: Callers = field(default_factory=Callers)
     """Who is answered; clients on loopback are, if nothing else is said."""
+    stream: Stream | None = None
+    """What they may follow; none: nothing."""
 
 
 def people(engine: Engine, standing: Standing) -> APIRouter:
@@ -128,6 +133,8 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
         finally:
             waiting -= 1
 
+    if standing.stream is not None:
+        router.include_router(events(standing.stream, standing.unready))
     return router
 
 

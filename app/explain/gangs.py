@@ -100,7 +100,7 @@ def view(gang: Gang, now: float) -> GangView:
         source=key.source,
         phase=gang.phase.value,
         reason=reason_of(gang, now),
-        message=_message(gang),
+        message=message_of(gang),
         priority=gang.priority,
         waiting_seconds=max(0.0, now - gang.complete_at) if is_waiting else None,
         pods=Pods(
@@ -164,7 +164,8 @@ def _is_narrowed_apart(gang: Gang) -> bool:
     return not all(common.values())
 
 
-def _message(gang: Gang) -> str:
+def message_of(gang: Gang) -> str:
+    """The same in one sentence; of a gang that waits, the one that its pods are told."""
     pods, bound = len(gang.plan.nodes), len(gang.membership.bound)
     all_pods = "1 pod" if bound == 1 else f"{bound} pods"
     match gang.phase:

@@ -34,6 +34,9 @@ from uvicorn.server import ServerState
 HEADER_BYTES = 64 * 1024  # kube-scheduler sends 200 bytes
 PIPELINED = 16  # requests ahead of their answers; Go's client never has one
 
+# An extension of ASGI: ends a connection whose client does not read the answer that it is sent.
+ABORT = "corral.abort"
+
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -144,6 +147,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._under_way.append(0)
         self.taken.idle.pop(self, None)
         super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
 
     def on_headers_complete(self) -> None:
         self._has_headers = True

@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Writers
 from app.kube.client.lease import NeighbourLease
@@ -47,6 +48,7 @@ class Parts:
     lease: NeighbourLease | None
     transport: Transport
     ports: Ports
+    stream: Stream
     closing: AsyncExitStack
 
     @property
@@ -107,6 +109,7 @@ def _works(parts: Parts) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     return [
         *parts.writers.works(),
         ("tick", parts.driver.tick()),
+        ("stream", parts.stream.run()),
         ("audit", parts.audits.run()),
         *((f"watch {watch.kind}", watch.run()) for watch in parts.reflectors),
         *((("lease", parts.lease.run()),) if parts.lease else ()),
@@ -131,6 +134,7 @@ async def _stop(parts: Parts, ports: Sequence[Task], others: Sequence[Task]) -> 
     async with parts.closing:
         for port in parts.ports.all():
             port.close()
+        parts.stream.close(SHUTTING_DOWN)
         parts.driver.drain()
         await parts.writers.finish_binds()
         parts.desk.refuse_all(SHUTTING_DOWN)

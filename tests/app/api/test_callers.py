@@ -21,7 +21,9 @@ from app.api.callers import (
     SeesEverything,
 )
 from app.api.routes import Standing, people
+from app.api.stream import Stream
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
+from app.explain.changes import Changes
 from app.kube.client.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 from app.kube.core.objects import Owner
 from tests.app.api.reviewer import Reviewer, callers_of
@@ -48,7 +50,9 @@ class Asked:
         self.api = Reviewer(RIGHTS)
         app = FastAPI()
         world = world or world_of_three()
-        router = people(world.engine, Standing(lambda: "", callers=callers_of(self.api, **more)))
+        stream = Stream(Changes(world.engine), seconds=1.0)
+        standing = Standing(lambda: "", callers=callers_of(self.api, **more), stream=stream)
+        router = people(world.engine, standing)
 
         more_routes = APIRouter()  # as those of other files are joined
 
@@ -390,7 +394,7 @@ async def test_no_route_is_open_to_a_user_without_rights() -> None:
     """Those of others as well that are joined in `routes.py`; each needs one of the three."""
     asked = Asked()
     paths = FastAPI.openapi(asked.app)["paths"]
-    assert {"/v1/gangs", "/v1/gangs/{namespace}/{name}/explanation"} <= paths.keys()
+    assert {"/v1/gangs", "/v1/gangs/{namespace}/{name}/explanation", "/v1/events"} <= paths.keys()
     for path, methods in paths.items():
         for method in methods:
             there = path.removeprefix("/v1").replace("{namespace}", "default")
