@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.columns import on_one_line
 from app.cli.gangs import options
+from app.cli.reach.options import reaching
+
+if TYPE_CHECKING:
+    from app.cli.reach.way import Corral
 
 WAITS = ("gathering", "waiting", "repairing")
 WIDTH = 12  # of the words in front
 
 
+@reaching
 def explain(
+    corral: Corral,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A gang, a pod of one, or an owner")],
     namespace: options.Namespace = "default",
     source: Annotated[
         str, typer.Option(help="Of several gangs of this name, the one that this declares")
     ] = "",
     output: options.Written = options.Output.TABLE,
-    server: options.Server = options.LOCAL,
 ) -> None:
     """Say why a gang waits, what is short, and what would fit.
 
@@ -29,6 +34,7 @@ def explain(
     Examples:
       corral explain training-job
       corral explain training-job-0 -n team-a -o yaml
+      corral explain training-job --server https://corral-api.corral-system.svc --token-file token
 
     \b
     Exit code 0: it was answered
@@ -36,10 +42,8 @@ def explain(
               2: wrong options
     """
     from app.cli.gangs.server import ask
-    from app.cli.topology.options import failures
 
-    with failures():
-        found = ask(server, "gangs", namespace, name, "explanation", source=source)
+    found = ask(corral, "gangs", namespace, name, "explanation", source=source)
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

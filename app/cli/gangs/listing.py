@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.columns import aligned, on_one_line
 from app.cli.gangs import options
+from app.cli.reach.options import reaching
 
+if TYPE_CHECKING:
+    from app.cli.reach.way import Corral
+
+INTERRUPTED = 130  # as a shell counts Ctrl-C
 HEADER = ("NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WAITING", "DOMAINS")
 
 
+@reaching
 def gangs(
+    corral: Corral,
     namespace: options.Namespace = "default",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
@@ -20,14 +27,19 @@ def gangs(
     phase: Annotated[str, typer.Option(help="Only of this phase, such as waiting")] = "",
     reason: Annotated[str, typer.Option(help="Only with this reason, such as DoesNotFit")] = "",
     output: options.Written = options.Output.TABLE,
-    server: options.Server = options.LOCAL,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on, and show each gang that changes")
+    ] = False,
 ) -> None:
     """List the gangs and why each is where it is.
+
+    In a cluster it runs `kubectl port-forward`, as whoever kubectl is; no setup is needed.
 
     \b
     Examples:
       corral gangs -A --phase waiting
-      corral gangs -n team-a -o name
+      corral gangs -n team-a -w
+      corral gangs -A -o name --context prod
 
     \b
     Exit code 0: it was answered
@@ -35,11 +47,12 @@ def gangs(
               2: wrong options
     """
     from app.cli.gangs.server import gangs
-    from app.cli.topology.options import failures
 
-    query = {"namespace": "" if all_namespaces else namespace, "phase": phase, "reason": reason}
-    with failures():
-        found = list(gangs(server, **query))
+    within = "" if all_namespaces else namespace
+    if watch:
+        _watch(corral, within, phase, reason, output)
+        return
+    found = list(gangs(corral, namespace=within, phase=phase, reason=reason))
     match output:
         case options.Output.TABLE:
             _print_table(found)
@@ -48,6 +61,29 @@ def gangs(
                 typer.echo(options.name_of(each))
         case _:
             options.write(found, output)
+
+
+def _watch(corral: Corral, namespace: str, phase: str, reason: str, output: options.Output) -> None:
+    """Show gangs until Ctrl-C, or until nobody reads what is shown."""
+    import os
+    import sys
+
+    from app.cli.gangs import following
+
+    def is_wanted(gang: dict[str, Any]) -> bool:
+        return phase in ("", gang["phase"]) and reason in ("", gang["reason"])
+
+    show, synced = following.lines(output), lambda: None
+    if output is options.Output.TABLE:
+        table = following.Table(HEADER, _row)
+        show, synced = table.show, table.synced
+    try:
+        following.follow(corral, namespace, following.Rows(is_wanted), show, synced)
+    except KeyboardInterrupt as error:
+        raise typer.Exit(INTERRUPTED) from error
+    except BrokenPipeError as error:  # `| head` has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from error
 
 
 def _print_table(gangs: list[dict[str, Any]]) -> None:

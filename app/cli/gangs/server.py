@@ -2,59 +2,84 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.cli.reach.way import Asked, Corral
 from app.errors import CorralError
 
 SECONDS = 30.0  # an explanation may take some, and wait for others
 MOST_BYTES = 64 * 1024 * 1024
 MOST_PAGES = 1_000
 
-# A proxy for the internet has no way to a loopback address.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+Query = Mapping[str, str | Sequence[str]]
 
 
 class NoAnswer(CorralError):
-    """Corral refused, or could not be reached."""
+    """Corral could not be reached, or refused."""
 
 
-def ask(server: str, *path: str, **query: str) -> Any:
-    """What /v1 answers. Raises: NoAnswer with the reason."""
-    where = "/".join(urllib.parse.quote(part, safe="") for part in path)
-    asked = {key: value for key, value in query.items() if value}
-    url = f"{server.rstrip('/')}/v1/{where}"
-    if asked:
-        url = f"{url}?{urllib.parse.urlencode(asked)}"
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise NoAnswer(f"--server {server}: no http:// or https:// address")
-    try:
-        with _OPENER.open(url, timeout=SECONDS) as answer:
-            return json.loads(answer.read(MOST_BYTES))
-    except urllib.error.HTTPError as error:
-        raise NoAnswer(_detail(error)) from error
-    except urllib.error.URLError as error:
-        raise NoAnswer(
-            f"{server} does not answer: {error.reason}; in a cluster, first:"
-            " kubectl port-forward -n corral-system deployment/corral 8888"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise NoAnswer(f"{server}: {error}") from error
+class Refused(NoAnswer):
+    """Corral answered, and said no; carries the HTTP status."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
 
 
-def gangs(server: str, **query: str) -> Iterator[dict[str, Any]]:
+def ask(corral: Corral | str, *path: str, **query: str | Sequence[str]) -> Any:
+    """What /v1 answers. `corral`: the way, or an address. Raises: NoAnswer with the reason."""
+    return _answer(corral, path, query)
+
+
+def post(corral: Corral | str, *path: str, body: bytes, **query: str | Sequence[str]) -> Any:
+    """What /v1 answers to objects, YAML or JSON. Raises: NoAnswer with the reason."""
+    return _answer(corral, path, query, body)
+
+
+def gangs(corral: Corral | str, **query: str) -> Iterator[dict[str, Any]]:
     """Every gang of a list, page by page. Raises: NoAnswer."""
     after = ""
     for _ in range(MOST_PAGES):
-        page = ask(server, "gangs", after=after, **query)
+        page = ask(corral, "gangs", after=after, **query)
         yield from page["gangs"]
         after = page["next"]
         if not after:
             return
+
+
+def opened(
+    corral: Corral, path: Sequence[str], query: Query, *, body: bytes | None = None, seconds: float
+) -> http.client.HTTPResponse:
+    """The answer, to be read; `seconds` is how long it may be silent. Raises: NoAnswer; NoWay."""
+    where = "/v1/" + "/".join(urllib.parse.quote(part, safe="") for part in path)
+    asked = {key: value for key, value in query.items() if value}
+    if asked:
+        where = f"{where}?{urllib.parse.urlencode(asked, doseq=True)}"
+    headers = {} if body is None else {"Content-Type": "application/yaml"}
+    try:
+        return corral.open(where, body=body, headers=headers, timeout=seconds)
+    except urllib.error.HTTPError as error:
+        raise Refused(error.code, _detail(error)) from error
+    except urllib.error.URLError as error:
+        raise NoAnswer(f"{corral.named} does not answer: {error.reason}; {corral.hint}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise NoAnswer(f"{corral.named}: {error}") from error
+
+
+def _answer(
+    corral: Corral | str, path: Sequence[str], query: Query, body: bytes | None = None
+) -> Any:
+    way = Corral(Asked(corral)) if isinstance(corral, str) else corral
+    with opened(way, path, query, body=body, seconds=SECONDS) as answer:
+        try:
+            return json.loads(answer.read(MOST_BYTES))
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise NoAnswer(f"{way.named}: {error}") from error
 
 
 def _detail(error: urllib.error.HTTPError) -> str:

@@ -101,6 +101,11 @@ class Credentials:
         except Exception as error:
             raise SettingsError(f"service account of this pod: {error}") from error
 
+    @property
+    def authority(self) -> str:
+        """The file of who signs for the API server; "": those of this machine do."""
+        return self._configuration.ssl_ca_cert or ""
+
     async def headers(self) -> dict[str, str]:
         """Return the headers that say who we are, renewed at most once a minute."""
         now = self._clock()

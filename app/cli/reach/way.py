@@ -1,0 +1,154 @@
+"""The way to a Corral that the options name: an address, and who asks there."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPMessage, HTTPResponse
+from pathlib import Path
+from typing import IO, cast
+
+from app.cli.reach.forward import Forward, place_in
+from app.cli.reach.identity import of_kubeconfig, token_in, trusting
+from app.cli.topology.reading import HOME_KUBECONFIG
+from app.errors import SettingsError
+
+LOCAL = "http://127.0.0.1:8888"  # where `corral serve` listens if nothing else is set
+NO_TOKEN = "a token, and what a kubeconfig says, is for no other address"
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the options say; "": nothing."""
+
+    server: str = ""
+    context: str = ""
+    kubeconfig: str = ""
+    at: str = "corral-system/deployment/corral"
+    token_file: str = ""
+    certificate_authority: str = ""
+
+
+class Corral:
+    """Opened with the first request, and again after what it leads to has ended.
+
+    Raises: SettingsError for options that do not go together.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._forward: Forward | None = None
+        self._token = ""
+        self._tls: ssl.SSLContext | None = None
+        self._check()
+
+    @property
+    def named(self) -> str:
+        """How messages name it."""
+        if self._asked.server or self._forward is None:
+            return self._asked.server or LOCAL
+        return f"{self._asked.at}, by {self._forward.url}"
+
+    @property
+    def hint(self) -> str:
+        """What to do where it does not answer."""
+        if self._asked.server:
+            return "without --server kubectl port-forward leads to Corral in the cluster"
+        return "--context, --kubeconfig or --server name another one"
+
+    def open(
+        self,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        timeout: float,
+    ) -> HTTPResponse:
+        """The answer to a GET of a path, such as `/v1/gangs`, or to a POST of the body.
+
+        Raises: NoWay; SettingsError; as `urllib.request.urlopen`.
+        """
+        request = urllib.request.Request(self._opened() + path, body, dict(headers))
+        handlers: list[urllib.request.BaseHandler] = [
+            urllib.request.ProxyHandler({}),  # for the internet, and has no way to loopback
+            _NoRedirects(),
+        ]
+        if self._tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=self._tls))
+        if self._token:
+            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        opener = urllib.request.build_opener(*handlers)
+        return cast(HTTPResponse, opener.open(request, timeout=timeout))
+
+    def close(self) -> None:
+        """Stop what was started for it; the next request begins anew."""
+        if self._forward is not None:
+            self._forward.close()
+            self._forward = None
+
+    def _check(self) -> None:
+        asked = self._asked
+        scheme = urllib.parse.urlsplit(asked.server).scheme
+        if asked.server and scheme not in ("http", "https"):
+            raise SettingsError(f"--server {asked.server}: no http:// or https:// address")
+        own = {
+            "--token-file": asked.token_file,
+            "--certificate-authority": asked.certificate_authority,
+        }
+        named = {"--context": asked.context, "--kubeconfig": asked.kubeconfig}
+        for flag, value in {**own, **(named if asked.server else {})}.items():
+            if value and scheme != "https":
+                raise SettingsError(f"{flag} {value}: needs --server https://…: {NO_TOKEN}")
+
+    def _opened(self) -> str:
+        """Where requests go now."""
+        asked = self._asked
+        if asked.server:
+            if self._tls is None and asked.server.startswith("https:"):
+                self._identify()
+            return asked.server.rstrip("/")
+        if not (asked.kubeconfig or asked.context or _has_kubeconfig()):
+            return LOCAL
+        if self._forward is not None and not self._forward.is_open:
+            self.close()
+        if self._forward is None:
+            self._forward = Forward(place_in(asked.at), asked.kubeconfig, asked.context)
+        return self._forward.url
+
+    def _identify(self) -> None:
+        """Find a token and an authority for --server."""
+        asked, authority = self._asked, self._asked.certificate_authority
+        if asked.context or asked.kubeconfig:
+            token, theirs = of_kubeconfig(asked.kubeconfig, asked.context)
+            authority = authority or theirs
+            if not (token or asked.token_file):
+                raise SettingsError("the kubeconfig has no token for this context: --token-file")
+            self._token = token
+        if asked.token_file:
+            self._token = token_in(asked.token_file)
+        self._tls = trusting(authority)
+
+
+def _has_kubeconfig() -> bool:
+    """Whether kubectl has one to read."""
+    return bool(os.environ.get("KUBECONFIG")) or Path(HOME_KUBECONFIG).expanduser().is_file()
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Corral redirects nobody: what does is not Corral, and gets no token."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> None:
+        """Follow nothing."""
