@@ -64,7 +64,8 @@ def opened(
     try:
         return corral.open(where, body=body, headers=headers, timeout=seconds)
     except urllib.error.HTTPError as error:
-        raise Refused(error.code, _detail(error)) from error
+        with error:  # it holds the connection
+            raise Refused(error.code, _detail(error)) from error
     except urllib.error.URLError as error:
         raise NoAnswer(f"{corral.named} does not answer: {error.reason}; {corral.hint}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
