@@ -215,6 +215,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         Others(outside.transport, keep),
         _callers(outside.transport, metrics),
         stream,
+        lambda: "" if lease is None else lease.leader,
     )
     routes = _routes(settings, engine, standing, port, namespaces)
     return Parts(

@@ -5,7 +5,8 @@
     event: gone      data: {"namespace": …, "name": …, "source": …}; it is not there any more
     event: end       data: {"reason": …}; the stream ends, and may be asked for again
 
-Every RECHECK_SECONDS the API server is asked again whether he who follows still may.
+Every RECHECK_SECONDS the API server is asked again whether he who follows still may, and whether
+the same Corral leads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from app.api.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
+from app.api.leader import leader_header
 from app.api.stream import EventStream, Stream, TooManyFollow
 
 RECHECK_SECONDS = 30.0
@@ -31,8 +33,8 @@ data: {"namespace":"team-a","name":"train","source":"job"}
 """
 
 
-def events(stream: Stream, unready: Callable[[], str]) -> APIRouter:
-    """The route. `unready`: as of `app.api.routes.people`."""
+def events(stream: Stream, unready: Callable[[], str], leader: Callable[[], str]) -> APIRouter:
+    """The route. `unready`, `leader`: as of `app.api.routes.Standing`."""
     router = APIRouter()
 
     @router.get(
@@ -55,9 +57,15 @@ def events(stream: Stream, unready: Callable[[], str]) -> APIRouter:
         except TooManyFollow as error:
             raise HTTPException(503, str(error), {"Retry-After": RETRY_SECONDS}) from error
 
+        led_by = leader()
+
         async def why_not() -> str:
+            if leader() != led_by:
+                return "another Corral leads now"
             return unready() or await may_still_see(reader, namespace)
 
-        return EventStream(stream, follower, why_not, ask_seconds=RECHECK_SECONDS)
+        answer = EventStream(stream, follower, why_not, ask_seconds=RECHECK_SECONDS)
+        answer.headers.update(leader_header(led_by))
+        return answer
 
     return router

@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.events import events
+from app.api.leader import leader_header
 from app.api.others import Others
 from app.api.stream import Stream
 from app.explain.advice import ADVICE
@@ -54,11 +55,18 @@ class Standing:
     """Who is answered; clients on loopback are, if nothing else is said."""
     stream: Stream | None = None
     """What they may follow; none: nothing."""
+    leader: Callable[[], str] = lambda: ""
+    """The pod of the Corral that leads, if it is known and another one."""
 
 
 def people(engine: Engine, standing: Standing) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix="/v1", dependencies=[Depends(standing.callers)])
+
+    async def name_leader(response: Response) -> None:
+        response.headers.update(leader_header(standing.leader()))
+
+    common = [Depends(standing.callers), Depends(name_leader)]
+    router = APIRouter(prefix="/v1", dependencies=common)
     turn, waiting = asyncio.Semaphore(1), 0
 
     def ready() -> None:
@@ -134,7 +142,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             waiting -= 1
 
     if standing.stream is not None:
-        router.include_router(events(standing.stream, standing.unready))
+        router.include_router(events(standing.stream, standing.unready, standing.leader))
     return router
 
 

@@ -7,10 +7,9 @@ import os
 import ssl
 from pathlib import Path
 
-from app.cli.topology.reading import HOME_KUBECONFIG
 from app.errors import SettingsError
-from app.kube.client.credentials import Credentials
 
+HOME_KUBECONFIG = "~/.kube/config"  # where kubectl looks
 LONGEST_TOKEN = 64 * 1024  # bytes of the file; Corral takes less
 
 
@@ -43,6 +42,8 @@ def of_kubeconfig(file: str, context: str) -> tuple[str, str]:
 
     `file` "": where kubectl looks. Raises: SettingsError.
     """
+    from app.kube.client.credentials import Credentials
+
     path = file or os.environ.get("KUBECONFIG", "") or str(Path(HOME_KUBECONFIG).expanduser())
 
     async def read() -> tuple[str, str]:

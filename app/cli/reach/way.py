@@ -7,18 +7,19 @@ import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, cast
 
-from app.cli.reach.forward import Forward, place_in
-from app.cli.reach.identity import of_kubeconfig, token_in, trusting
-from app.cli.topology.reading import HOME_KUBECONFIG
+from app.api.leader import LEADER, POD_NAME
+from app.cli.reach.forward import Forward, NoWay, place_in
+from app.cli.reach.identity import HOME_KUBECONFIG, of_kubeconfig, token_in, trusting
 from app.errors import SettingsError
 
 LOCAL = "http://127.0.0.1:8888"  # where `corral serve` listens if nothing else is set
 NO_TOKEN = "a token, and what a kubeconfig says, is for no other address"
+LEADER_TRIES = 8  # a Service leads to any of its pods
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -43,6 +44,8 @@ class Corral:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._forward: Forward | None = None
+        self._leader = ""
+        """The pod that it leads to, if an answer has named that."""
         self._token = ""
         self._tls: ssl.SSLContext | None = None
         self._check()
@@ -73,6 +76,34 @@ class Corral:
 
         Raises: NoWay; SettingsError; as `urllib.request.urlopen`.
         """
+        answer = self._sent(path, body, headers, timeout)
+        for _ in range(LEADER_TRIES):
+            leader = answer.headers.get(LEADER, "")
+            if not (POD_NAME.fullmatch(leader) and self._leads_on(leader)):
+                break
+            answer.close()
+            answer = self._sent(path, body, headers, timeout)
+        return answer
+
+    def _leads_on(self, leader: str) -> bool:
+        """Whether the next request may reach the Corral that leads: the pod, or a Service's."""
+        if self._forward is None:
+            return self._asked.server.startswith("https:")
+        place = place_in(self._asked.at)
+        if self._leader or place.target.startswith(("pod/", "pods/", "po/")):
+            return False
+        to_leader = replace(place, target=f"pod/{leader}")
+        try:
+            forward = Forward(to_leader, self._asked.kubeconfig, self._asked.context)
+        except NoWay:
+            return False
+        self._forward.close()
+        self._forward, self._leader = forward, leader
+        return True
+
+    def _sent(
+        self, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
+    ) -> HTTPResponse:
         request = urllib.request.Request(self._opened() + path, body, dict(headers))
         handlers: list[urllib.request.BaseHandler] = [
             urllib.request.ProxyHandler({}),  # for the internet, and has no way to loopback
@@ -89,7 +120,7 @@ class Corral:
         """Stop what was started for it; the next request begins anew."""
         if self._forward is not None:
             self._forward.close()
-            self._forward = None
+            self._forward, self._leader = None, ""
 
     def _check(self) -> None:
         asked = self._asked

@@ -103,6 +103,13 @@ class NeighbourLease:
             return f"nobody holds Lease {self._name}"
         return f"pod {holder.rpartition('_')[0] or holder} holds Lease {self._name}"
 
+    @property
+    def leader(self) -> str:
+        """The pod that holds it, if another one does, as it was last read; "": none is known."""
+        if self._spec is None or self.names_us:
+            return ""
+        return (self._spec.holder_identity or "").rpartition("_")[0]
+
     async def confirm(self) -> bool:
         """The same; where it is not known to be ours, or not from the last polls, it is read first.
 

@@ -39,9 +39,14 @@ class Corral:
 
     def __init__(self, world: World, callers: Callers | None = None) -> None:
         self.world = world
-        self.unready = ""
+        self.unready = self.leader = ""
         self.stream = Stream(Changes(world.engine), seconds=TICK_SECONDS, clock=lambda: world.now)
-        standing = Standing(lambda: self.unready, callers=callers or Callers(), stream=self.stream)
+        standing = Standing(
+            lambda: self.unready,
+            callers=callers or Callers(),
+            stream=self.stream,
+            leader=lambda: self.leader,
+        )
         self.app = FastAPI()
         self.app.include_router(people(world.engine, standing))
         self.server: Server | None = None
@@ -413,6 +418,18 @@ async def test_the_right_to_follow_is_asked_for_again(
     assert len(corral.stream) == 0
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_stream_ends_when_another_corral_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "RECHECK_SECONDS", 0.02)
+    async with Corral(world_of_three()).serving() as corral, corral.followed() as said:
+        corral.stream.clock = time.monotonic
+        await until_synced(said)
+        corral.leader = "corral-1"
+        kind, data = await anext(said)
+        while not kind:
+            kind, data = await anext(said)
+        assert (kind, data) == ("end", {"reason": "another Corral leads now"})
 
 
 def test_the_guard_and_the_stream_mean_the_same_extension() -> None:

@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.api import routes
+from app.api.leader import LEADER
 from app.api.others import Others
 from app.api.routes import MOST_WAITING, Standing, people
 from app.dialects.registry import DIALECTS
@@ -267,6 +268,21 @@ async def test_an_api_server_that_does_not_answer_is_no_error_of_ours() -> None:
     others = Others(Silent(), DIALECTS.keeps)
     status, _ = await got(world_of_three(), "/gangs/default/j/explanation", others=others)
     assert status == 404
+
+
+@pytest.mark.parametrize(
+    ("leader", "named"),
+    [("", None), ("corral-7", "corral-7"), ("Not_A-Pod", None), ("a\r\nb", None), ("-x", None)],
+)
+async def test_a_corral_that_does_not_lead_names_the_pod_that_does(
+    leader: str, named: str | None
+) -> None:
+    app = FastAPI()
+    app.include_router(people(world_of_three().engine, Standing(lambda: "", leader=lambda: leader)))
+    transport = httpx.ASGITransport(app=app, client=LOCAL)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1") as client:
+        for path in ("/gangs", "/gangs/default/runs", "/gangs/default/large/explanation"):
+            assert (await client.get(path)).headers.get(LEADER) == named
 
 
 async def test_more_explanations_than_may_wait_are_refused(

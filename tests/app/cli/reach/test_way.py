@@ -22,6 +22,7 @@ from typer.testing import CliRunner, Result
 from app.cli import main
 from app.cli.reach import forward
 from app.cli.reach.forward import place_in
+from app.cli.reach.way import LEADER_TRIES
 from app.errors import SettingsError
 from tests.app.cli.gangs.test_commands import serving
 from tests.app.cli.reach.kubectl import Kubectl
@@ -198,6 +199,8 @@ class Listening(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.seen: list[dict[str, str]] = []
         self.elsewhere = elsewhere
+        self.leaders: list[str] = []
+        """Of each answer, the pod that it names; of those after them, none."""
         scheme = "http"
         if certificate is not None:
             scheme = "https"
@@ -224,6 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = b'{"gangs": [], "next": ""}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
+        if self.server.leaders:
+            self.send_header("Corral-Leader", self.server.leaders.pop(0))
         self.end_headers()
         self.wfile.write(body)
 
@@ -380,3 +385,60 @@ def test_a_file_that_has_no_token_is_named(
 def test_an_address_that_is_none_is_a_wrong_option(home: Path, url: str) -> None:
     ran = run("gangs", "--server", url)
     assert (ran.exit_code, url in ran.stderr) == (2, True)
+
+
+# -- the Corral that leads -------------------------------------------------------------------------
+
+
+def test_the_pod_that_leads_is_asked_where_another_one_says_so(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port)
+        corral.leaders = ["corral-7"]
+        assert run("gangs", "--context", "prod").exit_code == 0
+        assert len(corral.seen) == 2
+    first, second = kubectl.calls
+    assert "deployment/corral" in first
+    assert second == [each.replace("deployment/corral", "pod/corral-7") for each in first]
+    assert kubectl.running() == []
+
+
+def test_a_leader_that_does_not_lead_any_more_is_not_chased(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port)
+        corral.leaders = ["corral-7", "corral-8", "corral-9"]
+        assert run("gangs").exit_code == 0
+    assert len(kubectl.calls) == 2
+
+
+@pytest.mark.parametrize("name", ["--flag", "a/b", "A", "a b", "x" * 300])
+def test_what_is_no_name_of_a_pod_is_not_given_to_kubectl(
+    kubectl: Kubectl, tmp_path: Path, name: str
+) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port)
+        corral.leaders = [name]
+        assert run("gangs").exit_code == 0
+    assert len(kubectl.calls) == 1
+
+
+def test_a_pod_that_the_user_has_named_is_asked_itself(kubectl: Kubectl, tmp_path: Path) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port)
+        corral.leaders = ["corral-7"]
+        assert run("gangs", "--at", "corral-system/pod/corral-0").exit_code == 0
+    assert len(kubectl.calls) == 1
+
+
+def test_behind_a_service_it_is_asked_until_the_one_that_leads_answers(
+    home: Path, tmp_path: Path, authority: str
+) -> None:
+    with listening(tmp_path, pair("first")) as service:
+        flags = ["--server", service.url, "--certificate-authority", authority]
+        for others, asked in ((3, 4), (100, LEADER_TRIES + 1)):
+            service.leaders, service.seen[:] = ["corral-7"] * others, []
+            assert run("gangs", *flags).exit_code == 0
+            assert len(service.seen) == asked

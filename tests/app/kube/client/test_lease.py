@@ -75,6 +75,25 @@ async def test_who_holds_it_is_told(server, lease, answer, whose):
 
 
 @pytest.mark.parametrize(
+    ("answer", "leader"),
+    [
+        pytest.param(held_by("corral-abc_1f2e"), "", id="our_neighbour"),
+        pytest.param(held_by("corral-xyz_1f2e"), "corral-xyz", id="the_other_replica"),
+        pytest.param(held_by("a_pod_1f2e"), "a_pod", id="up_to_the_last_underscore"),
+        pytest.param(held_by("by-hand"), "", id="no_pod"),
+        pytest.param(held_by(""), "", id="released"),
+        pytest.param(refusal(404, "NotFound"), "", id="not_there_yet"),
+        pytest.param(refusal(500), "", id="not_read"),
+    ],
+)
+async def test_another_pod_that_leads_is_named(server, lease, answer, leader):
+    assert lease.leader == ""
+    server.script.append(answer)
+    await lease.read()
+    assert lease.leader == leader
+
+
+@pytest.mark.parametrize(
     "answer", [pytest.param(refusal(500), id="broken"), pytest.param(reply(200, "<"), id="garbage")]
 )
 async def test_without_an_answer_the_last_one_stands(server, lease, answer):
