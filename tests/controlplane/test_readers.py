@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from app.api.events import RECHECK_SECONDS
 from app.api.permissions import ANSWER_SECONDS
 from tests.certificates import pair
-from tests.cluster import RACK, Cluster, Object, grid
+from tests.cluster import RACK, Cluster, Object, Refused, grid
 from tests.controlplane.plane import ControlPlane, free_ports
 from tests.controlplane.seen import START_SECONDS
 from tests.corral_process import CorralProcess
@@ -24,6 +27,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 OWN, OTHER = "team-a", "team-b"
 LATE_SECONDS = 3 * ANSWER_SECONDS  # the API server believes itself for as long, of tokens
+HOME, LEASE = "corral-system", "corral-scheduler"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -60,8 +65,26 @@ class People:
             f"https://{self.host}:{self.port}/v1{path}", headers=headers, **more
         )
 
+    @contextmanager
+    def stream(self, path: str, token: str) -> Iterator[Iterator[tuple[str, Any]]]:
+        """The events that come, of a kind and with data each."""
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"https://{self.host}:{self.port}/v1{path}"
+        with self._client.stream("GET", url, headers=headers) as answer:
+            assert answer.status_code == 200
+            yield _events(answer.iter_lines())
+
     def close(self) -> None:
         self._client.close()
+
+
+def _events(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
+    kind = ""
+    for line in lines:
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield kind, json.loads(line.removeprefix("data: "))
 
 
 @pytest.fixture
@@ -210,3 +233,68 @@ def test_without_the_api_server_or_the_right_to_ask_nobody_is_answered(
                 "subjects": [],
             }
         )  # fmt: skip
+
+
+def test_who_follows_gets_his_gangs_until_his_right_ends(
+    plane: ControlPlane, cluster: Cluster, people: People
+) -> None:
+    token = account(cluster, "follower")
+    allow(cluster, "follower", "pods", OWN)
+    assert people.get("/events", token).status_code == 403
+    with people.stream(f"/events?namespace={OWN}", token) as said:
+        assert [kind for kind, _ in _until(said, "synced")] == ["gang", "synced"]
+        more = members("more", 2, requests={"cpu": "1"})
+        for each in more:
+            each["metadata"]["namespace"] = OWN
+        cluster.create_all(more)
+        name = ""
+        while name != "more":
+            kind, data = next(said)
+            name = data["name"]
+            assert (kind, data["namespace"]) == ("gang", OWN)
+        path = f"/apis/{RBAC}/v1/namespaces/{OWN}/rolebindings/follower-pods"
+        cluster.request("DELETE", path)
+        ends = time.monotonic() + RECHECK_SECONDS + LATE_SECONDS
+        (_, last) = _until(said, "end")[-1]
+        assert "follower may not" in last["reason"]
+        assert time.monotonic() < ends
+
+
+def test_a_corral_that_does_not_lead_names_the_pod_that_does(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    with CorralProcess(
+        plane.kubeconfig("corral"), tmp_path, neighbour_lease=f"{HOME}/{LEASE}", pod_name="corral-0"
+    ) as corral:
+
+        def leader() -> str | None:
+            answer = httpx.get(f"{corral.url}/v1/gangs", trust_env=False)
+            return answer.headers.get("Corral-Leader")
+
+        hold(cluster, "corral-7_0a1b")
+        cluster.wait(lambda: leader() == "corral-7", START_SECONDS, "the Lease to be read")
+        hold(cluster, "corral-0_0a1b")
+        cluster.wait(lambda: leader() is None, START_SECONDS, "the Lease to be read again")
+    cluster.request("DELETE", f"{LEASES}/{LEASE}")
+
+
+def hold(cluster: Cluster, holder: str) -> None:
+    """The Lease of kube-scheduler is this one's."""
+    with suppress(Refused):
+        cluster.request("DELETE", f"{LEASES}/{LEASE}")
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": LEASE, "namespace": HOME},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
+    }  # fmt: skip
+    cluster.request("POST", LEASES, body=lease)
+
+
+def _until(said: Iterator[tuple[str, Any]], last: str) -> list[tuple[str, Any]]:
+    """The events up to one of this kind."""
+    found = []
+    for kind, data in said:
+        found.append((kind, data))
+        if kind == last:
+            break
+    return found
