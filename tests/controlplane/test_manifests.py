@@ -11,6 +11,7 @@ from tests.controlplane.plane import RBAC, ROOT, ControlPlane, may
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 DEPLOYMENT = ROOT / "deploy" / "corral.yaml"
+API = ROOT / "deploy" / "api.yaml"
 NETWORK = ROOT / "deploy" / "network-policy.yaml"
 WEBHOOK = ROOT / "deploy" / "webhook.yaml"
 
@@ -35,9 +36,11 @@ APART = {
     "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
     "corral-hypernodes": ("delete", "topology.volcano.sh", "hypernodes", "", "", ""),
     "corral-native-pod-groups": ("watch", "scheduling.k8s.io", "podgroups", "", "", ""),
+    "corral-readers": ("create", "authentication.k8s.io", "tokenreviews", "", "", ""),
 }
 REFUSED = [
     *APART.values(),
+    ("create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
     ("get", "", "secrets", "", "corral-system", ""),
     ("list", "", "secrets", "", "", ""),
     ("get", "", "nodes", "", "", ""),
@@ -149,7 +152,12 @@ def test_a_stranger_may_not_even_list_pods(plane: ControlPlane) -> None:
 def test_the_api_server_accepts_every_manifest(cluster: Cluster) -> None:
     # The plane begins with policy.yaml; test_admission.py installs what webhook.yaml configures.
     beside_webhook = [one for one in _documents(WEBHOOK) if "webhooks" not in one]
-    passing = [*_documents(DEPLOYMENT), *beside_webhook, *_documents(NETWORK)]
+    passing = [
+        *_documents(DEPLOYMENT),
+        *beside_webhook,
+        *_documents(NETWORK),
+        *_documents(API),
+    ]
     shipped = [*_documents(RBAC), *passing]
     stored = [cluster.apply(document) for document in shipped]
     assert [one["metadata"]["name"] for one in stored] == [
