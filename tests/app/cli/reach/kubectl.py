@@ -37,11 +37,6 @@ def relay(one, other):
 while True:
     near, _ = listener.accept()
     print("Handling connection for %d" % listener.getsockname()[1], flush=True)
-    if told["ends_after"] is not None:
-        if told["ends_after"] <= 0:
-            sys.stderr.write("error: lost connection to pod\n")
-            os._exit(1)
-        told["ends_after"] -= 1
     far = socket.create_connection(("127.0.0.1", told["port"]))
     for pair in ((near, far), (far, near)):
         threading.Thread(target=relay, args=pair, daemon=True).start()
@@ -56,7 +51,7 @@ class Kubectl:
         self.folder = folder
         self._settings, self._calls = folder / "settings.json", folder / "calls"
         self._told: dict[str, Any] = {
-            "port": port, "fails": "", "late": 0, "ends_after": None, "ignores_sigterm": False,
+            "port": port, "fails": "", "late": 0, "ignores_sigterm": False,
         }  # fmt: skip
         self.set()
         program = folder / "kubectl"

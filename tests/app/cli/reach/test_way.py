@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -23,6 +24,7 @@ from app.cli import main
 from app.cli.reach import forward
 from app.cli.reach.forward import place_in
 from app.cli.reach.way import LEADER_TRIES
+from app.dialects.spec import GangKey
 from app.errors import SettingsError
 from tests.app.cli.gangs.test_commands import serving
 from tests.app.cli.reach.kubectl import Kubectl
@@ -187,6 +189,38 @@ def test_kubectl_ends_with_a_command_that_a_signal_ends(kubectl: Kubectl, signum
         program.send_signal(signum)
         assert program.wait(10.0) == 128 + signum
     assert kubectl.running() == []
+
+
+@pytest.mark.slow
+def test_who_watches_gets_another_way_when_the_pod_behind_it_ends(kubectl: Kubectl) -> None:
+    world = World(four_racks())
+    world.put(*members("train", 2))
+    world.tick()
+    with (
+        serving(world) as url,
+        subprocess.Popen(
+            [sys.executable, "-m", "app", "gangs", "-w", "-o", "name"],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PATH": str(_set_port(kubectl, url))},
+        ) as program,
+    ):  # fmt: skip
+        assert program.stdout is not None
+        assert program.stdout.readline() == "default/train\n"
+        (first,) = kubectl.running()
+        os.kill(first, signal.SIGKILL)
+        world.engine.gangs.add(GangKey("default", "late", "group"))
+        assert program.stdout.readline() == "default/late\n"
+        (second,) = kubectl.running()
+        assert second != first
+        program.send_signal(signal.SIGINT)
+        assert program.wait(10.0) == 130
+    assert kubectl.running() == []
+    assert len(kubectl.calls) == 2
+
+
+def _set_port(kubectl: Kubectl, url: str) -> Path:
+    kubectl.set(port=int(url.rpartition(":")[2]))
+    return kubectl.folder
 
 
 # -- an address, and a token -----------------------------------------------------------------------
