@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.cli.options import HOME_KUBECONFIG
 from app.errors import DecodeError, Forbidden, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.kube.core import wire
@@ -19,7 +20,6 @@ from app.kube.watch.reflector import MOST_PAGES
 from app.kube.watch.resource import Resource
 from app.settings import Settings
 
-HOME_KUBECONFIG = "~/.kube/config"
 PAGE_OBJECTS = 250  # a node has 10 to 30 KB, most of it images
 MOST_PAGE_BYTES = 64 * 2**20
 

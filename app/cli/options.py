@@ -17,6 +17,7 @@ from app.cli.columns import on_one_line
 
 FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
 USAGE_ERROR = 2  # the user has to change something
+HOME_KUBECONFIG = "~/.kube/config"  # where kubectl looks
 
 
 class Output(enum.StrEnum):

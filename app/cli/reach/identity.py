@@ -7,9 +7,9 @@ import os
 import ssl
 from pathlib import Path
 
+from app.cli.options import HOME_KUBECONFIG
 from app.errors import SettingsError
 
-HOME_KUBECONFIG = "~/.kube/config"  # where kubectl looks
 LONGEST_TOKEN = 64 * 1024  # bytes of the file; Corral takes less
 
 
