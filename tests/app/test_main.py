@@ -369,6 +369,29 @@ async def test_an_extra_port_answers_people(tmp_path):
 
 
 @pytest.mark.slow
+async def test_who_follows_sees_a_gang_placed_and_holds_up_no_end(tmp_path):
+    async with running(tmp_path) as plane, httpx.AsyncClient(timeout=10) as client:
+        url = f"{plane.corral.extender_url}/v1/events?namespace=default"
+        async with client.stream("GET", url) as answer:
+            lines = answer.aiter_lines()
+            while "synced" not in await anext(lines):
+                pass
+            for rank in range(2):
+                await plane.create(member(rank))
+            line = ""
+            while '"phase":"placed"' not in line:
+                line = await anext(lines)
+            assert plane.corral.metrics.registry.get_sample_value("corral_followers") == 1
+            began = time.monotonic()
+            ending = asyncio.create_task(plane.life.aclose())
+            rest = [line async for line in lines]
+            await ending
+            assert time.monotonic() - began < 3.0
+    assert "event: end" in rest
+    assert 'data: {"reason":"Corral is shutting down"}' in rest
+
+
+@pytest.mark.slow
 async def test_a_stock_scheduler_starts_gangs_through_us(tmp_path):
     async with running(tmp_path) as plane:
         extender = ExtenderConfig(
