@@ -12,13 +12,14 @@ import httpx
 import msgspec
 import pytest
 import structlog
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from app.api import permissions
 from app.api.callers import (
     LONGEST_TOKEN,
     SeesCluster,
     SeesEverything,
+    on_loopback,
 )
 from app.api.routes import Standing, people
 from app.api.stream import Stream
@@ -59,6 +60,10 @@ class Asked:
         @more_routes.get("/whole", dependencies=[SeesCluster])
         async def whole() -> str:
             return "nodes"
+
+        @more_routes.get("/local", dependencies=[Depends(on_loopback)])
+        async def local() -> str:
+            return "as on this machine"
 
         @more_routes.get("/everything", dependencies=[SeesEverything])
         async def everything() -> str:
@@ -108,6 +113,7 @@ class Asked:
         ("tenant", "/whole", 403),
         ("admin", "/everything", 200),
         ("machinist", "/everything", 403),
+        ("admin", "/local", 403),
         ("auditor", "/everything", 403),
     ],
 )
@@ -115,7 +121,7 @@ async def test_a_user_reads_what_he_may_list(user: str, path: str, status: int) 
     answer = await Asked().get(path, user)
     assert answer.status_code == status, answer.text
     if status == 403:
-        assert user in answer.json()["detail"]
+        assert user in answer.json()["detail"] or path == "/local"
         assert "large" not in answer.json()["detail"]
 
 
@@ -264,7 +270,7 @@ async def test_who_comes_through_a_proxy_beside_corral_is_not_on_loopback(header
 async def test_on_loopback_nobody_is_asked_for_a_token() -> None:
     asked = Asked()
     near = ("127.0.0.1", 1)
-    for path in ("/gangs", EXPLANATION, "/whole", "/everything"):
+    for path in ("/gangs", EXPLANATION, "/whole", "/everything", "/local"):
         for user in ("", "nobody"):
             answer = await asked.get(path, user, at=near, url="http://localhost")
             assert answer.status_code == 200
