@@ -7,6 +7,7 @@ import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPMessage, HTTPResponse
 from pathlib import Path
@@ -45,8 +46,8 @@ class Corral:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._forward: Forward | None = None
-        self._leader = ""
-        """The pod that it leads to, if an answer has named that."""
+        self._has_been_led = False
+        """An answer has named the pod that leads, and it was tried."""
         self._token = ""
         self._tls: ssl.SSLContext | None = None
         self._check()
@@ -91,15 +92,13 @@ class Corral:
         if self._forward is None:
             return self._asked.server.startswith("https:")
         place = place_in(self._asked.at)
-        if self._leader or place.target.startswith(("pod/", "pods/", "po/")):
+        if self._has_been_led or place.target.startswith(("pod/", "pods/", "po/")):
             return False
         to_leader = replace(place, target=f"pod/{leader}")
-        try:
-            forward = Forward(to_leader, self._asked.kubeconfig, self._asked.context)
-        except NoWay:
-            return False
-        self._forward.close()
-        self._forward, self._leader = forward, leader
+        self.close()
+        self._has_been_led = True
+        with suppress(NoWay):  # then the first one is asked once more
+            self._forward = Forward(to_leader, self._asked.kubeconfig, self._asked.context)
         return True
 
     def _sent(
@@ -121,7 +120,7 @@ class Corral:
         """Stop what was started for it; the next request begins anew."""
         if self._forward is not None:
             self._forward.close()
-            self._forward, self._leader = None, ""
+        self._forward, self._has_been_led = None, False
 
     def _check(self) -> None:
         asked = self._asked

@@ -20,8 +20,8 @@ with open({calls!r}, "a") as calls:
 if told["ignores_sigterm"]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 time.sleep(told["late"])
-if told["fails"]:
-    sys.stderr.write(told["fails"] + "\n")
+if told["fails"] or (told["refuses"] and any(told["refuses"] in one for one in sys.argv)):
+    sys.stderr.write((told["fails"] or "forbidden") + "\n")
     sys.exit(1)
 listener = socket.create_server(("127.0.0.1", 0))
 print("Forwarding from 127.0.0.1:%d -> 8888" % listener.getsockname()[1], flush=True)
@@ -51,7 +51,7 @@ class Kubectl:
         self.folder = folder
         self._settings, self._calls = folder / "settings.json", folder / "calls"
         self._told: dict[str, Any] = {
-            "port": port, "fails": "", "late": 0, "ignores_sigterm": False,
+            "port": port, "fails": "", "late": 0, "ignores_sigterm": False, "refuses": "",
         }  # fmt: skip
         self.set()
         program = folder / "kubectl"

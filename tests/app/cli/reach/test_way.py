@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 from app.cli import main
 from app.cli.reach import forward
 from app.cli.reach.forward import place_in
-from app.cli.reach.way import LEADER_TRIES
+from app.cli.reach.way import LEADER_TRIES, Asked, Corral
 from app.dialects.spec import GangKey
 from app.errors import SettingsError
 from tests.app.cli.gangs.test_commands import serving
@@ -436,6 +436,32 @@ def test_the_pod_that_leads_is_asked_where_another_one_says_so(
     assert "deployment/corral" in first
     assert second == [each.replace("deployment/corral", "pod/corral-7") for each in first]
     assert kubectl.running() == []
+
+
+def test_kubectl_ends_by_a_signal_also_where_it_leads_to_the_leader(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    with listening(tmp_path) as found:
+        kubectl.set(port=found.server_port)
+        found.leaders = ["corral-7"]
+        corral = Corral(Asked())
+        corral.open("/v1/gangs", timeout=5.0).close()
+        assert len(kubectl.calls) == 2
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
+        corral.close()
+    assert kubectl.running() == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_leader_that_may_not_be_reached_is_not_asked(kubectl: Kubectl, tmp_path: Path) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port, refuses="pod/")
+        corral.leaders = ["corral-7", "corral-7", "corral-7"]
+        assert run("gangs").exit_code == 0
+    assert [call[-2] for call in kubectl.calls] == [
+        "deployment/corral", "pod/corral-7", "deployment/corral",
+    ]  # fmt: skip
 
 
 def test_a_leader_that_does_not_lead_any_more_is_not_chased(
