@@ -8,7 +8,7 @@ Corral does not know may be that pod's alone, and a tenant could keep others off
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, Shape
@@ -61,6 +61,14 @@ class Refusals:
     def of(self, namespace: str, shaped: Shaped) -> Collection[str]:
         """The nodes that refuse this shape of a namespace now."""
         return self._until.get((namespace, shaped), {}) if self._until else {}
+
+    def remembered(self) -> Mapping[_Whose, Mapping[str, float]]:
+        """A copy of what refuses what, and until when."""
+        return {whose: dict(nodes) for whose, nodes in self._until.items()}
+
+    def recall(self, remembered: Mapping[_Whose, Mapping[str, float]]) -> None:
+        """Remember what others have; how long the next refusal lasts is not known here."""
+        self._until.update({whose: dict(nodes) for whose, nodes in remembered.items()})
 
     def expire(self, now: float) -> bool:
         """End refusals that are over; True if there were any."""

@@ -12,7 +12,7 @@ are bounded as well, for all gangs of a namespace together.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.registry import Dialects
@@ -86,6 +86,20 @@ class AbsentPods:
         was_refused = namespace in self._refused
         self._refused.discard(namespace)
         return was_refused
+
+    @property
+    def awaited(self) -> Mapping[GangKey, int]:
+        """How many placeholders each gang has that has some."""
+        return self._awaited
+
+    def count_others(self, held: Mapping[str, _Held], awaited: Mapping[GangKey, int]) -> None:
+        """Count what gangs have that are not known here; for a copy, which has none of its own."""
+        self.held.update(held)
+        for each in held.values():
+            self._of_namespace[each[0].namespace][each] += 1
+        self._awaited.update(awaited)
+        for key, pods in awaited.items():
+            self._awaited_in[key.namespace] += pods
 
     def awaited_in(self, namespace: str) -> int:
         """How many placeholders the gangs of a namespace have."""

@@ -151,6 +151,11 @@ class Nominations:
         """The pods that the watch shows to be nominated."""
         return self._watched.keys()
 
+    @property
+    def counted(self) -> Mapping[str, Nomination]:
+        """Those that count now, by the uid of the pod."""
+        return self._by_uid
+
     def of(self, uid: str) -> Nomination | None:
         """The nomination of a pod as the watch shows it."""
         return self._watched.get(uid)

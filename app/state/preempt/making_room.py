@@ -218,6 +218,10 @@ class MakingRoom:
         return created + now - gang.complete_at - self.settings.preempt_min_runtime_seconds
 
     def _standing(self, gang: Gang, now: float) -> Standing:
+        return self.standing(self._newest_that_may_go(gang, now), now)
+
+    def standing(self, newest: float, now: float) -> Standing:
+        """A copy of who is where. `newest`: when the newest pods were created that may go."""
         running = (gang for gang in self.gangs.by_key.values() if gang.running)
         return Standing(
             self.books.axis,
@@ -228,7 +232,7 @@ class MakingRoom:
             self.room_plans.going.union(*(grant.victims for grant in self.grants.of.values())),
             self.budgets.view(),
             self.settings.bare_victims,
-            self.room_plans.left_alone.spared(now, self._newest_that_may_go(gang, now)),
+            self.room_plans.left_alone.spared(now, newest),
             dict(self.books.held),
         )
 
