@@ -1,0 +1,95 @@
+"""Jobs and JobSets.
+
+Source: kubernetes pkg/controller/job (v1.36); jobset pkg/controllers/jobset_controller.go (v0.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.dialects.making.parts import (
+    Object,
+    Part,
+    listed,
+    made,
+    mapping,
+    name_of,
+    number,
+    numbered,
+    pod,
+    text,
+    texts,
+)
+from app.dialects.workloads import job_set as keys
+from app.dialects.workloads.job import COMPLETION_INDEX
+
+JOB = ("batch/v1", "Job")
+_JOB_NAME, _CONTROLLER = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
+
+
+def job(of: Object) -> Iterator[Part]:
+    """A Job and the pods that it runs at once."""
+    yield Part(of)
+    yield from pods_of(of)
+
+
+def pods_of(of: Object, most: int | None = None) -> Iterator[Part]:
+    """The pods of a Job, or the first few."""
+    pods = number(of, "spec.parallelism", 1)
+    completions = mapping(of, "spec").get("completions")
+    if completions is not None:
+        pods = min(pods, number(of, "spec.completions", 1))
+    is_indexed = text(of, "spec.completionMode") == "Indexed"
+    template, name = mapping(of, "spec.template"), name_of(of)
+    own = {_JOB_NAME: name, "job-name": name, _CONTROLLER: text(of, "metadata.uid")}
+    for at in range(pods if most is None else min(pods, most)):
+        index = {COMPLETION_INDEX: str(at)} if is_indexed else {}
+        labels = {**own, **index}
+        yield pod(of, template, f"{name}-{at}", labels, index, "spec.template.")
+
+
+def job_set(of: Object) -> Iterator[Part]:
+    """A JobSet, those of its Jobs that are made at once, and their pods."""
+    yield Part(of)
+    parts = list(numbered(listed(of, "spec.replicatedJobs"), "spec.replicatedJobs"))
+    in_order = text(of, "spec.startupPolicy.startupPolicyOrder") == "InOrder"
+    everyone = sum(number(each, "replicas", 1, where) for where, each in parts)
+    for place, (where, each) in enumerate(parts):
+        if listed(each, "dependsOn", where) or (in_order and place):
+            continue  # made once others run, or have ended
+        for at in range(number(each, "replicas", 1, where)):
+            made_job = _job(of, where, each, at, everyone)
+            yield Part(made_job)
+            said = texts(made_job, "metadata.annotations")
+            is_led = keys.EXCLUSIVE in said and keys.NODE_SELECTOR not in said
+            yield from pods_of(made_job, 1 if is_led else None)
+
+
+def _job(of: Object, where: str, part: Object, at: int, everyone: int) -> Object:
+    name, name_of_part = name_of(of), text(part, "name", where)
+    labels = {
+        keys.NAME: name,
+        keys.UID: text(of, "metadata.uid"),
+        keys.RESTART: "0",
+        keys.REPLICATED_JOB: name_of_part,
+        keys.REPLICAS: str(number(part, "replicas", 1, where)),
+        keys.GLOBAL_REPLICAS: str(everyone),
+        keys.JOB_INDEX: str(at),
+    }
+    written = mapping(part, "template", where)
+    whole = texts(of, "metadata.annotations")
+    exclusive = {key: whole[key] for key in (keys.EXCLUSIVE, keys.NODE_SELECTOR) if key in whole}
+    own = {**labels, **exclusive}
+    spec = {**mapping(written, "spec", f"{where}template.")}
+    spec["completionMode"] = spec.get("completionMode") or "Indexed"  # as its webhook has it
+    template = {**mapping(spec, "template", f"{where}template.spec.")}
+    inside = f"{where}template.spec.template."
+    template["metadata"] = {
+        **mapping(template, "metadata", inside),
+        "labels": {**texts(template, "metadata.labels", inside), **labels},
+        "annotations": {**texts(template, "metadata.annotations", inside), **own},
+    }
+    spec["template"] = template
+    said = {**texts(written, "metadata.annotations", f"{where}template."), **own}
+    labelled = {**texts(written, "metadata.labels", f"{where}template."), **labels}
+    return made(of, JOB, f"{name}-{name_of_part}-{at}", {"spec": spec}, labelled, said)
