@@ -1,0 +1,127 @@
+"""An engine of its own, on the books as they are: what it plans is planned nowhere else.
+
+    engine ──Copy.of: dictionaries of records, milliseconds──▶ Copy ──engine(): a thread──▶ Engine
+
+Records never change, so that only what refers to them is copied while the event loop waits. Gangs
+are not: what they run and hold is in the books of the copy, and who they are in `standing`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import GangKey
+from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord
+from app.kube.watch.events import Kind, Listed
+from app.state.cache.books import is_open
+from app.state.cache.node_refusals import Shaped
+from app.state.engine import Engine
+from app.state.pods.nominations import Nomination
+from app.state.preempt.standing import Standing
+from app.state.settings import EngineSettings
+from app.state.turns.queue import Rank
+
+_HELD_SECONDS = 3_600.0  # nobody comes for what is planned
+_ALL_VISITS = 1_000_000_000  # of a tick: there is nobody to take turns with
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """All that decides where pods may go, and who is there."""
+
+    settings: EngineSettings
+    dialects: Dialects
+    resources: tuple[str, ...]
+    """In the order of the books' rows."""
+    nodes: Mapping[str, NodeRecord]
+    objects: tuple[ObjectRecord, ...]
+    standing: Standing
+    lasting: frozenset[str]
+    priority_of: Mapping[str, int]
+    nominations: Mapping[str, Nomination]
+    refusals: Mapping[tuple[str, Shaped], Mapping[str, float]]
+    absent: Mapping[str, tuple[GangKey, Amounts]]
+    awaited: Mapping[GangKey, int]
+    earmarked: Mapping[GangKey, tuple[frozenset[str], Rank]]
+    gang_of: Mapping[str, GangKey]
+    """By uid: of members, and of places that are held for pods to come."""
+    gangs: frozenset[GangKey]
+    now: float
+
+    @classmethod
+    def of(cls, engine: Engine, now: float) -> Copy:
+        """The engine's books as they are."""
+        gang_of = dict(engine.gangs.key_of)
+        for gang in engine.gangs.by_key.values():
+            if gang.placeholders:
+                gang_of.update(dict.fromkeys(gang.placeholders, gang.key))
+        return cls(
+            engine.settings,
+            engine.dialects,
+            engine.books.axis.names,
+            dict(engine.books.nodes),
+            tuple(engine.objects.by_uid.values()),
+            engine.making_room.standing(math.inf, now),
+            frozenset(engine.books.lasting),
+            dict(engine.books.priority_of),
+            dict(engine.nominations.counted),
+            engine.refusals.remembered(),
+            dict(engine.absent_pods.held),
+            dict(engine.absent_pods.awaited),
+            dict(engine.planner.earmarked),
+            gang_of,
+            frozenset(engine.gangs.by_key),
+            now,
+        )
+
+    @property
+    def away(self) -> Mapping[str, str]:
+        """Nodes that take no pods now, by name, and why."""
+        return {
+            name: "cordoned" if node.is_unschedulable else "not ready"
+            for name, node in self.nodes.items()
+            if not is_open(node)
+        }
+
+    def engine(self) -> Engine:
+        """An engine on these books that knows no gang yet."""
+        alone = {
+            "preempt": "off",
+            "earmarks_per_namespace": 0,
+            "visits_per_tick": _ALL_VISITS,
+            "hold_seconds": _HELD_SECONDS,
+        }
+        engine = Engine(self.settings.model_copy(update=alone), dialects=self.dialects)
+        for name in self.resources:
+            engine.books.axis.row(name)
+        by_kind: dict[Kind, list[ObjectRecord]] = {kind: [] for kind in self.settings.kinds}
+        for record in self.objects:
+            by_kind.setdefault(record.kind, []).append(record)
+        for kind, records in by_kind.items():
+            if kind not in ("Node", "Pod"):
+                engine.apply(Listed(kind, tuple(records)), self.now)
+        engine.apply(Listed("Node", tuple(self.nodes.values())), self.now)
+        engine.apply(Listed("Pod", (), engine.kept_keys.labels.edition), self.now)
+        self._book(engine)
+        engine.tick(self.now)
+        return engine
+
+    def _book(self, engine: Engine) -> None:
+        books, standing = engine.books, self.standing
+        with books.counted_together():
+            for uid, booking in standing.bound.items():
+                books.bind(uid, booking.node, booking.request, lasts=uid in self.lasting)
+        books.hold_all(
+            (uid, booking.node, booking.request, self.priority_of.get(uid, 0))
+            for uid, booking in standing.held.items()
+        )
+        engine.occupants.by_uid.update(standing.occupants)
+        engine.occupants.names.update(standing.names)
+        for uid, nomination in self.nominations.items():
+            engine.nominations.expect(uid, nomination)
+        engine.refusals.recall(self.refusals)
+        engine.absent_pods.count_others(self.absent, self.awaited)
+        engine.planner.earmarked.update(self.earmarked)

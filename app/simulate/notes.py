@@ -1,0 +1,40 @@
+"""What decides where pods may go, and Corral does not know: kube-scheduler's own filters do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from app.dialects.making import Object
+
+_DECIDES = "kube-scheduler decides on"
+
+
+def notes_of(pods: Iterable[Object]) -> tuple[str, ...]:
+    """A sentence for each thing that some of these pods have, each once."""
+    return tuple(dict.fromkeys(note for pod in pods for note in _notes(pod.get("spec") or {})))
+
+
+def _notes(spec: Any) -> Iterator[str]:
+    volumes = spec.get("volumes") or ()
+    if any("persistentVolumeClaim" in each or "ephemeral" in each for each in _dicts(volumes)):
+        yield f"{_DECIDES} volumes: where its claims are bound, or can be, is not known here"
+    if spec.get("resourceClaims"):
+        yield f"{_DECIDES} resource claims: which devices are free is not known here"
+    containers = [*_dicts(spec.get("containers") or ()), *_dicts(spec.get("initContainers") or ())]
+    ports = (port for each in containers for port in _dicts(each.get("ports") or ()))
+    if spec.get("hostNetwork") or any(port.get("hostPort") for port in ports):
+        yield f"{_DECIDES} host ports: which are taken is not known here"
+    affinity = spec.get("affinity")
+    if isinstance(affinity, dict) and affinity.keys() & {"podAffinity", "podAntiAffinity"}:
+        yield f"{_DECIDES} affinity to other pods, which is not counted here"
+    if spec.get("topologySpreadConstraints"):
+        yield f"{_DECIDES} topologySpreadConstraints, which are not counted here"
+
+
+def _dicts(things: Any) -> Iterator[dict[str, Any]]:
+    return (
+        (each for each in things if isinstance(each, dict))
+        if isinstance(things, list)
+        else iter(())
+    )

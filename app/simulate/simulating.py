@@ -1,0 +1,434 @@
+"""The simulation itself: objects and pods into an engine of its own, and what it says of them.
+
+Pure but for what it takes of the caller: it runs in a thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import msgspec
+
+from app.admission.scope import Scope
+from app.dialects.making import MAKERS, Misfit, Object
+from app.errors import DecodeError
+from app.explain.answering import answer
+from app.explain.asking import Asking, asking
+from app.explain.gangs import view
+from app.explain.view import GangView
+from app.kube.core.objects import ObjectRecord, PodRecord, Record
+from app.kube.watch.events import Applied
+from app.kube.watch.resource import Resource
+from app.settings import RoleRules
+from app.simulate.admitting import MOST_VALUE, Admission
+from app.simulate.copying import Copy
+from app.simulate.given import Given
+from app.simulate.notes import notes_of
+from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdict
+from app.state.cache.books import ALL_NODES, TopologyBooks
+from app.state.engine import Engine
+from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.membership import Member
+from app.state.gang.reasons import Reason
+from app.state.preempt.room import RoomRequest, copied
+from app.state.turns.queue import in_order
+from topology.model.levels import NODE_LEVEL
+
+MOST_PODS = 10_000  # of one simulation
+MOST_PARTS = 2 * MOST_PODS  # with the objects that are made beside them
+MOST_TICKS = 64
+BETWEEN_SECONDS = 1e-6  # objects are created one after another, and gangs complete so
+MOST_DOMAINS = 16  # of one level that are shown
+_PLACED = (Phase.PLACED, Phase.BINDING, Phase.RUNNING)
+
+
+class TooLarge(DecodeError):
+    """The objects would make more pods than are simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the webhook is set up."""
+
+    scope: Scope
+    roles: RoleRules = "kueue"
+
+
+@dataclass(slots=True)
+class _Made:
+    """What follows from one object of the body."""
+
+    given: Given
+    pods: list[Object] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def simulate(given: Sequence[Given], copy: Copy, rules: Rules) -> Simulation:
+    """What would become of these objects. Raises: TooLarge."""
+    copy, replaced = _without(copy, given)
+    engine = copy.engine()
+    admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
+    for each in given:
+        if each.is_class:
+            admission.note_class(each.content)
+    found = [_Made(each) for each in given if not each.is_class]
+    _make(found, admission, _resources(engine))
+    for made in found:
+        if str(made.given) in replaced:
+            made.notes.append(f"{made.given} exists: this is another one in its place")
+    if admission.unknown_classes:
+        names = ", ".join(admission.unknown_classes)
+        for made in found:
+            made.notes.append(
+                f"the value of PriorityClass {names} is not known here, and 0 was taken: put the"
+                " object beside these"
+            )
+    return _Run(engine, copy, found, admission).simulation()
+
+
+def _without(copy: Copy, given: Iterable[Given]) -> tuple[Copy, frozenset[str]]:
+    """The copy without the objects in whose places these come."""
+    names = {str(each): None for each in given}
+    replaced: dict[str, None] = {}
+    kept: list[ObjectRecord] = []
+    for record in copy.objects:
+        name = f"{record.kind.partition('.')[0]} {record.namespace}/{record.name}"
+        if name in names:
+            replaced[name] = None
+        else:
+            kept.append(record)
+    return replace(copy, objects=tuple(kept)), frozenset(replaced)
+
+
+# -- what is made of the objects -------------------------------------------------------------------
+
+
+def _resources(engine: Engine) -> Sequence[Resource]:
+    labels = engine.kept_keys.labels
+    return engine.dialects.resources(engine.dialects.keeps, labels, engine.books.axis)
+
+
+def _resource(resources: Iterable[Resource], content: Object) -> Resource | None:
+    """How the watch reads an object of this kind and version; None: it is not watched."""
+    version, kind = str(content.get("apiVersion", "")), content.get("kind")
+    for each in resources:
+        if each.kind.partition(".")[0] != kind:
+            continue
+        for one in (each, *each.older):
+            root, _, _ = one.path.rpartition("/")
+            if root in (f"/apis/{version}", f"/api/{version}"):
+                return one
+    return None
+
+
+def _make(found: Iterable[_Made], admission: Admission, resources: Sequence[Resource]) -> None:
+    """Objects and pods of each, checked and read as the webhook and the watch would.
+
+    Raises: TooLarge.
+    """
+    pods = parts = 0
+    for each in found:
+        given = each.given
+        each.errors.extend(admission.errors(given.group, given.kind, str(given), given.content))
+        if each.errors:
+            continue
+        unread = ""
+        try:
+            for part in MAKERS[given.group, given.kind](given.content):
+                parts, pods = parts + 1, pods + part.is_pod
+                if pods > MOST_PODS or parts > MOST_PARTS:
+                    raise TooLarge(f"{given}: with it there are more than {MOST_PODS} pods")
+                if part.is_pod:
+                    _check_first(each, part.content, admission)
+                    if each.errors:
+                        break
+                    each.pods.append(admission.pod(part.content))
+                elif (resource := _resource(resources, part.content)) is not None:
+                    try:
+                        each.records.append(resource.decode(msgspec.json.encode(part.content)))
+                    except DecodeError as error:  # its pods may tell of which field
+                        unread = unread or str(error)
+                elif part.content is given.content and given.kind != "PodCliqueSet":
+                    version = given.content["apiVersion"]
+                    each.notes.append(f"{given.kind} of {version} is not read as Corral is set")
+        except Misfit as error:
+            value = str(error.value)[:MOST_VALUE]
+            each.errors.append(
+                Error(object=str(given), field=error.field, value=value, message=error.problem)
+            )
+        except TooLarge:
+            raise
+        except DecodeError as error:
+            unread = unread or str(error)
+        if unread and not each.errors:
+            each.errors.append(Error(object=str(given), field="", message=unread))
+        spec = given.content.get("spec")
+        if isinstance(spec, dict) and spec.get("suspend") is True:
+            each.notes.append(f"{given} is suspended: this is what becomes of it once it is not")
+
+
+def _check_first(made: _Made, pod: Object, admission: Admission) -> None:
+    """The webhook checks the pods that a controller makes as well; they are alike."""
+    if not made.pods and made.given.kind != "Pod":
+        name = f"Pod {pod['metadata'].get('namespace')}/{pod['metadata'].get('name')}"
+        made.errors.extend(admission.errors("", "Pod", name, pod))
+
+
+# -- what the engine says of them ------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Run:
+    """One simulation, once everything is read."""
+
+    engine: Engine
+    copy: Copy
+    found: list[_Made]
+    admission: Admission
+    now: float = field(init=False)
+    owner_of: dict[str, _Made] = field(default_factory=dict)  # by the uid of a pod
+
+    def __post_init__(self) -> None:
+        self.now = self.copy.now
+
+    def simulation(self) -> Simulation:
+        """Everything is applied, and planned; then each gang is looked at."""
+        valid = [each for each in self.found if not each.errors]
+        for each in valid:
+            for record in each.records:
+                self.engine.apply(Applied(record), self.now)
+        keys = self.engine.kept_keys
+        keys.pods_read(keys.labels.edition)
+        pods = self._read(valid)
+        self.engine.queue.want_pass()  # gangs are planned in their order, whichever comes first
+        for _, its in groupby(pods, key=lambda pod: id(self.owner_of[pod.uid])):
+            for pod in its:
+                self.engine.apply(Applied(pod), self.now)
+            self.now += BETWEEN_SECONDS
+        self._settle()
+        gangs = in_order(self.engine.gangs.by_key.values())
+        placed = [self._placed(each) for each in gangs]
+        waiting = [
+            None if done else self._waiting(gang) for gang, done in zip(gangs, placed, strict=True)
+        ]
+        if any(gang.phase is Phase.GATHERING for gang in gangs):
+            self._gather()  # what is missing is said after a while
+        shown = [
+            done or late or self._gathering(gang)
+            for gang, done, late in zip(gangs, placed, waiting, strict=True)
+        ]
+        told = {name for each in shown for name in each.objects}
+        others = [self._no_gang(each, pods, str(each.given) in told) for each in valid]
+        invalid = [_invalid(each) for each in self.found if each.errors]
+        every = (*shown, *filter(None, others), *invalid)
+        return Simulation(gangs=tuple(every), pods=len(pods))
+
+    def _read(self, valid: Iterable[_Made]) -> list[PodRecord]:
+        """The pods, with the labels that objects name by now."""
+        decode = _resources(self.engine)[1].decode
+        found: list[PodRecord] = []
+        for each in valid:
+            for content in each.pods:
+                record = decode(msgspec.json.encode(content))
+                assert isinstance(record, PodRecord)
+                self.owner_of[record.uid] = each
+                found.append(record)
+        return found
+
+    def _settle(self) -> None:
+        """Ticks until nothing is owed; large gangs rest between their roll calls."""
+        for at in range(MOST_TICKS):
+            self.engine.tick(self.now)
+            if not self.engine.gangs.unreviewed and not self.engine.queue.turns_left:
+                return
+            self.now += 0.05 if at > 2 else 0.0
+
+    def _gather(self) -> None:
+        self.now += self.engine.settings.gather_seconds + 1.0
+        self.engine.tick(self.now)
+
+    # -- one gang ------------------------------------------------------------------------------
+
+    def _placed(self, gang: Gang) -> Simulated | None:
+        """A gang that has a place; None: it has none, or has to wait first."""
+        if gang.phase not in _PLACED or not gang.plan.nodes or self.engine.pools.refusal(gang.key):
+            return None
+        shown = view(gang, self.now)
+        topology = self._topology(gang)
+        return Simulated(
+            objects=self._objects(gang),
+            verdict=Verdict.FITS,
+            message=_fits(gang),
+            gang=shown,
+            topology="" if topology is None else topology.name,
+            places=tuple(self._places(gang)),
+            domains=() if topology is None else tuple(_domains(gang, topology)),
+            notes=self._notes(gang),
+        )
+
+    def _waiting(self, gang: Gang) -> Simulated | None:
+        """A gang that is complete, and waits."""
+        if gang.phase not in PLANNABLE:
+            return None
+        return self._told(gang, view(gang, self.now), explained=True)
+
+    def _gathering(self, gang: Gang) -> Simulated:
+        why = self.engine.pools.refusal(gang.key)
+        shown = view(gang, self.now)
+        if why:
+            shown = shown.model_copy(update={"message": f"gang {gang.key} has to wait: {why}"})
+        return self._told(gang, shown, explained=not why)
+
+    def _told(self, gang: Gang, shown: GangView, *, explained: bool) -> Simulated:
+        verdict = Verdict.WAITS
+        if shown.reason is Reason.DOES_NOT_FIT:
+            verdict = Verdict.DOES_NOT_FIT
+        elif shown.reason is Reason.INVALID:
+            verdict = Verdict.INVALID
+        named = self._objects(gang)
+        error = Error(object=named[0], field="", message=shown.message)
+        return Simulated(
+            objects=named,
+            verdict=verdict,
+            message=shown.message,
+            gang=shown,
+            errors=(error,) if verdict is Verdict.INVALID else (),
+            explanation=answer(self._asking(gang)) if explained else None,
+            notes=self._notes(gang),
+        )
+
+    def _asking(self, gang: Gang) -> Asking:
+        """As `explain` asks, with those who run: the engine of its own knows nobody's gang."""
+        asked = asking(self.engine, gang, self.now)
+        if not asked.searches:
+            return asked
+        standing = replace(
+            self.copy.standing, axis=self.engine.books.axis, held=dict(self.engine.books.held)
+        )
+        searches = tuple(copied(each.request) for each in asked.searches)
+        room = RoomRequest(gang.key, gang.membership.lowest_priority, searches, standing)
+        return replace(asked, room=room, gang_of={**self.copy.gang_of, **asked.gang_of})
+
+    def _makers(self, gang: Gang) -> list[_Made]:
+        uids = gang.members.keys() & self.owner_of.keys()
+        wanted = {id(self.owner_of[uid]) for uid in uids}
+        return [
+            each
+            for each in self.found
+            if id(each) in wanted or (not each.errors and self._declares(each, gang))
+        ]
+
+    def _declares(self, made: _Made, gang: Gang) -> bool:
+        """Whether the object itself is one that says what the gang is."""
+        if made.pods:
+            return False
+        objects = (each for each in made.records if isinstance(each, ObjectRecord))
+        return any(gang.key in self.engine.dialects.keys_of(each) for each in objects)
+
+    def _objects(self, gang: Gang) -> tuple[str, ...]:
+        return tuple(str(each.given) for each in self._makers(gang)) or (str(gang.key),)
+
+    def _notes(self, gang: Gang) -> tuple[str, ...]:
+        found: list[str] = []
+        if gang.key in self.copy.gangs:
+            found.append(f"gang {gang.key} exists: its own pods are not counted as part of it here")
+        for each in self._makers(gang):
+            found.extend((*each.notes, *notes_of(each.pods[:1] if _is_alike(each) else each.pods)))
+        return tuple(dict.fromkeys(found))
+
+    def _places(self, gang: Gang) -> Iterator[Place]:
+        for member in sorted(gang.planned(), key=lambda each: each.seniority):
+            uid = member.pod.uid
+            to_come = uid in gang.placeholders
+            name = _to_come(gang, member) if to_come else member.pod.name
+            yield Place(pod=name, node=gang.plan.nodes[uid], to_come=to_come)
+
+    def _topology(self, gang: Gang) -> TopologyBooks | None:
+        """The topology that its places are told in: one that has its levels, and its nodes."""
+        books, levels, named = self.engine.books, gang.levels, gang.membership.topology
+        nodes = set(gang.plan.nodes.values())
+        for each in books.topologies.values():
+            if each.name == ALL_NODES or (named is not None and each.name != named):
+                continue
+            if levels <= set(each.levels) and nodes <= each.tree.slot_of.keys():
+                return each
+        return None
+
+    # -- no gang -------------------------------------------------------------------------------
+
+    def _no_gang(self, made: _Made, pods: Iterable[PodRecord], is_told: bool) -> Simulated | None:
+        """What is said of pods that are in no gang; None: there are none."""
+        known = self.engine.gangs.key_of
+        others = [p for p in pods if self.owner_of[p.uid] is made and p.uid not in known]
+        if not others:
+            why = "no pod of it is among these" if made.records else "it makes no pods"
+            return None if is_told else self._plain(made, why)
+        one, settings = others[0], self.engine.settings
+        pods_of_it = "1 pod" if len(others) == 1 else f"{len(others)} pods"
+        if not settings.is_ours(one):
+            ours = settings.scheduler_name
+            why = f"schedulerName is {one.scheduler}, and Corral plans for {ours}"
+        elif self.engine.dialects.is_managed(one.labels, one.annotations, one.gates, one.pod_group):
+            why = "another controller plans them"
+        else:
+            why = "they request no gang and no topology"
+        return self._plain(made, f"{pods_of_it} of no gang, placed one by one: {why}")
+
+    def _plain(self, made: _Made, why: str) -> Simulated:
+        notes = (*made.notes, *notes_of(made.pods[:1]))
+        return Simulated(
+            objects=(str(made.given),), verdict=Verdict.NO_GANG, message=why, notes=notes
+        )
+
+
+def _to_come(gang: Gang, member: Member) -> str:
+    """How a pod is told of that does not exist before others run."""
+    number = "a pod" if member.index is None else f"number {member.index.index}"
+    return f"{number} of {member.leaf or gang.key.name}"
+
+
+def _fits(gang: Gang) -> str:
+    planned, declared = len(gang.plan.nodes), gang.membership.pods
+    if declared is None or planned >= declared:
+        return f"gang {gang.key} fits: its {planned} pods have a place"
+    return (
+        f"gang {gang.key} fits: {planned} of its {declared} pods have a place, which are enough to"
+        " start; the others follow as they fit"
+    )
+
+
+def _is_alike(made: _Made) -> bool:
+    """Whether the first pod says what all of them have."""
+    return made.given.kind in ("Pod", "Job", "StatefulSet")
+
+
+def _domains(gang: Gang, topology: TopologyBooks) -> Iterator[Domain]:
+    """At each level the domains with most pods, in the order of the levels."""
+    tree = topology.tree
+    slots = [tree.slot_of[node] for node in gang.plan.nodes.values()]
+    for depth, level in enumerate(topology.levels):
+        if level == NODE_LEVEL:
+            continue
+        pods = Counter(int(tree.domain_of[depth][slot]) for slot in slots)
+        most = sorted(pods, key=lambda domain: (-pods[domain], domain))[:MOST_DOMAINS]
+        for domain in most:
+            path = "/".join(tree.path(depth, domain))
+            yield Domain(level=level, domain=path, pods=pods[domain])
+
+
+def _invalid(made: _Made) -> Simulated:
+    first = made.errors[0]
+    text = f"{first.object}: {first.field}: {first.message}" if first.field else first.message
+    more = len(made.errors) - 1
+    return Simulated(
+        objects=(str(made.given),),
+        verdict=Verdict.INVALID,
+        message=f"{text} (and {more} more)" if more else text,
+        errors=tuple(made.errors),
+        notes=tuple(made.notes),
+    )

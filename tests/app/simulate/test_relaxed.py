@@ -1,0 +1,149 @@
+"""Each relaxation that a simulation offers, applied to objects and nodes, makes the gang fit.
+
+A part of the 1,000 random cases here, all of them with `-m slow`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.explain.view import Relaxation
+from app.kube.watch.events import Applied, Deleted
+from app.simulate.body import objects_in
+from app.simulate.copying import Copy
+from app.simulate.given import all_given
+from app.simulate.simulating import simulate
+from app.simulate.view import Simulated
+from app.state.engine import Engine
+from tests.app.simulate import bodies, clusters
+from tests.app.simulate.clusters import NOW
+from tests.app.simulate.test_as_created import AT, RULES, created
+from tests.records import PREFERRED, REQUIRED, SLICE_LEVEL, SLICE_SIZE, pod
+
+FAST, ALL = 160, 1_000
+HEAVY = ((1, 2), (1, 2, 2, 3))
+KINDS = ("pods", "job", "statefulset", "lws", "training")
+
+
+def thing(kind: str, said: dict[str, str], size: int, spec: dict[str, Any]) -> list[bodies.Object]:
+    """One gang of alike pods, in one of several vocabularies."""
+    template = {"metadata": {"annotations": said}, "spec": spec}
+    metadata: dict[str, Any] = {"name": "g"}
+    match kind:
+        case "pods":
+            own = {**said, bodies.GROUP: "g", bodies.TOTAL: str(size)}
+            return [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"g-{at}", "annotations": own},
+                    "spec": spec,
+                }
+                for at in range(size)
+            ]
+        case "job":
+            body: dict[str, Any] = {"parallelism": size, "template": template}
+            api, name = "batch/v1", "Job"
+        case "statefulset":
+            body = {"replicas": size, "podManagementPolicy": "Parallel", "template": template}
+            api, name = "apps/v1", "StatefulSet"
+        case "lws":
+            body = {"leaderWorkerTemplate": {"size": size, "workerTemplate": template}}
+            body["replicas"] = 1
+            api, name = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+        case _:
+            body = {"pytorchReplicaSpecs": {"Worker": {"replicas": size, "template": template}}}
+            api, name = "kubeflow.org/v1", "PyTorchJob"
+    return [{"apiVersion": api, "kind": name, "metadata": metadata, "spec": body}]
+
+
+def case(seed: int) -> tuple[Engine, str, dict[str, str], int, dict[str, Any]]:
+    rng = Random(seed)
+    engine = clusters.drawn(rng, rng.choice(HEAVY))
+    size = rng.randint(2, 8)
+    kind = rng.choice(KINDS)
+    return engine, kind, bodies.wishes(rng, size), size, bodies.pod_spec(rng, rng.choice((2, 4, 8)))
+
+
+def simulated(engine: Engine, things: list[bodies.Object]) -> Simulated:
+    given = all_given(objects_in(bodies.text(things)), "default")
+    (found,) = simulate(given, Copy.of(engine, AT), RULES).gangs
+    return found
+
+
+def relaxed(
+    engine: Engine, found: Relaxation, said: dict[str, str], size: int
+) -> tuple[dict[str, str], int]:
+    """The change made: to the cluster, or to what the gang's template and count are."""
+    said = dict(said)
+    match found.kind:
+        case "WiderLevel" if "slice" in found.text:
+            if found.level:
+                said[SLICE_LEVEL] = found.level
+            else:
+                del said[SLICE_LEVEL], said[SLICE_SIZE]
+        case "WiderLevel":
+            level = said.pop(REQUIRED)
+            said[REQUIRED if found.level else PREFERRED] = found.level or level
+        case "FewerPods":
+            assert found.pods is not None
+            assert 0 < found.pods < size
+            size = found.pods
+        case "NodesBack":
+            for name in found.nodes:
+                node = engine.books.nodes[name]
+                back = msgspec.structs.replace(node, is_unschedulable=False, is_ready=True)
+                engine.apply(Applied(back), NOW)
+        case "PodsGone":
+            names = re.findall(r"default/([\w-]+)", found.text.partition("lower priority")[2])
+            assert names
+            uids = {uid for uid, name in engine.occupants.names.items() if name in names}
+            for gang in engine.gangs.by_key.values():
+                if gang.key.name in names:
+                    uids |= set(gang.running)
+            assert len(uids) == found.pods
+            for uid in sorted(uids):
+                gone = pod(engine.occupants.names[uid], uid=uid)
+                engine.apply(Deleted(gone), NOW)
+    engine.tick(NOW)
+    return said, size
+
+
+def check(seed: int) -> Counter[str]:
+    """Every relaxation of one case; what kinds there were."""
+    engine, kind, said, size, spec = case(seed)
+    found = simulated(engine, thing(kind, said, size, deepcopy(spec)))
+    kinds = Counter[str]()
+    if found.explanation is None:
+        return kinds
+    for each in found.explanation.relaxations:
+        kinds[each.kind] += 1
+        if each.kind == "Never" or (each.kind == "PodsGone" and " more" in each.text):
+            continue  # nothing helps; not all of them are named
+        engine, _, _, _, _ = case(seed)
+        wanted, pods = relaxed(engine, each, said, size)
+        things = thing(kind, wanted, pods, deepcopy(spec))
+        after = simulated(engine, things)
+        assert after.verdict == "Fits", f"seed {seed}: {each}: {after.message}: {things}"
+        (fate,) = created(engine, things)[0].values()
+        assert fate[0] == "Fits", f"seed {seed}: {each}: {fate}"
+    return kinds
+
+
+def test_each_relaxation_applied_makes_the_gang_fit() -> None:
+    kinds = sum((check(seed) for seed in range(FAST)), Counter[str]())
+    assert {"WiderLevel", "FewerPods", "NodesBack", "PodsGone", "Never"} <= kinds.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_relaxation_applied_makes_the_gang_fit_in_all_cases() -> None:
+    for seed in range(FAST, ALL):
+        check(seed)
