@@ -29,6 +29,7 @@ from app.api.callers import Callers
 from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
+from app.api.simulating import simulating
 from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
@@ -55,6 +56,7 @@ from app.process.journal_file import JournalFile
 from app.process.parts import Parts, run, unready
 from app.process.ports import Listeners, Routes, listen_all, ports_of
 from app.settings import EngineOptions, Settings
+from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
 from app.state.engine import Engine
 from app.state.inputs import Inputs
@@ -354,9 +356,9 @@ def _routes(
     declared = engine.topologies.declared
     desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
 
-    return Routes(
-        verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)
-    )
+    reading = people(engine, standing)
+    reading.include_router(simulating(engine, standing, Rules(scope, roles)))
+    return Routes(verbs(port), health(standing.unready, exposition), reading, webhook(desk))
 
 
 def _callers(transport: Transport, metrics: Metrics) -> Callers:
