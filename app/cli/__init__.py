@@ -12,6 +12,7 @@ import typer
 
 from app.cli import audit, demo, doctor, replay, sandbox, serve, token, topology
 from app.cli.gangs import explaining, listing
+from app.cli.simulate import command
 
 main = typer.Typer(
     name="corral",
@@ -57,6 +58,7 @@ main.command("sandbox")(sandbox.sandbox)
 main.command("gangs")(listing.gangs)
 main.command("explain")(explaining.explain)
 main.command("audit")(audit.audit)
+main.command("simulate")(command.simulate)
 main.command("doctor")(doctor.doctor)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)

@@ -1,0 +1,62 @@
+"""`corral simulate`: what would become of objects if they were created now."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from app.cli.columns import on_one_line
+from app.cli.gangs import options
+
+NOT_ALL_FIT = 3
+NO_GANG = "NoGang"
+
+
+def simulate(
+    file: Annotated[
+        str,
+        typer.Option(
+            "--filename", "-f", metavar="FILE", help="Objects as YAML or JSON, - for stdin"
+        ),
+    ],
+    namespace: options.Namespace = "default",
+    output: options.Written = options.Output.TABLE,
+    server: options.Server = options.LOCAL,
+) -> None:
+    """Say where gangs would run, or why they would not; nothing is created.
+
+    \b
+    corral simulate -f job.yaml
+    kubectl create -f job.yaml --dry-run=client -o yaml | corral simulate -f - -o json
+
+    \b
+    Exit codes:
+    0  every gang fits
+    1  Corral does not answer, or refuses the file
+    2  an option, or the file, cannot be used
+    3  some gang does not fit, has to wait, or is not valid
+    """
+    from app.cli.gangs.server import post
+    from app.cli.simulate.rendering import lines_of
+    from app.cli.topology.options import failures
+    from app.cli.topology.reading import read_bytes
+
+    with failures():
+        body = read_bytes(file)
+        if sys.stderr.isatty():
+            typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
+        found = post(server, "simulate", body=body, namespace=namespace)
+    match output:
+        case options.Output.TABLE:
+            for line in lines_of(found):
+                typer.echo(on_one_line(line))
+        case options.Output.NAME:
+            for each in found["gangs"]:
+                if each["gang"] is not None:
+                    typer.echo(options.name_of(each["gang"]))
+        case _:
+            options.write(found, output)
+    if any(each["verdict"] not in ("Fits", NO_GANG) for each in found["gangs"]):
+        raise typer.Exit(NOT_ALL_FIT)

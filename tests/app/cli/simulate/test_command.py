@@ -1,0 +1,120 @@
+"""`corral simulate` against a Corral's port, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+import yaml
+from fastapi import FastAPI
+from typer.testing import CliRunner, Result
+
+from app.admission.scope import Scope
+from app.api.routes import Standing, people
+from app.api.simulating import simulating
+from app.cli import main
+from app.cli.simulate.command import NOT_ALL_FIT
+from app.simulate.simulating import Rules
+from tests.app.api.test_simulating import job
+from tests.app.simulate.clusters import engine_of
+from tests.app.state.world import four_racks
+
+START_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Where a Corral answers whose cluster has four racks of four nodes."""
+    engine, standing = engine_of(four_racks()), Standing(lambda: "")
+    router = people(engine, standing)
+    router.include_router(simulating(engine, standing, Rules(Scope("corral"))))
+    app = FastAPI()
+    app.include_router(router)
+    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + START_SECONDS
+    while not running.started and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert running.started
+    host, port = running.servers[0].sockets[0].getsockname()[:2]
+    yield f"http://{host}:{port}"
+    running.should_exit = True
+    thread.join(START_SECONDS)
+
+
+def run(server: str, *arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(
+        main, ["simulate", *arguments], env={"CORRAL_SERVER": server}, input=stdin
+    )
+
+
+def text(*things: object) -> str:
+    return "\n---\n".join(map(yaml.safe_dump, things))
+
+
+def test_what_fits_is_a_line_and_its_nodes(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text(job("t", 4)))
+    ran = run(server, "-f", str(file), "-n", "team-a")
+    assert ran.exit_code == 0
+    header, line, *_ = ran.stdout.splitlines()
+    assert header.split() == ["OBJECT", "GANG", "VERDICT", "PODS", "DOMAINS"]
+    assert line.split()[:5] == ["Job", "team-a/t", "team-a/t", "Fits", "4/4"]
+    assert "n03: 1 pod: t-3" in ran.stdout
+
+
+def test_what_does_not_fit_says_why_and_ends_with_its_own_code(server: str) -> None:
+    ran = run(server, "-f", "-", stdin=text(job("t", 5), job("u", 1)))
+    assert ran.exit_code == NOT_ALL_FIT
+    assert "default/u" in ran.stdout
+    assert "What helps  would fit with t-0 in one" in ran.stdout
+    assert "4 of 5 pods" in ran.stdout
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_what_v1_answers(server: str, output: str, read: object) -> None:
+    ran = run(server, "-f", "-", "-o", output, stdin=text(job("t", 2)))
+    found = read(ran.stdout)  # type: ignore[operator]
+    assert (ran.exit_code, found["gangs"][0]["verdict"], found["pods"]) == (0, "Fits", 2)
+
+
+def test_names_are_those_of_the_gangs(server: str) -> None:
+    ran = run(server, "-f", "-", "-o", "name", stdin=text(job("t", 2), job("u", 1)))
+    assert (ran.exit_code, ran.stdout.split()) == (0, ["default/t", "default/u"])
+
+
+def test_a_tenants_text_does_nothing_to_the_terminal(server: str) -> None:
+    thing = job("t", 1)
+    thing["spec"]["template"]["spec"]["schedulerName"] = "x\x1b[31m"
+    ran = run(server, "-f", "-", stdin=json.dumps(thing))
+    assert ran.exit_code == 0
+    assert "\x1b" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "named"),
+    [
+        ("a: [", 1, "YAML"),
+        ("kind: Service\napiVersion: v1\nmetadata: {name: web}", 1, "Service web"),
+        (None, 2, "nothing.yaml"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_sentence(
+    server: str, content: str | None, code: int, named: str
+) -> None:
+    ran = run(server, "-f", "-" if content else "/tmp/nothing.yaml", stdin=content)
+    assert ran.exit_code == code
+    assert named in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_the_exit_codes_and_an_example_are_in_the_help(server: str) -> None:
+    ran = run(server, "--help")
+    assert "corral simulate -f job.yaml" in ran.stdout
+    assert f"{NOT_ALL_FIT}  some gang does not fit" in ran.stdout
