@@ -30,6 +30,7 @@ from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
 from app.api.simulating import simulating
+from app.api.topology import topology
 from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
@@ -358,6 +359,7 @@ def _routes(
 
     reading = people(engine, standing)
     reading.include_router(simulating(engine, standing, Rules(scope, roles)))
+    reading.include_router(topology(engine, standing))
     return Routes(verbs(port), health(standing.unready, exposition), reading, webhook(desk))
 
 
