@@ -1,7 +1,7 @@
 """`corral topology`: what the cluster's domains are, and HyperNodes made from labels of nodes.
 
-`reading.py` has where nodes and HyperNodes come from, `show.py` and `generate.py` a command each,
-`tree.py` how a tree is written, `options.py` what both commands have in common.
+`reading.py` has where nodes and HyperNodes come from; `show.py`, `usage.py` and `generate.py` have
+a command each, `tree.py` how a tree is written, `options.py` what the commands have in common.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from app.cli.topology import generate, show
+from app.cli.topology import generate, show, usage
 
 
 class ShowsByDefault(TyperGroup):
@@ -28,7 +28,7 @@ class ShowsByDefault(TyperGroup):
 
 commands = typer.Typer(
     cls=ShowsByDefault,
-    help="Show the topology; make HyperNodes from labels.",
+    help="Show the topology and what is free in it; make HyperNodes from labels.",
     no_args_is_help=False,
 )
 _generate = typer.Typer(help="Write objects of a topology, for `kubectl apply -f -`.")
@@ -41,4 +41,5 @@ def _group() -> None:
 
 
 commands.command("show")(show.show)
+commands.command("usage")(usage.usage)
 commands.add_typer(_generate, name="generate")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from app.cli.columns import aligned
+
 HEADER = ("DOMAIN", "LEVEL", "NODES")
 GAP = "   "  # between two columns, as kubectl has it
 
@@ -17,21 +19,22 @@ class Branch:
     level: str
     nodes: int
     branches: Sequence[Branch] = ()
+    cells: tuple[str, ...] = ()
+    """Of the columns behind those that every tree has."""
 
 
-def lines_of(root: Branch) -> list[str]:
-    """The lines of the table, with its header."""
-    rows = [HEADER, (root.name, root.level, str(root.nodes)), *_rows(root.branches, "")]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return [
-        GAP.join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2])).rstrip()
-        for row in rows
-    ]
+def lines_of(root: Branch, more: tuple[str, ...] = ()) -> list[str]:
+    """The lines of the table, with its header. `more`: the columns of `cells`."""
+    rows = [(*HEADER, *more), _row(root.name, root), *_rows(root.branches, "")]
+    return list(aligned(rows, GAP))
 
 
-def _rows(branches: Sequence[Branch], indent: str) -> Iterator[tuple[str, str, str]]:
+def _row(name: str, branch: Branch) -> tuple[str, ...]:
+    return (name, branch.level, str(branch.nodes), *branch.cells)
+
+
+def _rows(branches: Sequence[Branch], indent: str) -> Iterator[tuple[str, ...]]:
     for at, branch in enumerate(branches):
         is_last = at == len(branches) - 1
-        name = f"{indent}{'└── ' if is_last else '├── '}{branch.name}"
-        yield name, branch.level, str(branch.nodes)
+        yield _row(f"{indent}{'└── ' if is_last else '├── '}{branch.name}", branch)
         yield from _rows(branch.branches, indent + ("    " if is_last else "│   "))
