@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.routes import Standing
+from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import Given, all_given
@@ -82,13 +84,14 @@ def simulating(engine: Engine, standing: Standing, rules: Rules) -> APIRouter:
             body = await _body(request)
             async with turn:
                 try:
-                    given = await asyncio.to_thread(_read, body, namespace)
+                    given = await aside.read(partial(_read, namespace=namespace), body, 0)
                     if why := standing.unready():
                         raise HTTPException(503, f"Corral is not ready: {why}")
                     if whose := standing.whose():  # what that one has reserved is not known here
                         raise HTTPException(503, f"this Corral plans nothing: {whose}")
                     copy = Copy.of(engine, time.monotonic())
-                    content = await asyncio.to_thread(_answered, given, copy, rules)
+                    answered = partial(_answered, copy=copy, rules=rules)
+                    content = await aside.read(answered, given, 0)
                 except (Unreadable, TooLarge) as error:
                     raise HTTPException(422, str(error)) from error
             return Response(content, media_type=JSON)

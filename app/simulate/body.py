@@ -15,6 +15,7 @@ import yaml
 
 from app.dialects.making import Object
 from app.errors import DecodeError
+from app.kube.core.turns import turn
 
 MOST_BYTES = 1024 * 1024
 MOST_OBJECTS = 256
@@ -74,6 +75,7 @@ def _check_plain(body: bytes) -> None:
     """Raises: ValueError for YAML that has more to it than JSON has."""
     depth = 0
     for event in yaml.parse(body, Loader=_Loader):
+        turn()
         if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None):
             mark = event.start_mark
             line = mark.line + 1 if mark else 1

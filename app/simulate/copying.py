@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord
+from app.kube.core.turns import turn
 from app.kube.watch.events import Kind, Listed
 from app.state.cache.books import is_open
 from app.state.cache.node_refusals import Shaped
@@ -103,17 +104,17 @@ class Copy:
         for kind, records in by_kind.items():
             if kind not in ("Node", "Pod"):
                 engine.apply(Listed(kind, tuple(records)), self.now)
-        engine.apply(Listed("Node", tuple(self.nodes.values())), self.now)
         engine.apply(Listed("Pod", (), engine.kept_keys.labels.edition), self.now)
-        self._book(engine)
+        engine.apply(Listed("Node", tuple(self.nodes.values())), self.now)
+        self._book(engine)  # before there are trees: what is booked is added up with them, once
         engine.tick(self.now)
         return engine
 
     def _book(self, engine: Engine) -> None:
         books, standing = engine.books, self.standing
-        with books.counted_together():
-            for uid, booking in standing.bound.items():
-                books.bind(uid, booking.node, booking.request, lasts=uid in self.lasting)
+        for uid, booking in standing.bound.items():
+            turn()
+            books.bind(uid, booking.node, booking.request, lasts=uid in self.lasting)
         books.hold_all(
             (uid, booking.node, booking.request, self.priority_of.get(uid, 0))
             for uid, booking in standing.held.items()

@@ -20,6 +20,7 @@ from app.explain.asking import Asking, asking
 from app.explain.gangs import view
 from app.explain.view import GangView
 from app.kube.core.objects import ObjectRecord, PodRecord, Record
+from app.kube.core.turns import turn
 from app.kube.watch.events import Applied
 from app.kube.watch.resource import Resource
 from app.settings import RoleRules
@@ -140,6 +141,7 @@ def _make(found: Iterable[_Made], admission: Admission, resources: Sequence[Reso
         unread = ""
         try:
             for part in MAKERS[given.group, given.kind](given.content):
+                turn()
                 parts, pods = parts + 1, pods + part.is_pod
                 if pods > MOST_PODS or parts > MOST_PARTS:
                     raise TooLarge(f"{given}: with it there are more than {MOST_PODS} pods")
@@ -208,6 +210,7 @@ class _Run:
         self.engine.queue.want_pass()  # gangs are planned in their order, whichever comes first
         for _, its in groupby(pods, key=lambda pod: id(self.owner_of[pod.uid])):
             for pod in its:
+                turn()
                 self.engine.apply(Applied(pod), self.now)
             self.now += BETWEEN_SECONDS
         self._settle()
@@ -234,6 +237,7 @@ class _Run:
         found: list[PodRecord] = []
         for each in valid:
             for content in each.pods:
+                turn()
                 record = decode(msgspec.json.encode(content))
                 assert isinstance(record, PodRecord)
                 self.owner_of[record.uid] = each

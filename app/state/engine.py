@@ -19,6 +19,7 @@ from typing import TypeVar
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
+from app.kube.core.turns import turn
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.audit import differences
 from app.state.domains.topologies import Change
@@ -166,6 +167,7 @@ class Engine(EngineParts):
         """Apply what a list says; an error in one object does not keep the others from it."""
         what = f"{kind} {shown} of a list"
         for one in objects:
+            turn()  # of a copy, beside the loop
             with confined(self.on_fault, what, one):
                 apply(one)
 

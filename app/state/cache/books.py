@@ -26,6 +26,7 @@ import numpy as np
 from app.dialects.nvlink import level_value
 from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
+from app.kube.core.turns import turn
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.levels import NODE_LEVEL
@@ -245,6 +246,7 @@ class Books:
         tree = trees.build(topology.levels, paths, generation=self.generation)
         capacity = topology.capacity.move(tree)
         for name in paths.keys() - known.keys():
+            turn()  # of a copy, beside the loop
             slot = tree.slot_of[name]
             self._count_node(capacity, slot, self.nodes[name])
         topology.tree, topology.capacity, topology.is_stale = tree, capacity, False

@@ -213,7 +213,7 @@ async def test_a_compressed_body_is_refused() -> None:
 
 async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, go = engine_of(four_racks()), threading.Event()
-    monkeypatch.setattr(module, "_answered", lambda *_: (go.wait(10), b"{}")[1])
+    monkeypatch.setattr(module, "_answered", lambda *_, **__: (go.wait(10), b"{}")[1])
     async with client(engine) as people:
         body = json.dumps(job("t", 1)).encode()
         asked = [

@@ -1,6 +1,6 @@
 """Each relaxation that a simulation offers, applied to objects and nodes, makes the gang fit.
 
-A part of the 1,000 random cases here, all of them with `-m slow`.
+A part here, 1,000 of them and more, all of them with `-m slow`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.app.simulate.clusters import NOW
 from tests.app.simulate.test_as_created import AT, RULES, created
 from tests.records import PREFERRED, REQUIRED, SLICE_LEVEL, SLICE_SIZE, pod
 
-FAST, ALL = 160, 1_000
+FAST, ALL = 160, 1_500
 HEAVY = ((1, 2), (1, 2, 2, 3))
 KINDS = ("pods", "job", "statefulset", "lws", "training")
 
