@@ -20,6 +20,7 @@ from app.admission.scope import Scope
 from app.admission.validate import Thing, Validator
 from app.dialects.dialect import Known
 from app.dialects.making import Object
+from app.dialects.making.parts import mapping
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
 from app.settings import RoleRules
@@ -74,14 +75,14 @@ class Admission:
             )
 
     def pod(self, content: Object) -> Object:
-        """A pod as it would be stored. Raises: DecodeError naming the pod and the field."""
+        """A pod as it would be stored. Raises: DecodeError naming the field."""
         made = self._defaulted(content)
         raw = msgspec.json.encode(made)
         namespace = made["metadata"]["namespace"]
         return patched(made, mutate(raw, namespace, self.scope, self.dialects, self.roles))
 
     def _defaulted(self, content: Object) -> Object:
-        spec = dict(content.get("spec") or {})
+        spec = dict(mapping(content, "spec"))
         spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
         for name in ("containers", "initContainers"):
             if isinstance(spec.get(name), list):

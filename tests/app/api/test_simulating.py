@@ -16,12 +16,14 @@ from app.admission.scope import Scope
 from app.api import simulating as module
 from app.api.routes import Standing, people
 from app.api.simulating import MOST_WAITING, simulating
+from app.kube.core.objects import Owner
 from app.simulate.body import MOST_BYTES
+from app.simulate.copying import Copy
 from app.simulate.simulating import Rules
 from app.state.engine import Engine
 from tests.app.simulate.clusters import digest, engine_of
 from tests.app.state.world import four_racks
-from tests.records import GPU, RACK, REQUIRED, node, pod
+from tests.records import GPU, RACK, REQUIRED, group, node, pod
 
 
 def job(name: str, pods: int, gpus: int = 8, **annotations: str) -> dict[str, Any]:
@@ -107,9 +109,6 @@ async def test_every_flaw_of_an_invalid_object_is_named_with_field_and_value() -
 
 
 async def test_who_would_have_to_go_is_a_gang_that_runs() -> None:
-    from app.kube.core.objects import Owner
-    from tests.records import group
-
     nodes = [node("b0/r0/a"), node("b0/r0/b")]
     runs = pod(
         "low-0", on="a", phase="Running", priority=-10, annotations=group("low", 1, RACK),
@@ -230,8 +229,6 @@ async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_loop_waits_for_a_copy_of_a_large_cluster_for_less_than_five_milliseconds() -> (
     None
 ):
-    from app.simulate.copying import Copy
-
     nodes = [node(f"b{r // 16}/r{r}/n{r}x{at}") for r in range(320) for at in range(16)]
     pods = [
         pod(f"p{at}", gpus=1, on=nodes[at % 5120].name, phase="Running") for at in range(20_480)

@@ -1,0 +1,107 @@
+"""Whatever a body says, it is answered or refused by name, and nothing changes.
+
+Some of the random cases here; `python -m tests.app.simulate` has all of them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+
+from app.simulate.body import Unreadable, objects_in
+from app.simulate.copying import Copy
+from app.simulate.given import all_given
+from app.simulate.simulating import TooLarge, simulate
+from app.simulate.view import Verdict
+from tests.app.simulate import bodies, clusters
+from tests.app.simulate.test_as_created import AT, RULES
+
+FAST = 200
+VALUES = (
+    None, 0, -1, 2**31, 2**70, 1.5, True, "", "x", "2", "\ud800".encode("utf-16", "surrogatepass"),
+    [], [None], ["x"], {}, {"x": None}, {"": ""}, "é" * 300, [[]], {"name": {"name": 1}},
+)  # fmt: skip
+
+
+def places(thing: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything in an object."""
+    found = [at] if at else []
+    if not isinstance(thing, dict | list):
+        return found
+    for key, value in thing.items() if isinstance(thing, dict) else enumerate(thing):
+        found += places(value, (*at, key))
+    return found
+
+
+def changed(rng: Random, thing: Any) -> Any:
+    """The object with a few fields of other types, gone, or moved."""
+    made = deepcopy(thing)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        every = places(made)
+        if rng.random() < 0.9:  # mostly below what says which kind it is
+            every = [each for each in every if len(each) > 2]
+        if not every:
+            break
+        *above, last = rng.choice(every)
+        holder = made
+        for key in above:
+            holder = holder[key]
+        value = rng.choice(VALUES)
+        if isinstance(value, bytes):
+            value = "\x00\x1b[31m"
+        if rng.random() < 0.2 and isinstance(holder, dict):
+            del holder[last]
+        else:
+            holder[last] = deepcopy(value)
+    return made
+
+
+def check(seed: int) -> str:
+    rng = Random(seed)
+    engine = ENGINE
+    things = [each for at in range(2) for each in bodies.drawn(rng, f"g{at}")]
+    body = bodies.text([changed(rng, each) for each in things])
+    try:
+        found = simulate(all_given(objects_in(body), "default"), Copy.of(engine, AT), RULES)
+    except (Unreadable, TooLarge):
+        return "refused"
+    found.model_dump_json()
+    for each in found.gangs:
+        assert each.objects
+        assert each.message
+        assert each.verdict is not Verdict.INVALID or each.errors
+    return "answered"
+
+
+ENGINE = clusters.drawn(Random(11))
+
+
+@pytest.mark.slow
+def test_a_body_of_any_content_is_answered_or_refused() -> None:
+    before = clusters.digest(ENGINE)
+    outcomes = {check(seed) for seed in range(FAST)}
+    assert outcomes == {"answered", "refused"}
+    assert clusters.digest(ENGINE) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 200 + "]" * 200,
+        "kind: Pod\napiVersion: v1\nmetadata: {name: !!python/object:os.system x}",
+        "a: 1:1:1:1:1",
+        "\x00",
+        "? [a]\n: b",
+        "- " * 5000,
+        "{" * 5000,
+        "[" * 100_000,
+        "kind: PodList\napiVersion: v1\nitems: [1, 2]",
+        "kind: List\napiVersion: v1\nitems: {}",
+    ],
+)
+def test_a_text_that_is_no_list_of_objects_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable):
+        all_given(objects_in(text.encode()), "default")
