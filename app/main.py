@@ -29,8 +29,6 @@ from app.api.callers import Callers
 from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
-from app.api.simulating import simulating
-from app.api.topology import topology
 from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
@@ -219,6 +217,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         _callers(outside.transport, metrics),
         stream,
         lambda: "" if lease is None else lease.leader,
+        Rules(scope_of(settings, namespaces), settings.pod_group_roles),
     )
     routes = _routes(settings, engine, standing, port, namespaces)
     return Parts(
@@ -357,10 +356,9 @@ def _routes(
     declared = engine.topologies.declared
     desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
 
-    reading = people(engine, standing)
-    reading.include_router(simulating(engine, standing, Rules(scope, roles)))
-    reading.include_router(topology(engine, standing))
-    return Routes(verbs(port), health(standing.unready, exposition), reading, webhook(desk))
+    return Routes(
+        verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)
+    )
 
 
 def _callers(transport: Transport, metrics: Metrics) -> Callers:

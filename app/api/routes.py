@@ -23,13 +23,16 @@ from app.api.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.events import events
 from app.api.leader import leader_header
 from app.api.others import Others
+from app.api.simulating import simulating
 from app.api.stream import Stream
+from app.api.topology import topology
 from app.explain.advice import ADVICE
 from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched
 from app.explain.gangs import listed, named, view
 from app.explain.view import Explanation, GangPage, GangView
+from app.simulate.simulating import Rules
 from app.state.engine import Engine
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.reasons import Reason
@@ -57,6 +60,8 @@ class Standing:
     """What they may follow; none: nothing."""
     leader: Callable[[], str] = lambda: ""
     """The pod of the Corral that leads, if it is known and another one."""
+    rules: Rules | None = None
+    """By which what they have simulated is admitted; none: nothing is."""
 
 
 def people(engine: Engine, standing: Standing) -> APIRouter:
@@ -141,6 +146,9 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
         finally:
             waiting -= 1
 
+    router.include_router(topology(engine, standing.unready))
+    if standing.rules is not None:
+        router.include_router(simulating(engine, standing.unready, standing.whose, standing.rules))
     if standing.stream is not None:
         router.include_router(events(standing.stream, standing.unready, standing.leader))
     return router

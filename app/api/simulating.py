@@ -3,23 +3,25 @@
     body ──bounded──▶ objects, in a thread ──▶ a copy of the books, on the loop ──▶ simulated, in a
     thread ──▶ JSON, made there as well
 
-Nothing is written, neither in the cluster nor in Corral. One simulation is under way at a time.
+Nothing is written, neither in the cluster nor in Corral. One simulation is under way at a time. Who
+asks must see the namespace of each object; of others he gets no names.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from app.api.routes import Standing
+from app.api.callers import answered, reader_of, sees_namespace
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy
-from app.simulate.given import Given, all_given
+from app.simulate.given import Given, all_given, namespaces_of
 from app.simulate.simulating import Rules, TooLarge, simulate
 from app.simulate.view import Simulation
 from app.state.engine import Engine
@@ -63,8 +65,14 @@ _BODY: dict[str, Any] = {
 Namespace = Annotated[str, Query(description="Of objects that name none", max_length=63)]
 
 
-def simulating(engine: Engine, standing: Standing, rules: Rules) -> APIRouter:
-    """The route, for the router of all of /v1."""
+def simulating(
+    engine: Engine, unready: Callable[[], str], whose: Callable[[], str], rules: Rules
+) -> APIRouter:
+    """The route, for the router of all of /v1.
+
+    `unready`: why what Corral knows is not to be relied on now, or ""; `whose`: who leads, if it is
+    another one.
+    """
     router = APIRouter()
     turn, waiting = asyncio.Semaphore(1), 0
 
@@ -73,8 +81,9 @@ def simulating(engine: Engine, standing: Standing, rules: Rules) -> APIRouter:
         response_model=None,
         responses={200: {"model": Simulation}, 413: {}, 422: {}, 503: {}},
         openapi_extra=_BODY,
+        dependencies=[Depends(_sees_own)],
     )
-    async def simulated(request: Request, namespace: Namespace = "default") -> Response:
+    async def simulate_(request: Request, namespace: Namespace = "default") -> Response:
         """Where the gangs of these objects would run, or why they would not."""
         nonlocal waiting
         if waiting >= MOST_WAITING:
@@ -85,13 +94,16 @@ def simulating(engine: Engine, standing: Standing, rules: Rules) -> APIRouter:
             async with turn:
                 try:
                     given = await aside.read(partial(_read, namespace=namespace), body, 0)
-                    if why := standing.unready():
+                    if why := unready():
                         raise HTTPException(503, f"Corral is not ready: {why}")
-                    if whose := standing.whose():  # what that one has reserved is not known here
-                        raise HTTPException(503, f"this Corral plans nothing: {whose}")
+                    if leads := whose():  # what that one has reserved is not known here
+                        raise HTTPException(503, f"this Corral plans nothing: {leads}")
+                    for each in namespaces_of(given):
+                        await sees_namespace(request, each)
+                    sees_all = await answered(reader_of(request).sees(""))
                     copy = Copy.of(engine, time.monotonic())
-                    answered = partial(_answered, copy=copy, rules=rules)
-                    content = await aside.read(answered, given, 0)
+                    simulated = partial(_answered, copy=copy, rules=rules, sees_all=sees_all)
+                    content = await aside.read(simulated, given, 0)
                 except (Unreadable, TooLarge) as error:
                     raise HTTPException(422, str(error)) from error
             return Response(content, media_type=JSON)
@@ -99,6 +111,11 @@ def simulating(engine: Engine, standing: Standing, rules: Rules) -> APIRouter:
             waiting -= 1
 
     return router
+
+
+async def _sees_own(request: Request, namespace: Namespace = "default") -> None:
+    """Who may not see the namespace is refused before his objects are read. Raises: as that."""
+    await sees_namespace(request, namespace)
 
 
 async def _body(request: Request) -> bytes:
@@ -117,5 +134,5 @@ def _read(body: bytes, namespace: str) -> tuple[Given, ...]:
     return all_given(objects_in(body), namespace)
 
 
-def _answered(given: tuple[Given, ...], copy: Copy, rules: Rules) -> bytes:
-    return simulate(given, copy, rules).model_dump_json().encode()
+def _answered(given: tuple[Given, ...], copy: Copy, rules: Rules, *, sees_all: bool) -> bytes:
+    return simulate(given, copy, rules, sees_all=sees_all).model_dump_json().encode()

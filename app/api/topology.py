@@ -2,17 +2,19 @@
 
     GET /v1/topology?name=&level=&under=&free_for=cpu=4,nvidia.com/gpu=1&after=&limit=
 
-It is about nodes, so who asks must be one who sees the whole cluster.
+It is about nodes, so who asks must be one who sees the whole cluster, and the namespace of a gang
+that he names.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from app.api.routes import Standing
+from app.api.callers import SeesCluster, sees_namespace
 from app.explain.usage import (
     MOST_SHAPES,
     Books,
@@ -48,13 +50,22 @@ After = Annotated[str, Query(description="`next` of the page before")]
 Limit = Annotated[int, Query(ge=1, le=MOST_DOMAINS)]
 
 
-def topology(engine: Engine, standing: Standing) -> APIRouter:
-    """The route, for the router of all of /v1."""
+def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+    """The route, for the router of all of /v1.
+
+    `unready`: why what Corral knows is not to be relied on now, or "".
+    """
     router = APIRouter()
     turn, waiting = asyncio.Semaphore(1), 0
 
-    @router.get("/topology", response_model=None, responses={200: {"model": TopologyPage}})
+    @router.get(
+        "/topology",
+        response_model=None,
+        responses={200: {"model": TopologyPage}},
+        dependencies=[SeesCluster],
+    )
     async def told(
+        request: Request,
         name: Name = "",
         level: Level = "",
         under: Under = "",
@@ -64,10 +75,13 @@ def topology(engine: Engine, standing: Standing) -> APIRouter:
     ) -> Response:
         """The domains of a topology: capacity, used, reserved, free, and places for a shape."""
         nonlocal waiting
-        if why := standing.unready():
+        if why := unready():
             raise HTTPException(503, f"Corral is not ready: {why}")
         if waiting >= MOST_WAITING:
             raise HTTPException(503, BUSY)
+        for text in free_for:
+            if "=" not in text:
+                await sees_namespace(request, _gang_of(text)[0])
         waiting += 1
         try:
             async with turn:
@@ -90,8 +104,13 @@ def _wanted(engine: Engine, text: str) -> list[Wanted]:
         raise NoSuch(f"free_for: {len(text)} characters, of {LONGEST_SHAPE} at most")
     if "=" in text:
         return [wanted_of(text)]
+    return list(wanted_of_gang(gang_named(engine, *_gang_of(text))))
+
+
+def _gang_of(text: str) -> tuple[str, str]:
+    """Namespace and name of a gang."""
     namespace, _, name = text.rpartition("/")
-    return list(wanted_of_gang(gang_named(engine, namespace or DEFAULT_NAMESPACE, name)))
+    return namespace or DEFAULT_NAMESPACE, name
 
 
 def _answered(books: Books, part: Part) -> bytes:

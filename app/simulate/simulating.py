@@ -69,8 +69,13 @@ class _Made:
     notes: list[str] = field(default_factory=list)
 
 
-def simulate(given: Sequence[Given], copy: Copy, rules: Rules) -> Simulation:
-    """What would become of these objects. Raises: TooLarge."""
+def simulate(
+    given: Sequence[Given], copy: Copy, rules: Rules, *, sees_all: bool = True
+) -> Simulation:
+    """What would become of these objects. Raises: TooLarge.
+
+    `sees_all`: who asks sees the names of every namespace; else only of a gang's own.
+    """
     copy, replaced = _without(copy, given)
     engine = copy.engine()
     admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
@@ -89,7 +94,7 @@ def simulate(given: Sequence[Given], copy: Copy, rules: Rules) -> Simulation:
                 f"the value of PriorityClass {names} is not known here, and 0 was taken: put the"
                 " object beside these"
             )
-    return _Run(engine, copy, found, admission).simulation()
+    return _Run(engine, copy, found, admission, sees_all=sees_all).simulation()
 
 
 def _without(copy: Copy, given: Iterable[Given]) -> tuple[Copy, frozenset[str]]:
@@ -193,6 +198,7 @@ class _Run:
     found: list[_Made]
     admission: Admission
     now: float = field(init=False)
+    sees_all: bool
     owner_of: dict[str, _Made] = field(default_factory=dict)  # by the uid of a pod
 
     def __post_init__(self) -> None:
@@ -308,7 +314,8 @@ class _Run:
 
     def _asking(self, gang: Gang) -> Asking:
         """As `explain` asks, with those who run: the engine of its own knows nobody's gang."""
-        asked = asking(self.engine, gang, self.now)
+        names_in = "" if self.sees_all else gang.key.namespace
+        asked = asking(self.engine, gang, self.now, names_in)
         if not asked.searches:
             return asked
         standing = replace(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.columns import on_one_line
 from app.cli.gangs import options
+from app.cli.reach.options import reaching
+
+if TYPE_CHECKING:
+    from app.cli.reach.way import Corral
 
 NOT_ALL_FIT = 3
 NO_GANG = "NoGang"
 
 
+@reaching
 def simulate(
+    corral: Corral,
     file: Annotated[
         str,
         typer.Option(
@@ -23,13 +29,13 @@ def simulate(
     ],
     namespace: options.Namespace = "default",
     output: options.Written = options.Output.TABLE,
-    server: options.Server = options.LOCAL,
 ) -> None:
     """Say where gangs would run, or why they would not; nothing is created.
 
     \b
-    corral simulate -f job.yaml
-    kubectl create -f job.yaml --dry-run=client -o yaml | corral simulate -f - -o json
+    Examples:
+      corral simulate -f job.yaml
+      kubectl create -f job.yaml --dry-run=client -o yaml | corral simulate -f - -o json
 
     \b
     Exit codes:
@@ -40,14 +46,12 @@ def simulate(
     """
     from app.cli.gangs.server import post
     from app.cli.simulate.rendering import lines_of
-    from app.cli.topology.options import failures
     from app.cli.topology.reading import read_bytes
 
-    with failures():
-        body = read_bytes(file)
-        if sys.stderr.isatty():
-            typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
-        found = post(server, "simulate", body=body, namespace=namespace)
+    body = read_bytes(file)
+    if sys.stderr.isatty():
+        typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
+    found = post(corral, "simulate", body=body, namespace=namespace)
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

@@ -9,15 +9,19 @@ import typer
 
 from app.cli.columns import on_one_line
 from app.cli.gangs import options as common
+from app.cli.reach.options import reaching
 
 if TYPE_CHECKING:
+    from app.cli.reach.way import Corral
     from app.cli.topology.tree import Branch
 
 BAR = 10  # characters: # used, + reserved, . free, x on nodes that take no pods
 MOST_PAGES = 1_000
 
 
+@reaching
 def usage(
+    corral: Corral,
     name: Annotated[
         str, typer.Option("--topology", metavar="NAME", help="None: the first that is in use")
     ] = "",
@@ -38,13 +42,13 @@ def usage(
         str, typer.Option(metavar="NAME", help="Of the bars; none: the first of a device, or cpu")
     ] = "",
     output: common.Written = common.Output.TABLE,
-    server: common.Server = common.LOCAL,
 ) -> None:
     """Show a bar for each domain, #: used, +: reserved, .: free, and the places for a shape.
 
     \b
-    corral topology usage --free-for nvidia.com/gpu=8
-    corral topology usage --under b1 --level kubernetes.io/hostname --free-for team-a/trainer
+    Examples:
+      corral topology usage --free-for nvidia.com/gpu=8
+      corral topology usage --under b1 --level kubernetes.io/hostname --free-for team-a/trainer
 
     \b
     Exit codes:
@@ -52,11 +56,9 @@ def usage(
     1  Corral does not answer, or refuses an option
     2  an option cannot be used
     """
-    from app.cli.topology.options import failures
     from app.cli.topology.tree import lines_of
 
-    with failures():
-        found = _whole(server, free_for or [], name=name, level=level, under=under)
+    found = _whole(corral, free_for or [], name=name, level=level, under=under)
     match output:
         case common.Output.TABLE:
             shown = resource or _resource(found["total"])
@@ -72,7 +74,7 @@ def usage(
             common.write(found, output)
 
 
-def _whole(server: str, free_for: Sequence[str], **query: str) -> dict[str, Any]:
+def _whole(corral: Corral, free_for: Sequence[str], **query: str) -> dict[str, Any]:
     """All pages of the answer as one. Raises: NoAnswer."""
     from app.cli.gangs.server import NoAnswer, ask
 
@@ -80,13 +82,13 @@ def _whole(server: str, free_for: Sequence[str], **query: str) -> dict[str, Any]
     domains: list[dict[str, Any]] = []
     after = ""
     for _ in range(MOST_PAGES):
-        page = ask(server, "topology", after=after, free_for=free_for, **query)
+        page = ask(corral, "topology", after=after, free_for=free_for, **query)
         found = found or page
         domains += page["domains"]
         after = page["next"]
         if not after:
             return {**found, "domains": domains, "next": ""}
-    raise NoAnswer(f"{server}: over {MOST_PAGES} pages: --under or --level shows a part")
+    raise NoAnswer(f"{corral.named}: over {MOST_PAGES} pages: --under or --level shows a part")
 
 
 def _resource(total: dict[str, Any]) -> str:

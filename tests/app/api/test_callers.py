@@ -14,6 +14,7 @@ import pytest
 import structlog
 from fastapi import APIRouter, Depends, FastAPI
 
+from app.admission.scope import Scope
 from app.api import permissions
 from app.api.callers import (
     LONGEST_TOKEN,
@@ -27,6 +28,7 @@ from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.explain.changes import Changes
 from app.kube.client.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 from app.kube.core.objects import Owner
+from app.simulate.simulating import Rules
 from tests.app.api.reviewer import Reviewer, callers_of
 from tests.app.api.test_routes import world_of_three
 from tests.app.state.world import World
@@ -52,7 +54,9 @@ class Asked:
         app = FastAPI()
         world = world or world_of_three()
         stream = Stream(Changes(world.engine), seconds=1.0)
-        standing = Standing(lambda: "", callers=callers_of(self.api, **more), stream=stream)
+        rules = Rules(Scope("corral"))
+        callers = callers_of(self.api, **more)
+        standing = Standing(lambda: "", callers=callers, stream=stream, rules=rules)
         router = people(world.engine, standing)
 
         more_routes = APIRouter()  # as those of other files are joined
@@ -401,6 +405,7 @@ async def test_no_route_is_open_to_a_user_without_rights() -> None:
     asked = Asked()
     paths = FastAPI.openapi(asked.app)["paths"]
     assert {"/v1/gangs", "/v1/gangs/{namespace}/{name}/explanation", "/v1/events"} <= paths.keys()
+    assert {"/v1/simulate", "/v1/topology"} <= paths.keys()
     for path, methods in paths.items():
         for method in methods:
             there = path.removeprefix("/v1").replace("{namespace}", "default")

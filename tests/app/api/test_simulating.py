@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from fastapi import FastAPI
 from app.admission.scope import Scope
 from app.api import simulating as module
 from app.api.routes import Standing, people
-from app.api.simulating import MOST_WAITING, simulating
+from app.api.simulating import MOST_WAITING
 from app.kube.core.objects import Owner
 from app.simulate.body import MOST_BYTES
 from app.simulate.copying import Copy
@@ -40,8 +41,7 @@ def job(name: str, pods: int, gpus: int = 8, **annotations: str) -> dict[str, An
 
 def client(engine: Engine, standing: Standing | None = None) -> httpx.AsyncClient:
     standing = standing or Standing(lambda: "")
-    router = people(engine, standing)
-    router.include_router(simulating(engine, standing, Rules(Scope("corral"))))
+    router = people(engine, replace(standing, rules=Rules(Scope("corral"))))
     app = FastAPI()
     app.include_router(router)
     transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 4711))

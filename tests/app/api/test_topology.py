@@ -11,7 +11,6 @@ import pytest
 from fastapi import FastAPI
 
 from app.api.routes import Standing, people
-from app.api.topology import topology
 from app.kube.core.objects import NodeRecord, Taint
 from app.kube.watch.events import Applied
 from app.state.engine import Engine
@@ -23,7 +22,6 @@ from tests.records import BLOCK, GPU, RACK, group, node, pod
 async def got(engine: Engine, standing: Standing | None = None, **query: Any) -> tuple[int, Any]:
     standing = standing or Standing(lambda: "")
     router = people(engine, standing)
-    router.include_router(topology(engine, standing))
     app = FastAPI()
     app.include_router(router)
     transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 4711))

@@ -13,7 +13,6 @@ from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
 from app.api.routes import Standing, people
-from app.api.topology import topology
 from app.cli import main
 from app.cli.topology.usage import bar
 from tests.app.api.test_topology import cluster
@@ -26,7 +25,6 @@ START_SECONDS = 10.0
 def server() -> Iterator[str]:
     engine, standing = cluster(), Standing(lambda: "")
     router = people(engine, standing)
-    router.include_router(topology(engine, standing))
     app = FastAPI()
     app.include_router(router)
     running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from typer.testing import CliRunner, Result
 
 from app.admission.scope import Scope
 from app.api.routes import Standing, people
-from app.api.simulating import simulating
 from app.cli import main
 from app.cli.simulate.command import NOT_ALL_FIT
 from app.simulate.simulating import Rules
@@ -31,8 +31,7 @@ START_SECONDS = 10.0
 def server() -> Iterator[str]:
     """Where a Corral answers whose cluster has four racks of four nodes."""
     engine, standing = engine_of(four_racks()), Standing(lambda: "")
-    router = people(engine, standing)
-    router.include_router(simulating(engine, standing, Rules(Scope("corral"))))
+    router = people(engine, replace(standing, rules=Rules(Scope("corral"))))
     app = FastAPI()
     app.include_router(router)
     running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
