@@ -105,19 +105,6 @@ def test_a_gang_that_does_not_fit_is_told_the_sentence_of_its_condition(
     )
 
 
-def test_a_vcjob_gets_the_nodes_that_were_named(
-    cluster: Cluster, volcano_corral: CorralProcess, tmp_path: Path
-) -> None:
-    policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
-    worker = task("worker", 4, min_available=4, requests={GPU: 8}, partitionPolicy=policy)
-    thing = vcjob("train", task("master", 1, requests={GPU: 4}), worker)
-    wanted = places(simulated(volcano_corral, tmp_path, thing))
-    assert len(wanted) == 5
-    cluster.create(thing)
-    cluster.wait(lambda: len(cluster.bound()) == 5, START_SECONDS, "all pods are bound")
-    assert cluster.bound() == wanted
-
-
 def test_a_training_job_gets_the_nodes_that_were_named(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -169,3 +156,17 @@ def test_a_pod_clique_set_gets_the_nodes_that_were_named(
 
 def _by_clique(nodes: dict[str, str]) -> list[tuple[str, str]]:
     return sorted((name.rpartition("-")[0], node) for name, node in nodes.items())
+
+
+# The last one: from here on the cluster has the kinds of Volcano.
+def test_a_vcjob_gets_the_nodes_that_were_named(
+    cluster: Cluster, volcano_corral: CorralProcess, tmp_path: Path
+) -> None:
+    policy = partition_policy(2, 2, min_partitions=2, topology=network_topology(1))
+    worker = task("worker", 4, min_available=4, requests={GPU: 8}, partitionPolicy=policy)
+    thing = vcjob("train", task("master", 1, requests={GPU: 4}), worker)
+    wanted = places(simulated(volcano_corral, tmp_path, thing))
+    assert len(wanted) == 5
+    cluster.create(thing)
+    cluster.wait(lambda: len(cluster.bound()) == 5, START_SECONDS, "all pods are bound")
+    assert cluster.bound() == wanted
