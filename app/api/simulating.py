@@ -22,7 +22,8 @@ from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import Given, all_given, namespaces_of
-from app.simulate.simulating import Rules, TooLarge, simulate
+from app.simulate.made import TooLarge
+from app.simulate.simulating import Rules, simulate
 from app.simulate.view import Simulation
 from app.state.engine import Engine
 
@@ -101,7 +102,7 @@ def simulating(
                     for each in namespaces_of(given):
                         await sees_namespace(request, each)
                     sees_all = await answered(reader_of(request).sees(""))
-                    copy = Copy.of(engine, time.monotonic())
+                    copy = Copy.of(engine, time.monotonic(), time.time())
                     simulated = partial(_answered, copy=copy, rules=rules, sees_all=sees_all)
                     content = await aside.read(simulated, given, 0)
                 except (Unreadable, TooLarge) as error:

@@ -1,8 +1,8 @@
 """What would become of objects if they were created now: answered on a copy, nothing is written.
 
-    body ──body.py──▶ objects ──dialects/making──▶ pods as their controllers would create them
-                         │                           │
-                         └──────admitting.py─────────┴──▶ flaws of the webhook, records
+    body ──body.py──▶ objects ──given.py──▶ named, of a kind that is read
+    these ──made.py, dialects/making──▶ objects and pods that their controllers would create
+    each ──admitting.py──▶ flaws of the webhook, or what it makes of a pod
     engine ──copying.py, on the event loop──▶ Copy ──in a thread──▶ an engine of its own
     records ──simulating.py──▶ that engine ──app.explain──▶ Simulation
 

@@ -53,8 +53,9 @@ class Copy:
     now: float
 
     @classmethod
-    def of(cls, engine: Engine, now: float) -> Copy:
-        """The engine's books as they are."""
+    def of(cls, engine: Engine, now: float, today: float = math.inf) -> Copy:
+        """The engine's books as they are. `today`: in seconds since 1970."""
+        spared = engine.settings.preempt_min_runtime_seconds
         gang_of = dict(engine.gangs.key_of)
         for gang in engine.gangs.by_key.values():
             if gang.placeholders:
@@ -65,7 +66,7 @@ class Copy:
             engine.books.axis.names,
             dict(engine.books.nodes),
             tuple(engine.objects.by_uid.values()),
-            engine.making_room.standing(math.inf, now),
+            engine.making_room.standing(today - spared if spared else math.inf, now),
             frozenset(engine.books.lasting),
             dict(engine.books.priority_of),
             dict(engine.nominations.counted),

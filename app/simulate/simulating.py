@@ -13,20 +13,18 @@ from itertools import groupby
 import msgspec
 
 from app.admission.scope import Scope
-from app.dialects.making import MAKERS, Misfit, Object
-from app.errors import DecodeError
 from app.explain.answering import answer
 from app.explain.asking import Asking, asking
 from app.explain.gangs import view
 from app.explain.view import GangView
-from app.kube.core.objects import ObjectRecord, PodRecord, Record
+from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.core.turns import turn
 from app.kube.watch.events import Applied
-from app.kube.watch.resource import Resource
 from app.settings import RoleRules
-from app.simulate.admitting import MOST_VALUE, Admission
+from app.simulate.admitting import Admission
 from app.simulate.copying import Copy
 from app.simulate.given import Given
+from app.simulate.made import Made, make, resources_of, with_scheduler
 from app.simulate.notes import notes_of
 from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdict
 from app.state.cache.books import ALL_NODES, TopologyBooks
@@ -38,16 +36,10 @@ from app.state.preempt.room import RoomRequest, copied
 from app.state.turns.queue import in_order
 from topology.model.levels import NODE_LEVEL
 
-MOST_PODS = 10_000  # of one simulation
-MOST_PARTS = 2 * MOST_PODS  # with the objects that are made beside them
 MOST_TICKS = 64
 BETWEEN_SECONDS = 1e-6  # objects are created one after another, and gangs complete so
 MOST_DOMAINS = 16  # of one level that are shown
 _PLACED = (Phase.PLACED, Phase.BINDING, Phase.RUNNING)
-
-
-class TooLarge(DecodeError):
-    """The objects would make more pods than are simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +48,6 @@ class Rules:
 
     scope: Scope
     roles: RoleRules = "kueue"
-
-
-@dataclass(slots=True)
-class _Made:
-    """What follows from one object of the body."""
-
-    given: Given
-    pods: list[Object] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    errors: list[Error] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def simulate(
@@ -82,8 +63,8 @@ def simulate(
     for each in given:
         if each.is_class:
             admission.note_class(each.content)
-    found = [_Made(each) for each in given if not each.is_class]
-    _make(found, admission, _resources(engine))
+    found = [Made(each) for each in given if not each.is_class]
+    make(with_scheduler(found, engine.settings.scheduler_name), admission, resources_of(engine))
     for made in found:
         if str(made.given) in replaced:
             made.notes.append(f"{made.given} exists: this is another one in its place")
@@ -111,81 +92,6 @@ def _without(copy: Copy, given: Iterable[Given]) -> tuple[Copy, frozenset[str]]:
     return replace(copy, objects=tuple(kept)), frozenset(replaced)
 
 
-# -- what is made of the objects -------------------------------------------------------------------
-
-
-def _resources(engine: Engine) -> Sequence[Resource]:
-    labels = engine.kept_keys.labels
-    return engine.dialects.resources(engine.dialects.keeps, labels, engine.books.axis)
-
-
-def _resource(resources: Iterable[Resource], content: Object) -> Resource | None:
-    """How the watch reads an object of this kind and version; None: it is not watched."""
-    version, kind = str(content.get("apiVersion", "")), content.get("kind")
-    for each in resources:
-        if each.kind.partition(".")[0] != kind:
-            continue
-        for one in (each, *each.older):
-            root, _, _ = one.path.rpartition("/")
-            if root in (f"/apis/{version}", f"/api/{version}"):
-                return one
-    return None
-
-
-def _make(found: Iterable[_Made], admission: Admission, resources: Sequence[Resource]) -> None:
-    """Objects and pods of each, checked and read as the webhook and the watch would.
-
-    Raises: TooLarge.
-    """
-    pods = parts = 0
-    for each in found:
-        given = each.given
-        each.errors.extend(admission.errors(given.group, given.kind, str(given), given.content))
-        if each.errors:
-            continue
-        unread = ""
-        try:
-            for part in MAKERS[given.group, given.kind](given.content):
-                turn()
-                parts, pods = parts + 1, pods + part.is_pod
-                if pods > MOST_PODS or parts > MOST_PARTS:
-                    raise TooLarge(f"{given}: with it there are more than {MOST_PODS} pods")
-                if part.is_pod:
-                    _check_first(each, part.content, admission)
-                    if each.errors:
-                        break
-                    each.pods.append(admission.pod(part.content))
-                elif (resource := _resource(resources, part.content)) is not None:
-                    try:
-                        each.records.append(resource.decode(msgspec.json.encode(part.content)))
-                    except DecodeError as error:  # its pods may tell of which field
-                        unread = unread or str(error)
-                elif part.content is given.content and given.kind != "PodCliqueSet":
-                    version = given.content["apiVersion"]
-                    each.notes.append(f"{given.kind} of {version} is not read as Corral is set")
-        except Misfit as error:
-            value = str(error.value)[:MOST_VALUE]
-            each.errors.append(
-                Error(object=str(given), field=error.field, value=value, message=error.problem)
-            )
-        except TooLarge:
-            raise
-        except DecodeError as error:
-            unread = unread or str(error)
-        if unread and not each.errors:
-            each.errors.append(Error(object=str(given), field="", message=unread))
-        spec = given.content.get("spec")
-        if isinstance(spec, dict) and spec.get("suspend") is True:
-            each.notes.append(f"{given} is suspended: this is what becomes of it once it is not")
-
-
-def _check_first(made: _Made, pod: Object, admission: Admission) -> None:
-    """The webhook checks the pods that a controller makes as well; they are alike."""
-    if not made.pods and made.given.kind != "Pod":
-        name = f"Pod {pod['metadata'].get('namespace')}/{pod['metadata'].get('name')}"
-        made.errors.extend(admission.errors("", "Pod", name, pod))
-
-
 # -- what the engine says of them ------------------------------------------------------------------
 
 
@@ -195,11 +101,11 @@ class _Run:
 
     engine: Engine
     copy: Copy
-    found: list[_Made]
+    found: list[Made]
     admission: Admission
     now: float = field(init=False)
     sees_all: bool
-    owner_of: dict[str, _Made] = field(default_factory=dict)  # by the uid of a pod
+    owner_of: dict[str, Made] = field(default_factory=dict)  # by the uid of a pod
 
     def __post_init__(self) -> None:
         self.now = self.copy.now
@@ -237,9 +143,9 @@ class _Run:
         every = (*shown, *filter(None, others), *invalid)
         return Simulation(gangs=tuple(every), pods=len(pods))
 
-    def _read(self, valid: Iterable[_Made]) -> list[PodRecord]:
+    def _read(self, valid: Iterable[Made]) -> list[PodRecord]:
         """The pods, with the labels that objects name by now."""
-        decode = _resources(self.engine)[1].decode
+        decode = resources_of(self.engine)[1].decode
         found: list[PodRecord] = []
         for each in valid:
             for content in each.pods:
@@ -325,7 +231,7 @@ class _Run:
         room = RoomRequest(gang.key, gang.membership.lowest_priority, searches, standing)
         return replace(asked, room=room, gang_of={**self.copy.gang_of, **asked.gang_of})
 
-    def _makers(self, gang: Gang) -> list[_Made]:
+    def _makers(self, gang: Gang) -> list[Made]:
         uids = gang.members.keys() & self.owner_of.keys()
         wanted = {id(self.owner_of[uid]) for uid in uids}
         return [
@@ -334,7 +240,7 @@ class _Run:
             if id(each) in wanted or (not each.errors and self._declares(each, gang))
         ]
 
-    def _declares(self, made: _Made, gang: Gang) -> bool:
+    def _declares(self, made: Made, gang: Gang) -> bool:
         """Whether the object itself is one that says what the gang is."""
         if made.pods:
             return False
@@ -372,7 +278,7 @@ class _Run:
 
     # -- no gang -------------------------------------------------------------------------------
 
-    def _no_gang(self, made: _Made, pods: Iterable[PodRecord], is_told: bool) -> Simulated | None:
+    def _no_gang(self, made: Made, pods: Iterable[PodRecord], is_told: bool) -> Simulated | None:
         """What is said of pods that are in no gang; None: there are none."""
         known = self.engine.gangs.key_of
         others = [p for p in pods if self.owner_of[p.uid] is made and p.uid not in known]
@@ -390,7 +296,7 @@ class _Run:
             why = "they request no gang and no topology"
         return self._plain(made, f"{pods_of_it} of no gang, placed one by one: {why}")
 
-    def _plain(self, made: _Made, why: str) -> Simulated:
+    def _plain(self, made: Made, why: str) -> Simulated:
         notes = (*made.notes, *notes_of(made.pods[:1]))
         return Simulated(
             objects=(str(made.given),), verdict=Verdict.NO_GANG, message=why, notes=notes
@@ -413,7 +319,7 @@ def _fits(gang: Gang) -> str:
     )
 
 
-def _is_alike(made: _Made) -> bool:
+def _is_alike(made: Made) -> bool:
     """Whether the first pod says what all of them have."""
     return made.given.kind in ("Pod", "Job", "StatefulSet")
 
@@ -432,7 +338,7 @@ def _domains(gang: Gang, topology: TopologyBooks) -> Iterator[Domain]:
             yield Domain(level=level, domain=path, pods=pods[domain])
 
 
-def _invalid(made: _Made) -> Simulated:
+def _invalid(made: Made) -> Simulated:
     first = made.errors[0]
     text = f"{first.object}: {first.field}: {first.message}" if first.field else first.message
     more = len(made.errors) - 1

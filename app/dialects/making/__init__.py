@@ -40,4 +40,6 @@ MAKERS: Mapping[tuple[str, str], Maker] = {
     ("grove.io", "PodCliqueSet"): grove.pod_clique_set,
 }
 
-__all__ = ["MAKERS", "Maker", "Misfit", "Object", "Part"]
+GANG = own.KIND
+
+__all__ = ["GANG", "MAKERS", "Maker", "Misfit", "Object", "Part"]

@@ -20,6 +20,7 @@ from tests.records import BLOCK, RACK, group, node, pod
 
 NOW = 1_000.0
 WEB = Owner("apps/v1", "ReplicaSet", "web", "uid-web")
+AT_ONCE = {"native_pod_groups": "on"}
 HOST = "kubernetes.io/hostname"
 
 

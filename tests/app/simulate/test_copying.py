@@ -144,3 +144,9 @@ def test_an_object_that_exists_is_told_and_another_takes_its_place() -> None:
     found = simulated(engine, job("t", 2))
     assert found.verdict is Verdict.FITS
     assert any("exists" in each for each in found.notes)
+
+
+def test_pods_that_are_too_young_to_go_are_left_alone() -> None:
+    engine = engine_of(two(), preempt_min_runtime_seconds=600.0)
+    assert Copy.of(engine, AT, 10_000.0).standing.spared.newest == 9_400.0
+    assert Copy.of(engine_of(two()), AT, 10_000.0).standing.spared.newest == float("inf")

@@ -14,7 +14,8 @@ import pytest
 from app.simulate.body import Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import all_given
-from app.simulate.simulating import TooLarge, simulate
+from app.simulate.made import TooLarge
+from app.simulate.simulating import simulate
 from app.simulate.view import Verdict
 from tests.app.simulate import bodies, clusters
 from tests.app.simulate.test_as_created import AT, RULES
