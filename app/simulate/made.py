@@ -18,6 +18,7 @@ from app.kube.core.turns import turn
 from app.kube.watch.resource import Resource
 from app.simulate.admitting import MOST_VALUE, Admission
 from app.simulate.given import Given
+from app.simulate.notes import notes_of
 from app.simulate.view import Error
 from app.state.engine import Engine
 
@@ -101,6 +102,7 @@ def make(found: Iterable[Made], admission: Admission, resources: Sequence[Resour
             each.unread = each.unread or str(error)
         if each.unread and not each.errors:
             each.errors.append(Error(object=str(given), field="", message=each.unread))
+        each.notes.extend(notes_of(each.pods))
         spec = given.content.get("spec")
         if isinstance(spec, dict) and spec.get("suspend") is True:
             each.notes.append(f"{given} is suspended: this is what becomes of it once it is not")

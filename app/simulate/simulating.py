@@ -16,7 +16,7 @@ from app.admission.scope import Scope
 from app.explain.answering import answer
 from app.explain.asking import Asking, asking
 from app.explain.gangs import view
-from app.explain.view import GangView
+from app.explain.view import Explanation, GangView
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.core.turns import turn
 from app.kube.watch.events import Applied
@@ -25,7 +25,6 @@ from app.simulate.admitting import Admission
 from app.simulate.copying import Copy
 from app.simulate.given import Given
 from app.simulate.made import Made, make, resources_of, with_scheduler
-from app.simulate.notes import notes_of
 from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdict
 from app.state.cache.books import ALL_NODES, TopologyBooks
 from app.state.engine import Engine
@@ -37,6 +36,7 @@ from app.state.turns.queue import in_order
 from topology.model.levels import NODE_LEVEL
 
 MOST_TICKS = 64
+MOST_EXPLAINED = 8  # gangs of one simulation
 BETWEEN_SECONDS = 1e-6  # objects are created one after another, and gangs complete so
 MOST_DOMAINS = 16  # of one level that are shown
 _PLACED = (Phase.PLACED, Phase.BINDING, Phase.RUNNING)
@@ -106,6 +106,7 @@ class _Run:
     now: float = field(init=False)
     sees_all: bool
     owner_of: dict[str, Made] = field(default_factory=dict)  # by the uid of a pod
+    explained: int = 0  # gangs
 
     def __post_init__(self) -> None:
         self.now = self.copy.now
@@ -208,15 +209,26 @@ class _Run:
             verdict = Verdict.INVALID
         named = self._objects(gang)
         error = Error(object=named[0], field="", message=shown.message)
+        explanation = self._explanation(gang) if explained else None
+        is_left_out = explained and explanation is None
+        only = (f"only {MOST_EXPLAINED} gangs are explained at a time",) if is_left_out else ()
         return Simulated(
             objects=named,
             verdict=verdict,
             message=shown.message,
             gang=shown,
             errors=(error,) if verdict is Verdict.INVALID else (),
-            explanation=answer(self._asking(gang)) if explained else None,
-            notes=self._notes(gang),
+            explanation=explanation,
+            notes=(*self._notes(gang), *only),
         )
+
+    def _explanation(self, gang: Gang) -> Explanation | None:
+        """Of the first few gangs: each takes some hundred searches."""
+        self.explained += 1
+        if self.explained > MOST_EXPLAINED:
+            return None
+        turn()
+        return answer(self._asking(gang))
 
     def _asking(self, gang: Gang) -> Asking:
         """As `explain` asks, with those who run: the engine of its own knows nobody's gang."""
@@ -255,7 +267,7 @@ class _Run:
         if gang.key in self.copy.gangs:
             found.append(f"gang {gang.key} exists: its own pods are not counted as part of it here")
         for each in self._makers(gang):
-            found.extend((*each.notes, *notes_of(each.pods[:1] if _is_alike(each) else each.pods)))
+            found.extend(each.notes)
         return tuple(dict.fromkeys(found))
 
     def _places(self, gang: Gang) -> Iterator[Place]:
@@ -297,9 +309,11 @@ class _Run:
         return self._plain(made, f"{pods_of_it} of no gang, placed one by one: {why}")
 
     def _plain(self, made: Made, why: str) -> Simulated:
-        notes = (*made.notes, *notes_of(made.pods[:1]))
         return Simulated(
-            objects=(str(made.given),), verdict=Verdict.NO_GANG, message=why, notes=notes
+            objects=(str(made.given),),
+            verdict=Verdict.NO_GANG,
+            message=why,
+            notes=tuple(made.notes),
         )
 
 
@@ -317,11 +331,6 @@ def _fits(gang: Gang) -> str:
         f"gang {gang.key} fits: {planned} of its {declared} pods have a place, which are enough to"
         " start; the others follow as they fit"
     )
-
-
-def _is_alike(made: Made) -> bool:
-    """Whether the first pod says what all of them have."""
-    return made.given.kind in ("Pod", "Job", "StatefulSet")
 
 
 def _domains(gang: Gang, topology: TopologyBooks) -> Iterator[Domain]:

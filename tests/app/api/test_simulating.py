@@ -20,7 +20,7 @@ from app.api.simulating import MOST_WAITING
 from app.kube.core.objects import Owner
 from app.simulate.body import MOST_BYTES
 from app.simulate.copying import Copy
-from app.simulate.simulating import Rules
+from app.simulate.simulating import MOST_EXPLAINED, Rules
 from app.state.engine import Engine
 from tests.app.simulate.clusters import digest, engine_of
 from tests.app.state.world import four_racks
@@ -208,6 +208,17 @@ async def test_a_compressed_body_is_refused() -> None:
     headers = {"content-encoding": "gzip"}
     status, _ = await posted(engine_of(four_racks()), job("t", 1), headers=headers)
     assert status == 415
+
+
+async def test_only_so_many_gangs_are_explained_and_each_is_told() -> None:
+    things = [job(f"j{at}", 9) for at in range(MOST_EXPLAINED + 3)]
+    _, body = await posted(engine_of(four_racks()), things)
+    found = body["gangs"]
+    assert [each["verdict"] for each in found] == ["DoesNotFit"] * len(things)
+    assert sum(each["explanation"] is not None for each in found) == MOST_EXPLAINED
+    left_out = [each for each in found if each["explanation"] is None]
+    assert all("9" in each["message"] for each in left_out)
+    assert all(any("at a time" in note for note in each["notes"]) for each in left_out)
 
 
 async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
