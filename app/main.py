@@ -26,6 +26,7 @@ from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.api.callers import Callers
+from app.api.dump import dumps
 from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
@@ -220,6 +221,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         Rules(scope_of(settings, namespaces), settings.pod_group_roles),
     )
     routes = _routes(settings, engine, standing, port, namespaces)
+    routes.people.include_router(dumps(engine, outside.journal, standing.unready))
     return Parts(
         metrics,
         engine,

@@ -6,6 +6,7 @@ FILE.previous   the journal of the process before, which may have crashed
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import structlog
@@ -13,6 +14,8 @@ import structlog
 from app.errors import SettingsError
 
 log = structlog.get_logger(__name__)
+
+PIECE_BYTES = 2**18  # read at a time, for a dump
 
 
 class JournalFile:
@@ -49,6 +52,19 @@ class JournalFile:
             return
         self.size += len(line)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every line so far was kept."""
+        return not self._file.closed
+
+    def pieces(self) -> Iterator[bytes]:
+        """The lines so far, from the file; those that follow are not among them."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            self._end(str(error))
+        return _pieces(self._path, self.size)
+
     def close(self) -> None:
         """Write out what is still in memory."""
         try:
@@ -59,3 +75,10 @@ class JournalFile:
     def _end(self, problem: str) -> None:
         log.warning("journal ends", path=str(self._path), problem=problem)
         self.close()
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while size and (piece := file.read(min(PIECE_BYTES, size))):
+            size -= len(piece)
+            yield piece

@@ -64,13 +64,15 @@ def replay(
     *,
     note: Callable[[str], None] | None = None,
     build: Callable[[EngineSettings], Inputs] | None = None,
+    on_time: Callable[[float], None] | None = None,
     dialects: Dialects = DIALECTS,
 ) -> Iterator[Difference]:
     """Play a journal on a fresh engine: every input with another outcome, none if all are equal.
 
     `note` gets a sentence for what could not be compared: an input without an answer (after a
     crash), a last line that is torn; and for each fault that the engine isolated. `build` makes the
-    engine, where it is to be a changed or watched one; `dialects` are those of the recorded engine.
+    engine, where it is to be a changed or watched one; `on_time` gets each input's time; `dialects`
+    are those of the recorded engine.
 
     Raises: DecodeError naming the invalid line.
     """
@@ -88,6 +90,8 @@ def replay(
         if isinstance(line, In):
             if asked is not None:
                 say(f"line {asked[0]}: no answer is recorded, so none is compared")
+            if on_time is not None:
+                on_time(line.now)
             asked = (number, line, *player.play(number, line))
         elif asked is None:
             raise DecodeError(f"journal line {number}: an answer without an input before it")
@@ -107,7 +111,7 @@ class _Player:
     def __init__(self, inputs: Inputs, decoders: Decoders) -> None:
         self._inputs = inputs
         self._decoders = decoders
-        self._offered = _Offered(())
+        self._offered = Offered(())
         self._offered_line = 0
 
     def play(self, number: int, step: In) -> tuple[Out, str]:
@@ -136,7 +140,7 @@ class _Player:
 
     def _candidates(self, number: int, names: Names) -> Candidates:
         if isinstance(names, list):
-            self._offered, self._offered_line = _Offered(names), number
+            self._offered, self._offered_line = Offered(names), number
         elif names != self._offered_line:
             raise DecodeError(f"journal line {number}: line {names} is not the last list of names")
         return self._offered
@@ -149,7 +153,7 @@ def _event(number: int, said: Heard, decoders: Decoders) -> Event:
         raise DecodeError(f"journal line {number}: {error}") from error
 
 
-class _Offered:
+class Offered:
     """Candidates as they were offered."""
 
     def __init__(self, names: Sequence[str]) -> None:

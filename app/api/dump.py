@@ -1,0 +1,126 @@
+"""GET /v1/dump: what this Corral knows, as a journal that `corral replay` plays.
+
+    a journal is written, from the start      that journal, whole: every input and every answer
+    none is, or it has reached its limit      the beginning of one: settings and records as they are
+
+Made and compressed in a thread, piece by piece; one dump at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from enum import StrEnum
+from typing import Annotated, Protocol
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.responses import StreamingResponse
+
+from app.api.callers import on_loopback
+from app.state.engine import Engine
+from app.state.journal.dump import Known, beginning, copied
+
+FORM_HEADER = "x-corral-dump"
+MOST_SECONDS = 600.0  # what is copied for a client that reads slowly is given back then
+GZIP = 16 + zlib.MAX_WBITS
+MEDIA_TYPE = "application/jsonl"
+
+
+class Form(StrEnum):
+    """What a dump is."""
+
+    JOURNAL = "journal"
+    RECORDS = "records"
+
+
+class Written(Protocol):
+    """A journal in a file."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has every input up to now."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it as it is now; made when called, read when asked for."""
+
+
+def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -> APIRouter:
+    """The route, for those who may read of every namespace.
+
+    `journal`: where every input is written, if that is set.
+    """
+    router = APIRouter(dependencies=[Depends(on_loopback)])
+    turn = asyncio.Semaphore(1)
+
+    @router.get(
+        "/dump",
+        response_class=StreamingResponse,
+        responses={
+            200: {
+                "content": {
+                    MEDIA_TYPE: {"example": '{"journal":2,"settings":{"levels":["rack"]}}\n'}
+                },
+                "description": "A journal, a line each; the header x-corral-dump names its form.",
+            },
+            503: {"description": "Nothing to rely on is known yet, or another dump is being read."},
+        },
+    )
+    async def dump(
+        request: Request,
+        form: Annotated[
+            Form | None, Query(description="journal, or records; none: the journal if there is one")
+        ] = None,
+    ) -> StreamingResponse:
+        """What this Corral knows."""
+        if why := unready():
+            raise HTTPException(503, f"Corral is not ready: {why}")
+        is_whole = journal is not None and journal.is_whole
+        if form is Form.JOURNAL and not is_whole:
+            reason = "has reached its limit" if journal else "is not set"
+            raise HTTPException(409, f"form={form.value}: the setting journal {reason}")
+        if turn.locked():
+            raise HTTPException(503, "another dump is being read")
+        if journal is not None and is_whole and form is not Form.RECORDS:
+            chosen, pieces = Form.JOURNAL, journal.pieces()
+        else:
+            chosen, pieces = Form.RECORDS, beginning(await _copied(engine))
+        headers = {FORM_HEADER: chosen.value}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            pieces = compressed(pieces)
+            headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
+        return StreamingResponse(_sent(pieces, turn), media_type=MEDIA_TYPE, headers=headers)
+
+    return router
+
+
+async def _copied(engine: Engine) -> Known:
+    """What an engine knows; others have the loop between two steps."""
+    steps = copied(engine, time.monotonic())
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            known: Known = end.value
+            return known
+        await asyncio.sleep(0)
+
+
+def compressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same as one gzip file."""
+    packer = zlib.compressobj(level=1, wbits=GZIP)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
+
+
+async def _sent(pieces: Iterator[bytes], turn: asyncio.Semaphore) -> AsyncIterator[bytes]:
+    """Each piece, made in a thread. Raises: TimeoutError, which cuts the answer short."""
+    until = time.monotonic() + MOST_SECONDS
+    async with turn:
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            if time.monotonic() > until:
+                raise TimeoutError(f"the dump was not read within {MOST_SECONDS:.0f} s")
+            yield piece
