@@ -12,7 +12,8 @@ import typer
 
 from app.cli import audit, demo, doctor, replay, sandbox, serve, token, topology
 from app.cli.gangs import explaining, listing
-from app.cli.simulate import command
+from app.cli.record import command as record
+from app.cli.simulate import command as simulate
 
 main = typer.Typer(
     name="corral",
@@ -58,8 +59,9 @@ main.command("sandbox")(sandbox.sandbox)
 main.command("gangs")(listing.gangs)
 main.command("explain")(explaining.explain)
 main.command("audit")(audit.audit)
-main.command("simulate")(command.simulate)
+main.command("simulate")(simulate.simulate)
 main.command("doctor")(doctor.doctor)
+main.command("record")(record.record)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)
 main.add_typer(topology.commands, name="topology")

@@ -1,0 +1,129 @@
+"""`corral record`: its options, and what its exit code means."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from app.cli.record.dumped import Journal
+    from app.cli.record.recording import Recording
+    from app.cli.record.renaming import Names
+
+FILE = "cluster-snapshot.json.gz"
+
+
+def record(
+    file: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where it is written, gzipped if it ends in .gz; -: stdout",
+        ),
+    ] = FILE,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="KUBECONFIG",
+            help="How to reach the cluster; none: ~/.kube/config, else in-cluster",
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the kubeconfig; none: its current one"),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Record what the Corral knows that answers there, with its journal beside FILE",
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY,KEY,…", help="Labels of nodes to keep beside those that something names"
+        ),
+    ] = None,
+    anonymise: Annotated[
+        bool,
+        typer.Option("--anonymise", help="Give namespaces, nodes, pods and workloads other names"),
+    ] = False,
+) -> None:
+    """Record a cluster as a cluster-snapshot/v1, with nothing that scheduling does not need.
+
+    Without --server the API server alone is asked. README lists what is in the file.
+
+    \b
+    corral record -o cluster.json.gz --context prod
+    corral record -o incident.json.gz --server http://127.0.0.1:8888 --anonymise
+    corral sandbox --snapshot cluster.json.gz
+
+    Exit code 0: recorded. 1: the cluster or Corral did not answer. 2: wrong options, or a file that
+    cannot be written.
+    """
+    import tempfile
+
+    from app.cli.record.recording import STDOUT, write
+    from app.cli.record.renaming import names_in, renaming
+    from app.cli.topology.options import failures, given_levels, note, usage
+
+    if server is not None and context is not None:
+        raise usage("--server and --context both name where to read")
+    keys = given_levels(levels)
+    with failures(), tempfile.TemporaryFile() as dump:
+        if server is None:
+            recording, journal = _from_cluster(kubeconfig, context), None
+            names = names_in(recording) if anonymise else None
+        else:
+            recording, journal, names = _from_server(server, dump)
+        recording.select(keys)
+        renamed = names.renamed() if anonymise and names else None
+        write(file, recording.pieces(renaming(renamed) if renamed else None))
+        counts = f"{len(recording.nodes)} nodes, {len(recording.pods)} pods"
+        note(f"{file}: {counts}, {len(recording.objects)} objects")
+        if journal is not None and file != STDOUT:
+            where = journal_beside(file)
+            write(where, journal(renamed))
+            note(f"{where}: for corral replay")
+
+
+def journal_beside(file: str) -> str:
+    """Where the journal of a recording is written."""
+    stem = file.removesuffix(".gz").removesuffix(".json")
+    return f"{stem}.journal{'.gz' if file.endswith('.gz') else ''}"
+
+
+def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
+    """Raises: ApiError, DecodeError, SettingsError."""
+    import asyncio
+
+    from app.cli.record.reading import record
+    from app.cli.topology.options import note
+    from app.cli.topology.reading import connected
+
+    async def read() -> Recording:
+        transport = await connected(kubeconfig, context)
+        try:
+            return await record(transport, context or "recorded", note)
+        finally:
+            await transport.close()
+
+    return asyncio.run(read())
+
+
+def _from_server(server: str, dump: IO[bytes]) -> tuple[Recording, Journal, Names]:
+    """Raises: NoDump, DecodeError, OSError."""
+    from app.cli.record.downloading import downloaded
+    from app.cli.record.dumped import recorded
+    from app.cli.record.renaming import Names
+    from app.cli.topology.options import note
+
+    for piece in downloaded(server):
+        dump.write(piece)
+    names = Names()
+    return *recorded(dump, "dumped", names, note), names
