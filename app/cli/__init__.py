@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli import audit, demo, doctor, replay, sandbox, serve, token, topology
+from app.cli import audit, demo, doctor, sandbox, serve, token, topology
 from app.cli.gangs import explaining, listing
 from app.cli.record import command as record
+from app.cli.replay import command as replay
 from app.cli.simulate import command as simulate
 
 main = typer.Typer(

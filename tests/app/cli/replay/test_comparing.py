@@ -14,7 +14,7 @@ from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
 
-replay_module = import_module("app.cli.replay")  # its command has the same name
+replay_module = import_module("app.cli.replay.comparing")
 
 
 def run(*arguments):

@@ -1,0 +1,49 @@
+"""`corral replay --check`: what a journal shows, for people and for programs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
+from typer.testing import CliRunner, Result
+
+from app.cli import main
+from tests.app.state.journal.test_check import history, lines_of, node_is_too_small
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["replay", "--check", *map(str, arguments)])
+
+
+def test_a_journal_in_which_all_went_well_is_said_to_be_good(tmp_path: Path) -> None:
+    path = tmp_path / "journal.gz"
+    path.write_bytes(gzip.compress(b"".join(history().lines)))
+    ran = run(path)
+    assert ran.exit_code == 0
+    assert "every promise was kept: 1 gangs started, 3 pods bound" in ran.stdout
+
+
+def test_what_is_broken_is_said_with_its_line_and_ends_with_1(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    lines = node_is_too_small(lines_of(history()))
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    ran = run(path)
+    assert ran.exit_code == 1
+    first, *_, last = ran.stdout.splitlines()
+    assert "not within capacity: pod default/g" in first
+    assert "8 of nvidia.com/gpu are on n" in first
+    assert first.startswith("line ")
+    assert last.startswith("3 promises were broken")
+    found = json.loads(run("-o", "json", path).stdout)
+    assert [each["promise"] for each in found["broken"]] == ["within capacity"] * 3
+    assert found["pods_bound"] == 3
+
+
+def test_a_torn_gzip_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "journal.gz"
+    path.write_bytes(gzip.compress(b"".join(history().lines))[:-20])
+    ran = run(path)
+    assert ran.exit_code == 2
+    assert "gzip: " in ran.stderr
