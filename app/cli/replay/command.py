@@ -24,6 +24,44 @@ def replay(
     check: Annotated[
         bool, typer.Option("--check", help="Say whether the journal shows every promise kept")
     ] = False,
+    load: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PODS_PER_SECOND",
+            min=0.1,
+            max=10_000.0,
+            help="Bring the pods of a cluster-snapshot/v1 at this rate, as a load test",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, max=3_600.0, help="With --load: for so long at most")
+    ] = 60.0,
+    overlay: Annotated[
+        str, typer.Option(metavar="NAME", help="With --load: topology, from the file beside FILE")
+    ] = "",
+    gangs: Annotated[
+        float,
+        typer.Option(min=0.0, max=1.0, help="With --load: the share of the pods that form gangs"),
+    ] = 0.5,
+    gang_size: Annotated[
+        int, typer.Option(metavar="PODS", min=2, max=10_000, help="With --load: of such a gang")
+    ] = 8,
+    in_flight: Annotated[
+        int,
+        typer.Option(
+            metavar="PODS", min=1, max=16_000, help="With --load: more at one time are not sent"
+        ),
+    ] = 1_000,
+    server: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="With --load: a Corral that runs; none: one in a sandbox of its own"
+        ),
+    ] = "",
+    bind: Annotated[
+        bool,
+        typer.Option("--bind", help="With --server: ask /bind too, which binds pods of the file"),
+    ] = False,
     output: Annotated[
         options.Output, typer.Option("--output", "-o", help="How a result is written")
     ] = options.Output.TABLE,
@@ -33,17 +71,33 @@ def replay(
     --check judges instead what the journal says has happened: no pod bound twice, nothing that does
     not fit, every gang whole and in its domains.
 
+    --load brings pods instead, and measures /filter, /prioritize and /bind from the moment that
+    each was due: a late answer does not put off the next pod. It starts a cluster and a Corral of
+    its own on loopback, unless --server names one.
+
     \b
     corral replay incident.journal.gz
     corral replay --check -o json incident.journal.gz
+    corral replay --load 50 --overlay homogeneous openb-2023.json.gz
 
-    Exit code 0: every answer is the same, every promise was kept. 1: not so. 2: wrong options, or a
-    file that cannot be read.
+    Exit code 0: every answer is the same, every promise was kept, every pod of a load was answered.
+    1: not so. 2: wrong options, or a file that cannot be read.
     """
     from app.cli.replay import checking, comparing
     from app.cli.serve import USAGE_ERROR
+    from app.cli.topology.options import usage
     from app.errors import DecodeError
 
+    if load is not None:
+        if check:
+            raise usage("--load and --check exclude each other")
+        from app.cli.replay.loading.command import Asked, run
+
+        binds = bind or not server
+        asked = Asked(file, load, seconds, overlay, gangs, gang_size, in_flight, server, binds)
+        if not run(asked, output):
+            raise typer.Exit(DIFFERENT)
+        return
     try:
         if check:
             found = checking.checked(file)

@@ -1,0 +1,259 @@
+"""A recorded cluster as a load: late answers do not slow it, latencies begin when a pod is due."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli import main
+from app.cli.replay.loading.client import Client, NoAnswer
+from app.cli.replay.loading.driving import Load, Pace
+from app.cli.replay.loading.figures import (
+    BIND_MEMBER,
+    FILTER_MEMBER,
+    FILTER_ORDINARY,
+    PRIORITIZE,
+    Figures,
+    Timings,
+)
+from app.cli.replay.loading.work import Mix, work_of
+from app.sandbox import ClusterPlan, synthetic_snapshot
+from tests.cluster import GPU, node, pod
+
+Answer = Callable[[str, Any], Any]
+
+
+def recording(pods: int = 24, nodes: int = 4) -> dict[str, Any]:
+    return {
+        "schema": "cluster-snapshot/v1",
+        "nodes": [node(f"n{at}", gpus=64) for at in range(nodes)],
+        "pods": [pod(f"p{at}", requests={GPU: 1}) for at in range(pods)],
+    }
+
+
+@asynccontextmanager
+async def extender(answer: Answer) -> AsyncIterator[str]:
+    """A server that answers what it is told to, as late as that takes."""
+
+    tasks: set[asyncio.Task[Any]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                _, path, _ = head.decode().split(" ", 2)
+                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                body = await reader.readexactly(length)
+                said = await answer(path, orjson.loads(body) if body else None)
+                raw = orjson.dumps(said)
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(raw), raw))
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks)
+
+
+async def plain(path: str, body: Any) -> Any:
+    """An extender that agrees with everything."""
+    if path == "/filter":
+        return {"NodeNames": body["NodeNames"]}
+    if path == "/prioritize":
+        return [{"Host": name, "Score": at} for at, name in enumerate(body["NodeNames"])]
+    return {"Error": ""} if path == "/bind" else {}
+
+
+async def driven(answer: Answer, pace: Pace, *, mix: Mix | None = None, pods: int = 24) -> Figures:
+    work = work_of(recording(pods), mix or Mix(share=0.0), most=pods)
+    by_uid = {each["metadata"]["uid"]: each for each in work.snapshot["pods"]}
+    async with extender(answer) as url:
+        client = Client(url)
+        load = Load(client, work.snapshot["nodes"], [], by_uid, pace, lambda _: None)
+        try:
+            return await load.run(work.arriving)
+        finally:
+            await client.close()
+
+
+async def test_every_pod_goes_through_the_verbs_as_kube_scheduler_brings_it() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    async def answer(path: str, body: Any) -> Any:
+        asked.append((path, body))
+        return await plain(path, body)
+
+    figures = await driven(answer, Pace(500.0, reads=False), pods=6)
+    assert (figures.bound, figures.shed, figures.unfinished) == (6, 0, 0)
+    assert sorted({path for path, _ in asked}) == ["/bind", "/filter", "/prioritize"]
+    (first, *_) = [body for path, body in asked if path == "/filter"]
+    assert first["NodeNames"] == ["n0", "n1", "n2", "n3"]
+    assert first["Pod"]["metadata"]["name"] == "p0"
+    bound = [body for path, body in asked if path == "/bind"]
+    assert {each["Node"] for each in bound} == {"n3"}  # the highest score
+    assert {each["PodUID"] for each in bound} == {f"load-{at}" for at in range(6)}
+
+
+async def test_a_stall_is_in_the_latency_of_every_pod_that_was_due_in_it() -> None:
+    """Coordinated omission: a client that waited would send one slow request, then fast ones."""
+    stalled_until = time.perf_counter() + 0.4
+
+    async def answer(path: str, body: Any) -> Any:
+        await asyncio.sleep(max(0.0, stalled_until - time.perf_counter()))
+        return await plain(path, body)
+
+    figures = await driven(answer, Pace(100.0, reads=False, binds=False), pods=60)
+    slow = [each for each in figures.rows[FILTER_ORDINARY].seconds if each > 0.1]
+    assert len(slow) >= 20
+    assert figures.rows[FILTER_ORDINARY].percentile(0.99) > 0.25
+
+
+async def test_what_is_over_the_bound_is_not_sent_and_counted() -> None:
+    most = now = 0
+
+    async def answer(path: str, body: Any) -> Any:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.2)
+        now -= 1
+        return await plain(path, body)
+
+    figures = await driven(answer, Pace(400.0, in_flight=3, reads=False, binds=False))
+    assert most <= 3
+    assert figures.shed >= 10
+    assert not figures.is_answered
+
+
+async def test_a_server_that_never_answers_does_not_hold_the_load_up() -> None:
+    async def answer(path: str, body: Any) -> Any:
+        await asyncio.sleep(3_600)
+
+    began = time.perf_counter()
+    figures = await driven(answer, Pace(1_000.0, grace=0.3, reads=False), pods=5)
+    assert time.perf_counter() - began < 5.0
+    assert (figures.unfinished, figures.bound) == (5, 0)
+    assert any("no answer when the time was over" in each for each in figures.sentences())
+
+
+async def test_a_refusal_is_counted_and_goes_no_further() -> None:
+    async def answer(path: str, body: Any) -> Any:
+        assert path == "/filter"
+        return {"NodeNames": [], "FailedAndUnresolvableNodes": {}}
+
+    figures = await driven(answer, Pace(1_000.0, reads=False), pods=5)
+    assert figures.rows[FILTER_ORDINARY].refused == 5
+    assert figures.bound == 0
+
+
+async def test_a_pod_that_fits_nowhere_is_not_sent() -> None:
+    figures = await driven(plain, Pace(5_000.0, reads=False), pods=300)  # of 256 GPUs
+    assert (figures.bound, figures.unschedulable) == (256, 44)
+
+
+async def test_what_is_no_answer_is_said() -> None:
+    async def answer(path: str, body: Any) -> Any:
+        raise ConnectionError
+
+    async with extender(answer) as url:
+        client = Client(url)
+        with pytest.raises(NoAnswer, match="/filter"):
+            await client.request("POST", "/filter", b"{}", seconds=1.0)
+        await client.close()
+
+
+def test_consecutive_pods_become_whole_gangs_and_the_share_is_kept() -> None:
+    work = work_of(recording(100), Mix(share=0.5, size=8, level="rack"), most=80)
+    assert len(work.arriving) == 80
+    sizes: dict[str, int] = {}
+    for each in work.arriving:
+        sizes[each.gang] = sizes.get(each.gang, 0) + 1
+    assert sizes.pop("") == 40
+    assert set(sizes.values()) == {8}
+    first = next(each for each in work.arriving if each.gang)
+    made = next(p for p in work.snapshot["pods"] if p["metadata"]["uid"] == first.uid)
+    assert made["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "8"
+    assert made["metadata"]["annotations"]["kueue.x-k8s.io/podset-preferred-topology"] == "rack"
+
+
+def test_pods_that_ran_come_again_and_those_of_a_daemon_set_stay() -> None:
+    snapshot = synthetic_snapshot(ClusterPlan(nodes=4, load=1.0))
+    daemon = pod("d", nodeName="node-00000")
+    daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "controller": True}]
+    work = work_of({**snapshot, "pods": [daemon, *snapshot["pods"]]}, Mix(share=0.0), most=1_000)
+    assert len(work.arriving) == 32
+    on = [each["spec"].get("nodeName", "") for each in work.snapshot["pods"]]
+    assert sorted(set(on)) == ["", "node-00000"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "expected"),
+    [
+        ([3.0, 1.0, 2.0], 0.5, 2.0),
+        ([1.0] * 99 + [9.0], 0.99, 1.0),
+        ([1.0] * 98 + [9.0] * 2, 0.99, 9.0),
+        ([], 0.99, 0.0),
+        ([4.0], 0.5, 4.0),
+    ],
+)
+def test_a_percentile_is_one_of_the_latencies(
+    seconds: list[float], share: float, expected: float
+) -> None:
+    assert Timings(seconds).percentile(share) == expected
+
+
+# -- as a user runs it -----------------------------------------------------------------------------
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["replay", *map(str, arguments)])
+
+
+@pytest.mark.slow
+def test_a_generated_cluster_is_a_load_on_a_corral_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_bytes(orjson.dumps(synthetic_snapshot(ClusterPlan(nodes=16, load=0.8))))
+    ran = run(path, "--load", 40, "--seconds", 2, "-o", "json")
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
+    assert found["pods_due"] == found["bound"] == 80
+    verbs = found["verbs"]
+    assert verbs[FILTER_MEMBER]["requests"] == verbs[BIND_MEMBER]["requests"] == 40
+    assert verbs[PRIORITIZE]["requests"] == 40
+    assert 0 < verbs[FILTER_MEMBER]["p50"] <= verbs[FILTER_MEMBER]["p99"] < 5.0
+    assert verbs["GET /v1/gangs, beside it"]["requests"] > 0
+    assert "starting a cluster of 16 nodes" in ran.stderr
+
+
+def test_what_is_no_snapshot_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text("{}")
+    ran = run(path, "--load", 1)
+    assert ran.exit_code == 1
+    assert "no cluster-snapshot/v1" in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_two_ways_to_replay_exclude_each_other(tmp_path: Path) -> None:
+    ran = run(tmp_path / "x", "--load", 1, "--check")
+    assert ran.exit_code == 2
+    assert "--load and --check exclude each other" in ran.stderr
