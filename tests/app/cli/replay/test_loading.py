@@ -115,9 +115,11 @@ async def test_every_pod_goes_through_the_verbs_as_kube_scheduler_brings_it() ->
 
 async def test_a_stall_is_in_the_latency_of_every_pod_that_was_due_in_it() -> None:
     """Coordinated omission: a client that waited would send one slow request, then fast ones."""
-    stalled_until = time.perf_counter() + 0.4
+    stalled_until = 0.0
 
     async def answer(path: str, body: Any) -> Any:
+        nonlocal stalled_until
+        stalled_until = stalled_until or time.perf_counter() + 0.4
         await asyncio.sleep(max(0.0, stalled_until - time.perf_counter()))
         return await plain(path, body)
 
