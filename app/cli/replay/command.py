@@ -17,7 +17,7 @@ def replay(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A journal, of corral serve --journal or of corral record; with --load a"
+            help="A journal, of corral serve --journal or of corral record; with --load also a"
             " cluster-snapshot/v1",
         ),
     ],

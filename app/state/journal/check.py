@@ -14,7 +14,7 @@ another's, such as a pod that came to a node at the same time, nothing is found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -29,6 +29,7 @@ from app.state.journal.belonging import Belonging, least_pods, parts_of
 from app.state.journal.lines import ARGS, LINE, In, decoded, decoders_of, event_of, settings_of
 from app.state.settings import EngineSettings
 from topology.model.levels import NODE_LEVEL
+from topology.model.request import Slice
 
 Promise = Literal["at most once", "within capacity", "whole", "in its domains"]
 SETTLE_SECONDS = 60.0  # beyond the engine's own deadlines: a gang that is not whole by then is torn
@@ -114,6 +115,7 @@ class _Judge:
     """Pods that have succeeded and are gone."""
     line: int = 0
     now: float = 0.0
+    _noted: set[tuple[str, str, str]] = field(default_factory=set)
 
     # -- events --------------------------------------------------------------------------------
 
@@ -332,6 +334,44 @@ class _Judge:
         for (_, name, level), uids in together.items():
             if not chosen or chosen & set(uids):
                 self._judge_together(key, name, level, uids)
+        start = self.starts.get(key)
+        if start is not None and not start.is_excused:
+            self._judge_slices(key, spec, self.belonging.live(key))
+
+    def _judge_slices(self, key: GangKey, spec: GangSpec, live: Sequence[PodRecord]) -> None:
+        """Of a pod set that runs as a whole, each domain has whole slices.
+
+        `live`: the gang's pods with and without a node.
+        """
+        leaves = {leaf.name: leaf for leaf in spec.leaves()}
+        pod_sets: dict[str, list[str]] = {}
+        cut: dict[str, tuple[Slice, ...]] = {}
+        for each in live:
+            claim = self.belonging.claims[each.uid]
+            leaf = leaves.get(claim.leaf) or leaves.get("")
+            name, _ = self._of_leaf(each.uid, leaf)
+            pod_sets.setdefault(name, []).append(each.uid)
+            is_declared = leaf is not None and leaf.constraint is not None
+            cut[name] = leaf.slices if leaf is not None and is_declared else claim.said.slices
+        for name, uids in pod_sets.items():
+            if not cut[name] or any(uid not in self.bound for uid in uids):
+                continue  # it does not run as a whole, or was not started by what is judged
+            for each_slice in cut[name]:
+                self._judge_slice(key, name, each_slice, uids)
+
+    def _judge_slice(self, key: GangKey, name: str, cut: Slice, uids: list[str]) -> None:
+        if len(uids) % cut.pods:
+            return
+        paths = [self._path(uid, cut.level, self.path_at.get(uid, {})) for uid in uids]
+        if any(path is None for path in paths):
+            return
+        self.found.domains += 1
+        counts = Counter("/".join(path) for path in paths if path is not None)
+        torn = sorted(f"{domain} has {pods}" for domain, pods in counts.items() if pods % cut.pods)
+        if torn:
+            part = f"{name}: " if name and not name.startswith("(") else ""
+            said = f"slices of {cut.pods} pods, each in one {cut.level}: {', '.join(torn)}"
+            self._break_gang("in its domains", key, f"{part}{said}")
 
     def _of_leaf(self, uid: str, leaf: LeafSpec | None) -> tuple[str, str | None]:
         """What tells a pod's set from others, and the level that it requires."""
@@ -392,11 +432,16 @@ class _Judge:
     # -- what is found -------------------------------------------------------------------------
 
     def _break(self, promise: Promise, pod: PodRecord, text: str) -> None:
-        about = f"pod {pod.namespace}/{pod.name}"
-        self.found.broken.append(Broken(self.line, self.now, promise, about, text))
+        self._note(promise, f"pod {pod.namespace}/{pod.name}", text)
 
     def _break_gang(self, promise: Promise, key: GangKey, text: str) -> None:
-        self.found.broken.append(Broken(self.line, self.now, promise, f"gang {key}", text))
+        self._note(promise, f"gang {key}", text)
+
+    def _note(self, promise: Promise, about: str, text: str) -> None:
+        """Each thing once, where it shows first."""
+        if (promise, about, text) not in self._noted:
+            self._noted.add((promise, about, text))
+            self.found.broken.append(Broken(self.line, self.now, promise, about, text))
 
 
 def _least_in_all(spec: GangSpec) -> int:

@@ -14,13 +14,23 @@ import uvloop
 
 from app.cli.columns import aligned, on_one_line
 from app.cli.gangs.options import Output, write
+from app.cli.record.manifests import node_manifest, pod_manifest
 from app.cli.replay.loading.client import Client
 from app.cli.replay.loading.driving import Load, Pace
 from app.cli.replay.loading.figures import Figures
 from app.cli.replay.loading.processes import running
 from app.cli.replay.loading.work import Mix, Work, with_overlay, work_of
+from app.cli.replay.reading import lines_of
 from app.errors import DecodeError
-from app.sandbox.cluster.snapshot import BLOCK, RACK, InvalidSnapshot, overlay_named, read
+from app.sandbox.cluster.snapshot import (
+    BLOCK,
+    RACK,
+    SCHEMA,
+    InvalidSnapshot,
+    overlay_named,
+    read,
+)
+from app.state.journal.mirror import mirror
 
 LIST_SECONDS = 60.0
 PAGE = 500
@@ -63,7 +73,7 @@ def run(asked: Asked, output: Output) -> bool:
 def load(asked: Asked, say: Callable[[str], None]) -> Figures:
     """Run it. Raises: DecodeError, NotStarted, NoAnswer; OSError for the file."""
     try:
-        snapshot = read(asked.file)
+        snapshot = _snapshot(asked.file)
         if asked.overlay:
             snapshot = with_overlay(snapshot, _overlay(asked), (BLOCK, RACK))
         levels = levels_in(snapshot)
@@ -76,8 +86,10 @@ def load(asked: Asked, say: Callable[[str], None]) -> Figures:
         pods = work.snapshot["pods"]
         nodes = work.snapshot["nodes"]
         return _run(_drive(asked.server, nodes, pods, work, pace, say))
+    # The sandbox reads a file's own form of a snapshot.
+    snapshot = work.snapshot | {"schema": SCHEMA}
     say(f"starting a cluster of {len(snapshot['nodes'])} nodes and a Corral for it")
-    with running(work.snapshot, levels) as both:
+    with running(snapshot, levels) as both:
 
         async def drive() -> Figures:
             cluster = Client(both.cluster)
@@ -89,6 +101,21 @@ def load(asked: Asked, say: Callable[[str], None]) -> Figures:
             return await _drive(both.corral, nodes, pods, work, pace, say)
 
         return _run(drive())
+
+
+def _snapshot(file: Path) -> dict[str, Any]:
+    """A recorded cluster, or the one that a journal ends with. Raises: InvalidSnapshot, OSError."""
+    with lines_of(file) as lines:
+        is_journal = next(lines, b"").startswith(b'{"journal":')
+    if not is_journal:
+        return read(file)
+    with lines_of(file) as lines:
+        known = mirror(lines)
+    pods = [each for each in known.pods.values() if not each.is_finished]
+    return {
+        "nodes": [node_manifest(each) for each in known.nodes.values()],
+        "pods": [pod_manifest(each) for each in pods],
+    }
 
 
 def _overlay(asked: Asked) -> Any:

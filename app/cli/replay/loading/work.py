@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from app.dialects.kueue.annotations import PREFERRED
+from app.dialects.kueue.annotations import PREFERRED, REQUIRED
 from app.dialects.kueue.pod_groups import GROUP_NAME, TOTAL_COUNT
 from app.dialects.registry import DIALECTS
+from app.dialects.spec import Claim
 from app.kube.core.decode import decode_pod
+from app.settings import EngineOptions
 
 Object = dict[str, Any]
 STAYING_OWNERS = ("DaemonSet", "Node")  # whose pods are where they are
 SCHEDULER = "corral"
 DEFAULT_NAMESPACE = "default"
+ALONE = "pod"  # the source of a gang of one
+_DIALECTS = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +57,19 @@ class Work:
 def work_of(snapshot: Object, mix: Mix, most: int) -> Work:
     """The first pods of a recording as a load; what a DaemonSet runs stays where it is.
 
-    Consecutive pods become a gang, so that it comes together, as the pods of a workload do.
+    Consecutive pods become a gang, so that it comes together, as the pods of a workload do. Pods of
+    a gang that an object declares, whatever vocabulary, become a pod group with as many pods as
+    came: the sandbox has no such objects.
     """
     staying = [each for each in snapshot.get("pods", ()) if _stays(each)]
     coming = [each for each in snapshot.get("pods", ()) if not _stays(each)][:most]
     pods: list[Object] = []
     arriving: list[Arriving] = []
-    gangs = _gangs(coming, mix)
-    for at, (pod, gang) in enumerate(zip(coming, gangs, strict=True)):
-        made = _waiting(pod, f"load-{at}", gang, mix)
+    for at, (pod, group) in enumerate(zip(coming, _groups(coming, mix), strict=True)):
+        made = _waiting(pod, f"load-{at}", group)
         metadata = made["metadata"]
         pods.append(made)
-        name = gang or _gang_of(made)
+        name = group.name if group is not None else ""
         arriving.append(Arriving(metadata["namespace"], metadata["name"], metadata["uid"], name))
     return Work({**snapshot, "pods": [*staying, *pods], "objects": []}, tuple(arriving))
 
@@ -74,38 +80,65 @@ def _stays(pod: Object) -> bool:
     return is_bound and any(each.get("kind") in STAYING_OWNERS for each in owners)
 
 
-def _gangs(coming: Sequence[Object], mix: Mix) -> list[str]:
-    """The made-up gang of each pod, "" for none: whole gangs, evenly among the others."""
-    found: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A pod group. `levels`: what its pods require or prefer, as annotations."""
+
+    name: str
+    pods: int
+    levels: tuple[tuple[str, str], ...]
+    is_recorded: bool = False
+
+
+def _groups(coming: Sequence[Object], mix: Mix) -> list[_Group | None]:
+    """The pod group of each pod: a recorded one, a made-up one, or none.
+
+    Made-up ones are whole, and evenly among the others.
+    """
+    claims = [_claim(each) for each in coming]
+    sizes = Counter(claim.gang for claim in claims if claim is not None)
+    found: list[_Group | None] = [
+        None if claim is None else _recorded(claim, sizes[claim.gang]) for claim in claims
+    ]
+    free = [at for at, claim in enumerate(claims) if claim is None]
+    level = ((PREFERRED, mix.level),) if mix.level else ()
     owed = 0.0
-    while len(found) < len(coming):
-        size = min(mix.size, len(coming) - len(found))
-        batch = coming[len(found) : len(found) + size]
-        owed += mix.share * size
-        is_gang = owed >= size and size == mix.size and not any(map(_gang_of, batch))
-        owed -= size if is_gang else 0
-        found.extend([f"gang-{len(found) // mix.size}" if is_gang else ""] * size)
+    for first in range(0, len(free) - mix.size + 1, mix.size):
+        owed += mix.share * mix.size
+        if owed >= mix.size:
+            owed -= mix.size
+            group = _Group(f"gang-{first // mix.size}", mix.size, level)
+            for at in free[first : first + mix.size]:
+                found[at] = group
     return found
 
 
-def _gang_of(pod: Object) -> str:
-    """The gang that a recorded pod says it is in."""
-    claim = DIALECTS.claim(decode_pod(orjson.dumps(pod), DIALECTS.keeps))
-    return "" if claim is None or claim.gang.source == "pod" else str(claim.gang)
+def _claim(pod: Object) -> Claim | None:
+    """The gang that a recorded pod says it is in, with others."""
+    claim = _DIALECTS.claim(decode_pod(orjson.dumps(pod), _DIALECTS.keeps))
+    return None if claim is None or claim.flaw or claim.gang.source == ALONE else claim
 
 
-def _waiting(pod: Object, uid: str, gang: str, mix: Mix) -> Object:
-    """The pod as it waits for a node, in the made-up gang if there is one."""
+def _recorded(claim: Claim, pods: int) -> _Group:
+    constraint = claim.said.constraint
+    levels = ((REQUIRED, constraint.required), (PREFERRED, constraint.preferred))
+    said = tuple((key, level) for key, level in levels if level)[:1]
+    return _Group(f"{claim.gang.name}-{claim.gang.source}", pods, said, is_recorded=True)
+
+
+def _waiting(pod: Object, uid: str, group: _Group | None) -> Object:
+    """The pod as it waits for a node, in its pod group if it has one."""
     metadata = {"namespace": DEFAULT_NAMESPACE} | pod["metadata"] | {"uid": uid}
     metadata.pop("deletionTimestamp", None)
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
     spec |= {"schedulerName": SCHEDULER, "schedulingGates": []}
-    if gang:
-        level = {PREFERRED: mix.level} if mix.level else {}
-        said = {GROUP_NAME: gang, TOTAL_COUNT: str(mix.size), **level}
-        # Pods of all namespaces follow each other in a recording, and a gang is in one.
-        metadata |= {"namespace": DEFAULT_NAMESPACE, "name": f"{gang}-{uid}", "annotations": said}
-        metadata |= {"labels": {}, "ownerReferences": []}
+    spec.pop("schedulingGroup", None)
+    if group is not None:
+        said = {GROUP_NAME: group.name, TOTAL_COUNT: str(group.pods), **dict(group.levels)}
+        metadata |= {"labels": {}, "annotations": said, "ownerReferences": []}
+        if not group.is_recorded:
+            # Pods of all namespaces follow each other in a recording, and a gang is in one.
+            metadata |= {"namespace": DEFAULT_NAMESPACE, "name": f"{group.name}-{uid}"}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 

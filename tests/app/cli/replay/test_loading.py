@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli import main
 from app.cli.replay.loading.client import Client, NoAnswer
+from app.cli.replay.loading.command import _snapshot, levels_in
 from app.cli.replay.loading.driving import Load, Pace
 from app.cli.replay.loading.figures import (
     BIND_MEMBER,
@@ -27,7 +28,10 @@ from app.cli.replay.loading.figures import (
 )
 from app.cli.replay.loading.work import Mix, work_of
 from app.sandbox import ClusterPlan, synthetic_snapshot
-from tests.cluster import GPU, node, pod
+from tests.app.state.journal.test_check import history
+from tests.cluster import BLOCK, GPU, RACK, node, pod
+
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 
 Answer = Callable[[str, Any], Any]
 
@@ -195,6 +199,44 @@ def test_consecutive_pods_become_whole_gangs_and_the_share_is_kept() -> None:
     made = next(p for p in work.snapshot["pods"] if p["metadata"]["uid"] == first.uid)
     assert made["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "8"
     assert made["metadata"]["annotations"]["kueue.x-k8s.io/podset-preferred-topology"] == "rack"
+
+
+def test_a_gang_of_any_vocabulary_comes_as_a_pod_group_of_its_size() -> None:
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "train",
+        "uid": "u",
+        "controller": True,
+    }
+    pods = [pod(f"train-{at}", annotations={REQUIRED: "rack"}) for at in range(3)]
+    for each in pods:
+        each["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    pods[1:1] = [pod("plain")]
+    work = work_of({"nodes": [], "pods": pods}, Mix(share=0.0), most=10)
+    gangs = [each.gang for each in work.arriving]
+    assert gangs[1] == ""
+    assert len(set(gangs)) == 2
+    said = [each["metadata"].get("annotations") for each in work.snapshot["pods"]]
+    assert said[0] == said[3] == {
+        "kueue.x-k8s.io/pod-group-name": gangs[0],
+        "kueue.x-k8s.io/pod-group-total-count": "3",
+        REQUIRED: "rack",
+    }  # fmt: skip
+    assert work.snapshot["pods"][0]["metadata"]["name"] == "train-0"
+
+
+def test_what_a_journal_ends_with_is_a_cluster_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    world = history()
+    path.write_bytes(b"".join(world.lines))
+    found = _snapshot(path)
+    assert len(found["nodes"]) == 16
+    nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found["pods"]}
+    assert nodes == {each.name: each.node for each in world.pods.values()}
+    assert levels_in(found) == (BLOCK, RACK)
+    work = work_of(found, Mix(share=0.0), most=10)
+    assert sorted(each.gang for each in work.arriving) == ["", "g-group", "g-group", "g-group"]
 
 
 def test_pods_that_ran_come_again_and_those_of_a_daemon_set_stay() -> None:

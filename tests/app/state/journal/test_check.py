@@ -16,9 +16,10 @@ from app.state.engine import Engine
 from app.state.journal.check import check
 from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
-from tests.records import RACK, group, pod
+from tests.records import BLOCK, RACK, group, node, pod
 from tests.sim.journal import journals, record
 
+PREFIX = "kueue.x-k8s.io/"
 Lines = list[dict[str, Any]]
 
 
@@ -202,6 +203,33 @@ def test_a_gang_may_start_with_its_minimum() -> None:
     world.tick()
     world.schedule(*pods)
     assert check(world.lines).broken == []
+
+
+def sliced() -> World:
+    """A gang of four, in slices of two that are in one rack each."""
+    cut = {PREFIX + "podset-slice-required-topology": RACK, PREFIX + "podset-slice-size": "2"}
+    said = {**group("g", 4), PREFIX + "podset-required-topology": BLOCK, **cut}
+    nodes = [node(f"b0/r{at}/n{at}{i}") for at in range(2) for i in range(2)]
+    world = Recorded(nodes)
+    pods = [pod(f"g{at}", annotations=said, gpus=8) for at in range(4)]
+    world.put(*pods)
+    world.tick()
+    assert len(world.schedule(*pods)) == 4
+    return world
+
+
+def test_slices_that_are_whole_are_found_well() -> None:
+    assert check(sliced().lines).broken == []
+
+
+def test_a_slice_in_two_racks_is_found() -> None:
+    lines = lines_of(sliced())
+    for line in lines:
+        if line.get("call") == "apply" and line["args"][0][1] == "Node":
+            for each in line["args"][0][2]:
+                if each["name"] in ("n01", "n10", "n11"):
+                    each["labels"][RACK] = "r1"  # of four nodes one is alone
+    assert ("in its domains", "gang default/g") in judged(lines)
 
 
 @pytest.mark.slow
