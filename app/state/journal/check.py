@@ -76,6 +76,17 @@ class _Asked:
     labels: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A gang before one of its pods is bound. Units: pods."""
+
+    has_places: bool = False
+    """Others of it have nodes already."""
+    came: int = 0
+    """To /bind, or have done their work."""
+    needed: int = 0
+
+
 @dataclass(slots=True)
 class _Start:
     """A gang that Corral has started."""
@@ -102,6 +113,8 @@ class _Judge:
     """By uid: the last request at /bind."""
     nodes_asked: dict[str, set[str]] = field(default_factory=dict)
     """By uid: in every request since a binding succeeded."""
+    early: dict[str, _Before] = field(default_factory=dict)
+    """By uid: of pods that the watch shows bound, whose binding is not known to have succeeded."""
     bound: dict[str, str] = field(default_factory=dict)
     """By uid: where Corral has bound a pod."""
     place_of: dict[str, str] = field(default_factory=dict)
@@ -169,7 +182,15 @@ class _Judge:
             if before is not None and before != pod.node:
                 by = "Corral has bound it" if pod.uid in self.bound else "it was"
                 self._break("at most once", pod, f"it is on {pod.node}, and {by} on {before}")
+            self._note_early(pod)
             self._come(pod.uid, pod.node)
+
+    def _note_early(self, pod: PodRecord) -> None:
+        """The watch may show a binding before its outcome is told."""
+        claim = self.belonging.claims.get(pod.uid)
+        is_asked = pod.node in self.nodes_asked.get(pod.uid, ())
+        if claim is not None and is_asked and pod.uid not in self.place_of:
+            self.early[pod.uid] = self._before(claim.gang)
 
     def _come(self, uid: str, node: str) -> None:
         if self.place_of.get(uid) == node:
@@ -192,7 +213,7 @@ class _Judge:
         if claim is not None and record is not None and record.phase == "Succeeded":
             self.succeeded[claim.gang] += 1
         self._leave(uid)
-        for of_pod in (self.asked, self.nodes_asked, self.bound, self.path_at):
+        for of_pod in (self.asked, self.nodes_asked, self.early, self.bound, self.path_at):
             of_pod.pop(uid, None)
 
     def _excuse(self, uid: str) -> None:
@@ -241,7 +262,8 @@ class _Judge:
         claim = self.belonging.claims.get(uid)
         is_member = claim is not None and not claim.flaw and uid in self._uids_of(claim.gang)
         if claim is not None and is_member:
-            self._judge_start(claim.gang, uid)
+            self._judge_start(claim.gang, self.early.get(uid) or self._before(claim.gang))
+            self.early.pop(uid, None)
         self._come(uid, node)
         if asked.labels and asked.node == node:
             self.path_at[uid] = asked.labels
@@ -275,31 +297,36 @@ class _Judge:
 
     # -- gangs ---------------------------------------------------------------------------------
 
-    def _judge_start(self, key: GangKey, uid: str) -> None:
-        """At its first binding a gang has as many pods that came to /bind as it needs."""
+    def _before(self, key: GangKey) -> _Before:
         live = self.belonging.live(key)
-        if any(each.uid in self.place_of for each in live) or key in self.starts:
-            if key in self.starts and not any(each.uid in self.place_of for each in live):
-                self.starts[key] = _Start(self.line, self.now)  # none of it ran any more
-            return
-        self.starts[key] = _Start(self.line, self.now)
-        self.found.gangs_started += 1
+        if any(each.uid in self.place_of for each in live):
+            return _Before(has_places=True)
         spec = self._spec(key)
         if spec is None:
-            return
-        came = sum(each.uid in self.asked for each in live)
+            return _Before()
+        came = sum(each.uid in self.asked for each in live) + self.succeeded[key]
         came += sum(
-            self.records[each].phase == "Succeeded"
-            for each in self._uids_of(key)
-            if each in self.records
+            self.records[uid].phase == "Succeeded"
+            for uid in self._uids_of(key)
+            if uid in self.records
         )
         claims = (self.belonging.claims[each.uid].said for each in live)
         # Places are reserved for the others, which are made later.
         is_early = spec.reserves_all or any(each.reserves_all or each.leaves for each in claims)
-        needed = 1 if is_early else least_pods(spec)
-        if came + self.succeeded[key] < needed:
+        return _Before(came=came, needed=1 if is_early else least_pods(spec))
+
+    def _judge_start(self, key: GangKey, before: _Before) -> None:
+        """At its first binding a gang has as many pods that came to /bind as it needs."""
+        if before.has_places:
+            return
+        is_known = key in self.starts
+        self.starts[key] = _Start(self.line, self.now)
+        if is_known:
+            return  # none of it ran any more: it starts anew
+        self.found.gangs_started += 1
+        if before.came < before.needed:
             self._break_gang(
-                "whole", key, f"it starts with {came} of the {needed} pods that it needs"
+                "whole", key, f"it starts with {before.came} of the {before.needed} that it needs"
             )
 
     def _spec(self, key: GangKey) -> GangSpec | None:

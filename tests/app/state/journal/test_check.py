@@ -170,6 +170,32 @@ def test_a_planted_violation_is_found_and_no_other(name: str) -> None:
     assert {promise for promise, _ in found} == {promise for promise, _ in expected}
 
 
+def shown_before_the_outcome(lines: Lines) -> Lines:
+    """As on a real API server: the watch may be ahead of the answer to the binding."""
+    outcomes = {
+        line["args"][0]: at for at, line in enumerate(lines) if "bind_finished" in str(line)
+    }
+    moved = list(lines)
+    for uid, at in outcomes.items():
+        shown = next(
+            later
+            for later in calls(lines, "apply", uid)
+            if later > at and lines[later]["args"][0][0] == "applied"
+        )
+        moved[at], moved[shown] = lines[shown], lines[at]
+        moved[at + 1], moved[shown + 1] = lines[shown + 1], lines[at + 1]
+    return moved
+
+
+def test_a_start_that_the_watch_shows_first_is_judged_as_well() -> None:
+    found = check(
+        msgspec.json.encode(line) + b"\n" for line in shown_before_the_outcome(lines_of(history()))
+    )
+    assert (found.broken, found.gangs_started) == ([], 1)
+    lines = shown_before_the_outcome(lines_of(history()))
+    assert ("whole", "gang default/g") in judged(one_never_came(lines))
+
+
 def test_a_gang_whose_pod_was_lost_meanwhile_is_not_torn_by_corral() -> None:
     lines = never_completed(lines_of(history()))
     (*_, gone) = [
