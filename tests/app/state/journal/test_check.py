@@ -13,6 +13,7 @@ import pytest
 
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
+from app.state.gang.gang import Gang
 from app.state.journal.check import check
 from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
@@ -242,6 +243,19 @@ def sliced() -> World:
     world.tick()
     assert len(world.schedule(*pods)) == 4
     return world
+
+
+def test_an_engine_that_starts_a_gang_with_its_first_pod_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Gang, "has_arrived", property(lambda gang: True))
+    world = Recorded(four_racks())
+    first, *_ = pods = members("g", 3)
+    world.put(*pods)
+    world.tick()
+    assert world.schedule(first)
+    (found,) = check(world.lines).broken
+    assert (found.promise, found.text) == ("whole", "it starts with 1 of the 3 that it needs")
 
 
 def test_slices_that_are_whole_are_found_well() -> None:
