@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from app.errors import CorralError
@@ -35,6 +36,25 @@ class Client:
             raise NoAnswer(f"{path}: no answer within {seconds:.0f} s") from error
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             raise NoAnswer(f"{path}: {error!r}") from error
+
+    async def follow(self, path: str, on_line: Callable[[bytes], None]) -> None:
+        """Read a stream line by line until it ends or this is cancelled. Raises: NoAnswer."""
+        try:
+            reader, writer = await self._connection()
+        except OSError as error:
+            raise NoAnswer(f"{path}: {error!r}") from error
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            status = await reader.readline()
+            if b" 200 " not in status:
+                raise NoAnswer(f"{path}: {status.decode('latin-1').strip()}")
+            while line := await reader.readline():
+                on_line(line)
+        except (OSError, ValueError) as error:
+            raise NoAnswer(f"{path}: {error!r}") from error
+        finally:
+            self._open.discard(writer)
+            writer.close()
 
     async def _request(self, method: str, path: str, body: bytes) -> bytes:
         reader, writer = await self._connection()

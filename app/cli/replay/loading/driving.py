@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,7 @@ class Load:
         self, arriving: Sequence[Arriving], made: Mapping[str, tuple[PodFacts, bytes]]
     ) -> Figures:
         figures, pace = self.figures, self._pace
-        reader = asyncio.create_task(self._read()) if pace.reads else None
+        people = [asyncio.create_task(each()) for each in self._people()]
         began = last_said = time.perf_counter()
         for at, each in enumerate(arriving):
             due = began + at / pace.rate
@@ -103,11 +103,10 @@ class Load:
             await asyncio.wait(self._in_flight, timeout=pace.grace)
         figures.seconds = time.perf_counter() - began
         figures.unfinished = len(self._in_flight)
-        for task in (*self._in_flight, *((reader,) if reader else ())):
+        left = (*self._in_flight, *people)
+        for task in left:
             task.cancel()
-        await asyncio.gather(
-            *self._in_flight, *((reader,) if reader else ()), return_exceptions=True
-        )
+        await asyncio.gather(*left, return_exceptions=True)
         return figures
 
     def _prepared(self, pod: Arriving) -> tuple[PodFacts, bytes]:
@@ -184,6 +183,19 @@ class Load:
             return None
         timings.seconds.append(time.perf_counter() - since)
         return orjson.loads(raw)
+
+    def _people(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """Who looks on meanwhile."""
+        return (self._read, self._follow) if self._pace.reads else ()
+
+    async def _follow(self) -> None:
+        """A person follows what changes about the gangs, where that is served."""
+
+        def count(line: bytes) -> None:
+            self.figures.followed += line.startswith(b"event: gang")
+
+        with suppress(NoAnswer):
+            await self._client.follow("/v1/events", count)
 
     async def _read(self) -> None:
         """A person looks at the gangs, again and again."""

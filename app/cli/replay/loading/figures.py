@@ -52,6 +52,8 @@ class Figures:
     """Pods that were not sent, since too many were in flight."""
     unfinished: int = 0
     """Pods still in flight when the time was over."""
+    followed: int = 0
+    """Changes of gangs that a follower of /v1/events was told of meanwhile."""
     late: float = 0.0
     """The longest that this process itself was late with a pod: that is in the latencies."""
     rows: dict[str, Timings] = field(default_factory=lambda: {row: Timings() for row in ROWS})
@@ -76,6 +78,8 @@ class Figures:
             f"latencies count from when a pod was due; this process was late by"
             f" {_milliseconds(self.late)} at most",
         ]
+        if self.followed:
+            said.append(f"a follower of /v1/events was told of {self.followed} changes meanwhile")
         for pods, what in (
             (self.unschedulable, "fitted on no node and were not sent"),
             (self.shed, "were not sent: too many in flight"),

@@ -28,6 +28,7 @@ from app.cli.replay.loading.figures import (
 )
 from app.cli.replay.loading.work import Mix, work_of
 from app.sandbox import ClusterPlan, synthetic_snapshot
+from tests.app.polling import until
 from tests.app.state.journal.test_check import history
 from tests.cluster import BLOCK, GPU, RACK, node, pod
 
@@ -184,6 +185,35 @@ async def test_what_is_no_answer_is_said() -> None:
         client = Client(url)
         with pytest.raises(NoAnswer, match="/filter"):
             await client.request("POST", "/filter", b"{}", seconds=1.0)
+        await client.close()
+
+
+async def test_somebody_follows_the_gangs_meanwhile_where_that_is_served() -> None:
+    told = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET /v1/events "):
+            writer.write(
+                b"HTTP/1.1 200 OK\r\n\r\nevent: gang\ndata: {}\n\nevent: gang\ndata: {}\n\n"
+            )
+            await writer.drain()
+            told.set()
+            await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        client = Client(f"http://{host}:{port}")
+        lines: list[bytes] = []
+        following = asyncio.create_task(client.follow("/v1/events", lines.append))
+        await told.wait()
+        await until(lambda: lines.count(b"event: gang\n") == 2)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        with pytest.raises(NoAnswer):
+            await client.follow("/v1/other", lines.append)
         await client.close()
 
 
