@@ -24,6 +24,10 @@ def checked(path: Path) -> Checked:
 
 def show(found: Checked, output: Output) -> None:
     """Write it down."""
+    if output is Output.NAME:
+        for about in dict.fromkeys(each.about for each in found.broken):
+            typer.echo(on_one_line(about))
+        return
     if output is not Output.TABLE:
         write(_plain(found), output)
         return

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -20,6 +21,7 @@ from typer.testing import CliRunner, Result
 from app.api.dump import dumps
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
+from app.kube.core.objects import Shape
 from app.process.journal_file import JournalFile
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import JOB, NODE, POD
@@ -245,6 +247,36 @@ def test_of_a_whole_journal_also_names_that_are_gone_are_other_ones(tmp_path: Pa
     assert [line[line.index(b"bygone") - 90 :][:140] for line in renamed if b"bygone" in line] == []
     assert len(plain) == len(renamed)
     assert list(replay(plain)) == list(replay(renamed)) == []
+
+
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_labels_of_nodes_that_nothing_names_are_not_in_a_journal(
+    tmp_path: Path, has_journal: bool
+) -> None:
+    file = JournalFile(tmp_path / "journal", 2**24)
+
+    class Recorded(World):
+        def built(self) -> Engine:
+            engine = Engine(self.settings)
+            self.recorder = Recorder(engine, self.settings, file.write)
+            return engine
+
+    nodes = [
+        msgspec.structs.replace(each, labels={**each.labels, "secret": SECRET, "pool": "p"})
+        for each in four_racks()
+    ]
+    world = Recorded(nodes)
+    picky = Shape(selector=(("pool", "p"),))
+    world.put(*(msgspec.structs.replace(each, shape=picky) for each in members("g", 2)))
+    world.tick()
+    with serving(world.engine, file if has_journal else None) as url:
+        ran = run("-o", tmp_path / "out.json", "--server", url)
+    file.close()
+    assert ran.exit_code == 0, ran.output
+    lines = (tmp_path / "out.journal").read_bytes()
+    assert SECRET.encode() not in lines + (tmp_path / "out.json").read_bytes()
+    assert b'"pool":"p"' in lines
+    assert list(replay(lines.splitlines(keepends=True))) == []
 
 
 def test_other_names_are_given_below_a_status_too() -> None:

@@ -39,6 +39,8 @@ def test_what_is_broken_is_said_with_its_line_and_ends_with_1(tmp_path: Path) ->
     found = json.loads(run("-o", "json", path).stdout)
     assert [each["promise"] for each in found["broken"]] == ["within capacity"] * 3
     assert found["pods_bound"] == 3
+    named = run("-o", "name", path).stdout.splitlines()
+    assert named == [each["about"] for each in found["broken"]]
 
 
 def test_a_torn_gzip_file_is_one_sentence(tmp_path: Path) -> None:
