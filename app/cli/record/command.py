@@ -6,6 +6,8 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli import options
+
 if TYPE_CHECKING:
     from app.cli.record.dumped import Journal
     from app.cli.record.recording import Recording
@@ -21,32 +23,26 @@ def record(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where it is written, gzipped if it ends in .gz; -: stdout",
+            help="Where it is written, gzipped if it ends in .gz; -: stdout."
+            " Example: -o prod.json.gz",
         ),
     ] = FILE,
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="KUBECONFIG",
-            help="How to reach the cluster; none: ~/.kube/config, else in-cluster",
-        ),
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of the kubeconfig; none: its current one"),
-    ] = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
     server: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Record what the Corral knows that answers there, with its journal beside FILE",
+            help="Record what the Corral knows that answers there, with its journal beside FILE."
+            " Example: --server http://127.0.0.1:8888",
         ),
     ] = None,
     levels: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY,KEY,…", help="Labels of nodes to keep beside those that something names"
+            metavar="KEY,KEY,…",
+            help="Labels of nodes to keep beside those that something names."
+            " Example: --levels example.com/block,example.com/rack",
         ),
     ] = None,
     anonymise: Annotated[
@@ -56,21 +52,25 @@ def record(
 ) -> None:
     """Record a cluster as a cluster-snapshot/v1, with nothing that scheduling does not need.
 
-    Without --server the API server alone is asked. README lists what is in the file.
+    Without --server the API server alone is asked. README lists what is in the file,
+    which `corral sandbox --snapshot` opens.
 
     \b
-    corral record -o cluster.json.gz --context prod
-    corral record -o incident.json.gz --server http://127.0.0.1:8888 --anonymise
-    corral sandbox --snapshot cluster.json.gz
+    Examples:
+      corral record -o cluster.json.gz --context prod
+      corral record -o incident.json.gz --server http://127.0.0.1:8888 --anonymise
 
-    Exit code 0: recorded. 1: the cluster or Corral did not answer. 2: wrong options, or a file that
-    cannot be written.
+    \b
+    Exit code 0: it is recorded
+              1: the cluster, or Corral, did not answer
+              2: wrong options, or a file that cannot be written
     """
     import tempfile
 
+    from app.cli.options import failures, note, usage
     from app.cli.record.recording import STDOUT, write
     from app.cli.record.renaming import names_in, renaming
-    from app.cli.topology.options import failures, given_levels, note, usage
+    from app.cli.topology.options import given_levels
 
     if server is not None and context is not None:
         raise usage("--server and --context both name where to read")
@@ -102,9 +102,9 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
     """Raises: ApiError, DecodeError, SettingsError."""
     import asyncio
 
+    from app.cli.api_server import connected
+    from app.cli.options import note
     from app.cli.record.reading import record
-    from app.cli.topology.options import note
-    from app.cli.topology.reading import connected
 
     async def read() -> Recording:
         transport = await connected(kubeconfig, context)
@@ -118,10 +118,10 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
 
 def _from_server(server: str, dump: IO[bytes]) -> tuple[Recording, Journal, Names]:
     """Raises: NoDump, DecodeError, OSError."""
+    from app.cli.options import note
     from app.cli.record.downloading import downloaded
     from app.cli.record.dumped import recorded
     from app.cli.record.renaming import Names
-    from app.cli.topology.options import note
 
     for piece in downloaded(server):
         dump.write(piece)

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from app.cli.api_server import is_served, listed
 from app.cli.record.fields import kept_node, kept_pod
 from app.cli.record.objects import kept_object
 from app.cli.record.recording import EVERYTHING, Recording
-from app.cli.topology.reading import listed
 from app.dialects.registry import DIALECTS, Dialects
-from app.errors import ApiError, DecodeError, NotFound
+from app.errors import ApiError, DecodeError, Forbidden, NotFound
 from app.kube.client.transport import Transport
 from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import ObjectRecord
@@ -62,6 +62,8 @@ async def _record_kind(
         except NotFound:
             continue  # the cluster has no such kind, or serves it in another version
         except ApiError as wrong:
+            if isinstance(wrong, Forbidden) and not await is_served(transport, served.path):
+                continue  # who may not list a kind is refused also where there is none
             recording.notes.append(f"{resource.kind}: {wrong}"[:500])
             say(f"{resource.kind} objects are left out: {wrong}")
         return

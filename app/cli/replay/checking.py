@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from app.cli.columns import on_one_line
-from app.cli.gangs.options import Output, write
+from app.cli.options import Output, write
 from app.cli.replay.reading import lines_of
 from app.state.journal.check import Checked, check
 

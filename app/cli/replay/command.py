@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.gangs import options
+from app.cli import options
 
 DIFFERENT = 1
 
@@ -62,9 +62,7 @@ def replay(
         bool,
         typer.Option("--bind", help="With --server: ask /bind too, which binds pods of the file"),
     ] = False,
-    output: Annotated[
-        options.Output, typer.Option("--output", "-o", help="How a result is written")
-    ] = options.Output.TABLE,
+    output: options.Written = options.Output.TABLE,
 ) -> None:
     """Answer every decision of a journal again, and compare bit for bit.
 
@@ -76,16 +74,19 @@ def replay(
     its own on loopback, unless --server names one.
 
     \b
-    corral replay incident.journal.gz
-    corral replay --check -o json incident.journal.gz
-    corral replay --load 50 --overlay homogeneous openb-2023.json.gz
+    Examples:
+      corral replay incident.journal.gz
+      corral replay --check -o json incident.journal.gz
+      corral replay --load 50 --overlay homogeneous openb-2023.json.gz
 
-    Exit code 0: every answer is the same, every promise was kept, every pod of a load was answered.
-    1: not so. 2: wrong options, or a file that cannot be read.
+    \b
+    Exit code 0: every answer is the same, or every promise was kept, or every pod of a load
+                 was answered
+              1: one is not
+              2: wrong options, or a file that cannot be read
     """
+    from app.cli.options import USAGE_ERROR, usage
     from app.cli.replay import checking, comparing
-    from app.cli.serve import USAGE_ERROR
-    from app.cli.topology.options import usage
     from app.errors import DecodeError
 
     if load is not None:
