@@ -58,7 +58,8 @@ async def extender(answer: Answer) -> AsyncIterator[str]:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 _, path, _ = head.decode().split(" ", 2)
-                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                _, _, rest = head.lower().partition(b"content-length:")
+                length = int(rest.split(b"\r\n")[0] or 0)
                 body = await reader.readexactly(length)
                 said = await answer(path, orjson.loads(body) if body else None)
                 raw = orjson.dumps(said)
@@ -175,6 +176,26 @@ async def test_a_refusal_is_counted_and_goes_no_further() -> None:
 async def test_a_pod_that_fits_nowhere_is_not_sent() -> None:
     figures = await driven(plain, Pace(5_000.0, reads=False), pods=300)  # of 256 GPUs
     assert (figures.bound, figures.unschedulable) == (256, 44)
+
+
+@pytest.mark.parametrize("flags", [(), ("--bind",)])
+async def test_a_corral_that_is_named_binds_only_if_that_is_said(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    asked: set[str] = set()
+
+    async def answer(path: str, body: Any) -> Any:
+        asked.add(path)
+        return await plain(path, body)
+
+    file = tmp_path / "cluster.json"
+    file.write_bytes(orjson.dumps(recording(pods=8)))
+    async with extender(answer) as url:
+        ran = await asyncio.to_thread(run, file, "--load", 200, "--server", url, *flags)
+    assert ran.exit_code == 0, ran.output
+    assert {"/filter", "/prioritize"} <= asked
+    assert ("/bind" in asked) == bool(flags)
+    assert "8 pods at 200 a second on 4 nodes" in ran.stdout
 
 
 async def test_what_is_no_answer_is_said() -> None:
