@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -87,7 +89,7 @@ def run_cluster(snapshot: dict[str, Any], kubeconfig: Path, pipe: Connection) ->
             gc.collect()
             gc.freeze()  # all that is there stays: to look through it again takes 0.1 s each time
             pipe.send(cluster.url)
-            await asyncio.Event().wait()
+            await asyncio.to_thread(_end_with, pipe)
 
     _run(run)
 
@@ -118,13 +120,22 @@ def run_corral(kubeconfig: Path, levels: tuple[str, ...], pipe: Connection) -> N
                 before = parts.unready() or now
                 await asyncio.sleep(1.0)
             pipe.send(parts.extender_url)
-            await asyncio.Event().wait()
+            await asyncio.to_thread(_end_with, pipe)
 
     _run(run)
+
+
+def _end_with(pipe: Connection) -> None:
+    """End when the process that started this one is gone, however it ended."""
+    with suppress(EOFError, OSError):
+        pipe.recv()
+    os._exit(0)  # an orderly stop would wait for others, and nobody is there to see it
 
 
 def _run(work: Any) -> None:
     import uvloop
 
+    # Ctrl-C is for the process that started this one, which ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -34,6 +36,7 @@ from tests.cluster import BLOCK, GPU, RACK, node, pod
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 
+ROOT = Path(__file__).parents[4]
 Answer = Callable[[str, Any], Any]
 
 
@@ -337,6 +340,34 @@ def test_a_generated_cluster_is_a_load_on_a_corral_of_its_own(tmp_path: Path) ->
     assert 0 < verbs[FILTER_MEMBER]["p50"] <= verbs[FILTER_MEMBER]["p99"] < 5.0
     assert verbs["GET /v1/gangs, beside it"]["requests"] > 0
     assert "starting a cluster of 16 nodes" in ran.stderr
+
+
+@pytest.mark.slow
+def test_nothing_of_it_is_left_when_it_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_bytes(orjson.dumps(synthetic_snapshot(ClusterPlan(nodes=4, load=0.8))))
+    command = [sys.executable, "-m", "app", "replay", str(path), "--load", "1", "--seconds", "60"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    children: list[int] = []
+    deadline = time.monotonic() + 30.0
+    while len(children) < 3 and time.monotonic() < deadline:  # with the tracker of resources
+        time.sleep(0.1)
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        children = [int(each) for each in listed.split()]
+    time.sleep(3.0)
+    process.kill()
+    process.wait()
+    while any(is_alive(each) for each in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(children) == 3
+    assert [each for each in children if is_alive(each)] == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
 
 
 def test_what_is_no_snapshot_is_one_sentence(tmp_path: Path) -> None:
