@@ -26,7 +26,6 @@ from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.api.callers import Callers
-from app.api.dump import dumps
 from app.api.others import Others
 from app.api.permissions import Permissions
 from app.api.routes import Standing, people
@@ -219,9 +218,9 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         stream,
         lambda: "" if lease is None else lease.leader,
         Rules(scope_of(settings, namespaces), settings.pod_group_roles),
+        outside.journal,
     )
     routes = _routes(settings, engine, standing, port, namespaces)
-    routes.people.include_router(dumps(engine, outside.journal, standing.unready))
     return Parts(
         metrics,
         engine,

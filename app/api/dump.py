@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from enum import StrEnum
 from typing import Annotated, Protocol
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
-from app.api.callers import on_loopback
+from app.api.callers import SeesEverything
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied
 
@@ -51,7 +51,7 @@ def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -
 
     `journal`: where every input is written, if that is set.
     """
-    router = APIRouter(dependencies=[Depends(on_loopback)])
+    router = APIRouter(dependencies=[SeesEverything])
     turn = asyncio.Semaphore(1)
 
     @router.get(

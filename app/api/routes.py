@@ -20,6 +20,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.callers import Callers, SeesNamespace, answered, reader_of
+from app.api.dump import Written, dumps
 from app.api.events import events
 from app.api.leader import leader_header
 from app.api.others import Others
@@ -62,6 +63,8 @@ class Standing:
     """The pod of the Corral that leads, if it is known and another one."""
     rules: Rules | None = None
     """By which what they have simulated is admitted; none: nothing is."""
+    journal: Written | None = None
+    """What they may read of every input; none: none is written."""
 
 
 def people(engine: Engine, standing: Standing) -> APIRouter:
@@ -147,6 +150,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             waiting -= 1
 
     router.include_router(topology(engine, standing.unready))
+    router.include_router(dumps(engine, standing.journal, standing.unready))
     if standing.rules is not None:
         router.include_router(simulating(engine, standing.unready, standing.whose, standing.rules))
     if standing.stream is not None:

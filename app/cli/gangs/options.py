@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from app.cli.columns import on_one_line
 from app.cli.options import Namespace, Output, Written, write
-
-LOCAL = "http://127.0.0.1:8888"  # where `corral serve` listens if nothing else is set
-
-
-Server = Annotated[
-    str,
-    typer.Option(
-        "--server", metavar="URL", envvar="CORRAL_SERVER", help="Where Corral answers, on loopback"
-    ),
-]
 
 
 def name_of(gang: dict[str, Any]) -> str:
@@ -34,4 +22,4 @@ def span(seconds: float) -> str:
 
 
 # What every command has, beside what is above.
-__all__ = ["LOCAL", "Namespace", "Output", "Server", "Written", "name_of", "span", "write"]
+__all__ = ["Namespace", "Output", "Written", "name_of", "span", "write"]

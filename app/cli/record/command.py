@@ -9,6 +9,7 @@ import typer
 from app.cli import options
 
 if TYPE_CHECKING:
+    from app.cli.reach.way import Asked
     from app.cli.record.dumped import Journal
     from app.cli.record.recording import Recording
     from app.cli.record.renaming import Names
@@ -37,6 +38,12 @@ def record(
             " Example: --server http://127.0.0.1:8888",
         ),
     ] = None,
+    from_corral: Annotated[
+        bool,
+        typer.Option(
+            "--from-corral", help="The same of the cluster's own Corral, by `kubectl port-forward`"
+        ),
+    ] = False,
     levels: Annotated[
         str | None,
         typer.Option(
@@ -52,8 +59,8 @@ def record(
 ) -> None:
     """Record a cluster as a cluster-snapshot/v1, with nothing that scheduling does not need.
 
-    Without --server the API server alone is asked. README lists what is in the file,
-    which `corral sandbox --snapshot` opens.
+    Without --server or --from-corral the API server alone is asked. README lists what is in the
+    file, which `corral sandbox --snapshot` opens.
 
     \b
     Examples:
@@ -68,19 +75,22 @@ def record(
     import tempfile
 
     from app.cli.options import failures, note, usage
+    from app.cli.reach.way import Asked
     from app.cli.record.recording import STDOUT, write
     from app.cli.record.renaming import names_in, renaming
     from app.cli.topology.options import given_levels
 
-    if server is not None and context is not None:
-        raise usage("--server and --context both name where to read")
+    if server is not None and (context is not None or from_corral):
+        other = "--context" if context is not None else "--from-corral"
+        raise usage(f"--server and {other} both name where to read")
     keys = given_levels(levels)
     with failures(), tempfile.TemporaryFile() as dump:
-        if server is None:
+        if server is None and not from_corral:
             recording, journal = _from_cluster(kubeconfig, context), None
             names = names_in(recording) if anonymise else None
         else:
-            recording, journal, names = _from_server(server, dump)
+            asked = Asked(server or "", context or "", kubeconfig or "")
+            recording, journal, names = _from_corral(asked, dump)
         recording.select(keys)
         renamed = names.renamed() if anonymise and names else None
         write(file, recording.pieces(renaming(renamed) if renamed else None))
@@ -116,14 +126,19 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
     return asyncio.run(read())
 
 
-def _from_server(server: str, dump: IO[bytes]) -> tuple[Recording, Journal, Names]:
-    """Raises: NoDump, DecodeError, OSError."""
+def _from_corral(asked: Asked, dump: IO[bytes]) -> tuple[Recording, Journal, Names]:
+    """Raises: NoAnswer, NoWay, DecodeError, OSError, SettingsError."""
     from app.cli.options import note
+    from app.cli.reach.way import Corral
     from app.cli.record.downloading import downloaded
     from app.cli.record.dumped import recorded
     from app.cli.record.renaming import Names
 
-    for piece in downloaded(server):
-        dump.write(piece)
+    corral = Corral(asked)
+    try:
+        for piece in downloaded(corral):
+            dump.write(piece)
+    finally:
+        corral.close()
     names = Names()
     return *recorded(dump, "dumped", names, note), names

@@ -38,11 +38,10 @@ def simulate(
       kubectl create -f job.yaml --dry-run=client -o yaml | corral simulate -f - -o json
 
     \b
-    Exit codes:
-    0  every gang fits
-    1  Corral does not answer, or refuses the file
-    2  an option, or the file, cannot be used
-    3  some gang does not fit, has to wait, or is not valid
+    Exit code 0: every gang fits
+              1: Corral does not answer, or refuses the file
+              2: an option, or the file, cannot be used
+              3: some gang does not fit, has to wait, or is not valid
     """
     from app.cli.gangs.server import post
     from app.cli.simulate.rendering import lines_of

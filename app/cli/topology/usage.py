@@ -51,10 +51,9 @@ def usage(
       corral topology usage --under b1 --level kubernetes.io/hostname --free-for team-a/trainer
 
     \b
-    Exit codes:
-    0  shown
-    1  Corral does not answer, or refuses an option
-    2  an option cannot be used
+    Exit code 0: shown
+              1: Corral does not answer, or refuses an option
+              2: an option cannot be used
     """
     from app.cli.topology.tree import lines_of
 

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.api.dump import dumps
 from app.api.routes import Standing, people
 from app.process.journal_file import JournalFile
 from app.state.engine import Engine
@@ -20,9 +19,8 @@ from tests.app.state.world import World, four_racks, members
 
 
 def client(engine, journal=None, *, unready=lambda: "", at="127.0.0.1"):
-    app, routes = FastAPI(), people(engine, Standing(unready))
-    routes.include_router(dumps(engine, journal, unready))
-    app.include_router(routes)
+    app = FastAPI()
+    app.include_router(people(engine, Standing(unready, journal=journal)))
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app, client=(at, 4711)),
         base_url="http://127.0.0.1:8888/v1",

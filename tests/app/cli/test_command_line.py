@@ -142,7 +142,9 @@ def test_kubectl_finds_corral_on_the_path(path):
     ("typed", "values", "directive"),
     [
         pytest.param(["exp"], ["explain"], ":4", id="command"),
-        pytest.param(["topology", ""], ["show", "generate"], ":4", id="command_of_a_group"),
+        pytest.param(
+            ["topology", ""], ["show", "usage", "generate"], ":4", id="command_of_a_group"
+        ),
         pytest.param(["explain", "--na"], ["--namespace"], ":4", id="option"),
         pytest.param(["gangs", "-o", ""], ["table", "json", "yaml", "name"], ":4", id="value"),
         pytest.param(["audit", "--kubeconfig", ""], [], ":0", id="file"),

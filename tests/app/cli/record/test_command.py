@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
-from app.api.dump import dumps
+from app.api.routes import Standing, people
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
 from app.kube.core.objects import Shape
@@ -143,7 +143,7 @@ def test_where_nothing_answers_it_is_one_sentence_and_nothing_is_written(tmp_pat
 def serving(engine: Engine, journal: JournalFile | None) -> Iterator[str]:
     """Where a Corral with this engine and this journal answers."""
     app = FastAPI()
-    app.include_router(dumps(engine, journal, lambda: ""), prefix="/v1")
+    app.include_router(people(engine, Standing(lambda: "", journal=journal)))
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)

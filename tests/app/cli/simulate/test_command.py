@@ -111,9 +111,3 @@ def test_what_cannot_be_simulated_is_one_sentence(
     assert ran.exit_code == code
     assert named in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
-
-
-def test_the_exit_codes_and_an_example_are_in_the_help(server: str) -> None:
-    ran = run(server, "--help")
-    assert "corral simulate -f job.yaml" in ran.stdout
-    assert f"{NOT_ALL_FIT}  some gang does not fit" in ran.stdout
