@@ -176,13 +176,33 @@ def test_a_place_that_is_none_is_a_wrong_option(text: str, kubectl: Kubectl) -> 
         assert kubectl.calls == []
 
 
+# As in a terminal: what runs these tests may ignore signals, as `nohup` and `cmd &` have it.
+WITH_SIGNALS = """
+import os, signal, sys
+for each in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(each, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, "-m", "app", "gangs", "-w", "-o", "name"])
+"""
+
+
+@contextmanager
+def watching(**environment: str) -> Iterator[subprocess.Popen[str]]:
+    """`corral gangs -w`, which does not outlive the test."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_SIGNALS],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, **environment},
+    ) as program:  # fmt: skip
+        try:
+            yield program
+        finally:
+            program.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_kubectl_ends_with_a_command_that_a_signal_ends(kubectl: Kubectl, signum: int) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "app", "gangs", "-w", "-o", "name"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as program:  # fmt: skip
+    with watching() as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "default/train\n"
         assert len(kubectl.running()) == 1
@@ -198,12 +218,8 @@ def test_who_watches_gets_another_way_when_the_pod_behind_it_ends(kubectl: Kubec
     world.tick()
     with (
         serving(world) as url,
-        subprocess.Popen(
-            [sys.executable, "-m", "app", "gangs", "-w", "-o", "name"],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PATH": str(_set_port(kubectl, url))},
-        ) as program,
-    ):  # fmt: skip
+        watching(PATH=str(_set_port(kubectl, url))) as program,
+    ):
         assert program.stdout is not None
         assert program.stdout.readline() == "default/train\n"
         (first,) = kubectl.running()
