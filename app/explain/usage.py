@@ -119,13 +119,15 @@ def wanted_of(text: str) -> Wanted:
 
 
 def wanted_of_gang(gang: Gang) -> Iterator[Wanted]:
-    """Each kind of the gang's pods once, named after its pod set."""
+    """Each kind of the gang's pods once, named after its pod set; the only one after the gang."""
     found: dict[tuple[Amounts, Shape], str] = {}
     for member in gang.members.values():
         kind = member.pod.request, member.shape
         found.setdefault(kind, member.leaf or member.pod.name)
         if len(found) >= MOST_SHAPES:
             break
+    if len(found) == 1 and not next(iter(gang.members.values())).leaf:
+        found = dict.fromkeys(found, gang.key.name)
     for (request, shape), name in found.items():
         yield Wanted(name, request, shape)
 

@@ -94,8 +94,13 @@ def named(answer: NoFit, names: Sequence[str]) -> NoFit:
 
 
 def names_of(question: Question) -> tuple[str, ...]:
-    """What users call the pod sets: their leaf, or the first pod where leaves have no names."""
-    firsts = (pod_set.unplanned[0] for pod_set in question.pod_sets)
+    """What users call the pod sets: their leaf, or the first pod where leaves have no names.
+
+    One pod set without a name is the gang.
+    """
+    firsts = tuple(pod_set.unplanned[0] for pod_set in question.pod_sets)
+    if len(firsts) == 1 and not firsts[0].leaf:
+        return (question.gang.key.name,)
     return tuple(first.leaf or first.pod.name for first in firsts)
 
 

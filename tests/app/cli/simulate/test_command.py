@@ -72,7 +72,7 @@ def test_what_does_not_fit_says_why_and_ends_with_its_own_code(server: str) -> N
     ran = run(server, "-f", "-", stdin=text(job("t", 5), job("u", 1)))
     assert ran.exit_code == NOT_ALL_FIT
     assert "default/u" in ran.stdout
-    assert "What helps  would fit with t-0 in one" in ran.stdout
+    assert "What helps  would fit with t in one" in ran.stdout
     assert "4 of 5 pods" in ran.stdout
 
 
