@@ -1,4 +1,4 @@
-"""`corral demo`: a whole cluster in this process, a dozen gangs placed, and curl lines to try.
+"""`corral demo`: a whole cluster in this process, a dozen gangs placed, and what to type next.
 
 The sandbox's API server and scheduler, and Corral between them, talk over real HTTP on loopback,
 exactly as the real ones do.
@@ -7,18 +7,29 @@ exactly as the real ones do.
 from __future__ import annotations
 
 import asyncio
+import shlex
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli import next_steps
 from app.cli.columns import aligned
-from app.cli.showcase import BLOCK, GPU, PLANNED, RACK, SHOWPIECES, Showpiece, with_levels
+from app.cli.showcase import (
+    BLOCK,
+    GPU,
+    PLANNED,
+    RACK,
+    SHOWPIECES,
+    TOO_BIG,
+    Showpiece,
+    with_levels,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,7 +47,7 @@ POLL_SECONDS = 0.05
 
 
 def demo(
-    once: Annotated[bool, typer.Option("--once", help="Print and exit")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the table and exit")] = False,
     snapshot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A recorded cluster-snapshot/v1; none: a synthetic one"),
@@ -46,11 +57,11 @@ def demo(
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Decides the synthetic cluster")] = 0,
 ) -> None:
-    """Place a dozen gangs in a cluster of 1,523 nodes, without any cluster.
+    """Place a dozen gangs in a cluster of 1,523 nodes in this process, and say what to type next.
 
     \b
     Examples:
-      corral demo --once
+      corral demo
       corral demo --snapshot cluster.json.gz --load 0.5
 
     \b
@@ -70,21 +81,43 @@ def demo(
 
 
 async def _show(*, once: bool, recorded: Path | None, load: float, seed: int) -> None:
-    folder = Path(tempfile.gettempdir()) / "corral-demo"
-    folder.mkdir(exist_ok=True)
-    async with _stage(folder, recorded, load, seed) as stage:
-        typer.echo(stage.title)
-        placed = await _place(stage, SHOWPIECES)
-        _print_table(placed)
-        await _print_curl_lines(stage, folder)
-        if not once:
-            typer.echo(
-                f"\nThe cluster stays up; kubectl --kubeconfig {stage.kubeconfig} works too, and"
+    with tempfile.TemporaryDirectory(prefix="corral-demo-") as name:
+        folder = Path(name)
+        async with _stage(folder, recorded, load, seed) as stage:
+            typer.echo(stage.title)
+            typer.echo(f"placing {len(SHOWPIECES)} gangs ...\n")
+            placed = await _place(stage, SHOWPIECES)
+            explanations = {
+                each.piece.name: await _explained(stage, each.piece) for each in placed if each.why
+            }
+            _print_table([_in_corrals_words(each, explanations) for each in placed])
+            if once:
+                typer.echo("\nWithout --once the cluster stays up, with lines to type here.")
+                return
+            at = next_steps.Addresses(
+                stage.corral.extender_url, stage.sandbox.url, stage.kubeconfig, folder
             )
-            typer.echo(f"export CORRAL_SERVER={stage.corral.extender_url}")
-            typer.echo("corral gangs; corral explain too-big")
-            typer.echo("Ctrl-C ends it.")
+            typer.echo("")
+            for line in next_steps.lines(at, TOO_BIG, explanations.get(TOO_BIG.name), SCHEDULER):
+                typer.echo(line)
+            await _print_curl_lines(stage, folder)
             await asyncio.Event().wait()
+
+
+async def _explained(stage: Stage, piece: Showpiece) -> dict[str, Any] | None:
+    """What `corral explain` says of it; None: Corral does not know it yet."""
+    import aiohttp
+
+    url = f"{stage.corral.extender_url}/v1/gangs/default/{piece.name}/explanation"
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        found: dict[str, Any] | None = await answer.json() if answer.ok else None
+        return found
+
+
+def _in_corrals_words(shown: Shown, explanations: Mapping[str, dict[str, Any] | None]) -> Shown:
+    """Without what kube-scheduler adds around the verdict in the pod's condition."""
+    explanation = explanations.get(shown.piece.name)
+    return shown if explanation is None else replace(shown, why=explanation["gang"]["message"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +144,8 @@ async def _stage(
 
     began = time.monotonic()
     kubeconfig = folder / "kubeconfig"
-    async with Sandbox(seed=seed) as sandbox:
+    # kubectl sends no token over plain HTTP.
+    async with Sandbox(seed=seed, run_pods=True, asks_token=False) as sandbox:
         loaded = _load(sandbox, recorded, load, seed)
         sandbox.write_kubeconfig(kubeconfig)
         settings = Settings(
@@ -121,9 +155,8 @@ async def _stage(
             scheduler_name="",  # `PLANNED` has a scheduler of its own
             hold_seconds=FOREVER_SECONDS,
         )
-        headers = {"Authorization": f"Bearer {sandbox.token}"}
         async with (
-            aiohttp.ClientSession(sandbox.url, headers=headers) as api,
+            aiohttp.ClientSession(sandbox.url) as api,
             started(settings) as corral,
         ):
             async with asyncio.timeout(READY_SECONDS):
@@ -266,16 +299,19 @@ async def _print_curl_lines(stage: Stage, folder: Path) -> None:
         "metadata": {"name": "ordinary", "namespace": "default", "uid": "ordinary"},
         "spec": {"containers": [{"name": "a", "resources": {"requests": {GPU: "1"}}}]},
     }
-    typer.echo("")
+    typer.echo(
+        f"\nWhat kube-scheduler asks of a pod of the gang {PLANNED.name}, which no scheduler binds,"
+        " and of an ordinary pod:\n"
+    )
     for verb, pod in (("filter", member), ("prioritize", ordinary)):
         body = folder / f"{verb}.json"
         body.write_bytes(orjson.dumps({"Pod": pod, "Nodes": None, "NodeNames": names}))
         line = (
-            f"curl -s {stage.corral.extender_url}/{verb}"
-            f" -H 'Content-Type: application/json' -d @{body}"
+            f"{next_steps.INDENT}curl -s {stage.corral.extender_url}/{verb}"
+            f" -H 'Content-Type: application/json' -d @{shlex.quote(str(body))}"
         )
         answer = await _answer(f"{stage.corral.extender_url}/{verb}", body.read_bytes())
-        typer.echo(f"{line}\n  {answer}")
+        typer.echo(f"{line}\n{next_steps.INDENT}  {answer}")
 
 
 async def _answer(url: str, body: bytes) -> str:

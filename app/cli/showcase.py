@@ -88,6 +88,9 @@ class Showpiece:
         return {"schedulerName": scheduler, "containers": [container]}
 
 
+TOO_BIG = Showpiece("too-big", 20, 8, 16, "required", RACK, is_job=True)
+"""Larger than any rack: the demo shows its message, and what gets it bound."""
+
 SHOWPIECES: Sequence[Showpiece] = (
     Showpiece("train-a", 4, 1, 4, "required", RACK),
     Showpiece("train-b", 8, 1, 4, "required", RACK),
@@ -101,9 +104,9 @@ SHOWPIECES: Sequence[Showpiece] = (
     Showpiece("search", 64, 1, 2, "preferred", BLOCK),
     Showpiece("mpi", 16, 0, 8, "unconstrained"),
     Showpiece("sweep", 100, 0, 1, "unconstrained"),
-    Showpiece("too-big", 200, 8, 16, "required", RACK),
+    TOO_BIG,
 )
-"""Twelve that fit, and one that is larger than any rack: the demo shows its message too."""
+"""Twelve that fit, and one that does not."""
 
 PLANNED = Showpiece("planned", 4, 1, 1, "required", RACK)
 """A gang whose scheduler does not run: it is planned but never bound, so /filter can be tried."""

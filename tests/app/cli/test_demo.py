@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import subprocess
 import sys
@@ -45,10 +44,6 @@ def rows(printed: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells if row[0] in names}
 
 
-def curl_lines(printed: str) -> list[str]:
-    return [line for line in printed.splitlines() if line.startswith("curl ")]
-
-
 def test_a_dozen_gangs_are_placed_and_the_one_that_cannot_be_is_told_why():
     printed = demo()
     placed = {name: row for name, row in rows(printed).items() if row[-1] != "waits"}
@@ -58,7 +53,7 @@ def test_a_dozen_gangs_are_placed_and_the_one_that_cannot_be_is_told_why():
         assert constraint.split() == [piece.mode, *WORDS[piece.level]]
         if piece.name in placed and piece.mode == "required":
             assert re.fullmatch(WITHIN[piece.level], domains)
-    assert "gang default/too-big cannot be placed" in printed
+    assert "\ntoo-big: gang default/too-big cannot be placed" in printed
 
 
 @pytest.mark.parametrize(
@@ -150,13 +145,10 @@ async def test_the_demo_waits_for_no_gang_that_has_been_shown():
             assert await asyncio.wait_for(_place(stage, ()), PLACE_SECONDS / 2) == []
 
 
-def test_the_curl_lines_name_a_body_that_holds_a_real_request():
-    lines = curl_lines(demo())
-    assert ["/filter" in lines[0], "/prioritize" in lines[1]] == [True, True]
-    for line in lines:
-        body = json.loads(Path(line.rpartition("@")[2]).read_bytes())
-        assert len(body["NodeNames"]) == 1523
-        assert body["Pod"]["metadata"]["name"]
+def test_a_demo_that_ends_says_how_it_would_stay_and_prints_nothing_to_type():
+    printed = demo()
+    assert "--once" in printed.splitlines()[-1]
+    assert "curl " not in printed
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded cluster is not beside the project")
