@@ -46,7 +46,8 @@ ADVICE: Mapping[Reason, Advice] = {
     ),
     Reason.DOES_NOT_FIT: Advice(
         "capacity is freed, or a node is added or changes",
-        "apply one of the relaxations, free what is short, or add nodes",
+        "make one of the changes that would let it fit and create it again, free what is short,"
+        " or add nodes",
     ),
     Reason.NARROWED_APART: Advice(
         "the nodes that its pods were narrowed to change",

@@ -238,7 +238,7 @@ class Never:
     """The answer then: how many would fit, and whether that is proven."""
 
     def __str__(self) -> str:
-        says = "never fits" if self.why.is_proven else "no place was found"
+        says = "never fits as it is" if self.why.is_proven else "no place was found"
         return _clipped(f"{says}, even if all nodes are open and empty: {self.why}")
 
 

@@ -360,7 +360,8 @@ def test_a_budget_without_a_search_is_refused() -> None:
         ),
         pytest.param(
             Never(NoFit("w", RACK, 20, 16)),
-            f"never fits, even if all nodes are open and empty: 16 of 20 pods fit in one {RACK}",
+            "never fits as it is, even if all nodes are open and empty:"
+            f" 16 of 20 pods fit in one {RACK}",
             id="never",
         ),
         pytest.param(
