@@ -42,7 +42,7 @@ def corral(
 
     \b
     Examples:
-      corral demo --once
+      corral demo
       corral explain training-job -n team-a
       kubectl corral gangs -A --phase waiting
 

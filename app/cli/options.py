@@ -79,6 +79,13 @@ def note(text: str) -> None:
     typer.echo(f"corral: {on_one_line(text)}", err=True)
 
 
+def said_of(error: OSError) -> str:
+    """What the system says, after the file that it is about, if there is one."""
+    if error.filename is None or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}"
+
+
 @contextmanager
 def failures(failed: int = FAILED) -> Iterator[None]:
     """End the command with one sentence for what goes wrong while something is read.
@@ -89,7 +96,9 @@ def failures(failed: int = FAILED) -> Iterator[None]:
 
     try:
         yield
-    except (SettingsError, OSError) as error:
+    except OSError as error:
+        raise usage(said_of(error)) from error
+    except SettingsError as error:
         raise usage(str(error)) from error
     except CorralError as error:
         note(str(error))

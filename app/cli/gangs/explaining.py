@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from app.cli.reach.way import Corral
 
 WAITS = ("gathering", "waiting", "repairing")
+NOT_FOUND = 404
 WIDTH = 12  # of the words in front
 
 
@@ -41,9 +42,15 @@ def explain(
               1: there is no such gang, or Corral could not be reached
               2: wrong options
     """
-    from app.cli.gangs.server import ask
+    from app.cli.gangs.server import Refused, ask
 
-    found = ask(corral, "gangs", namespace, name, "explanation", source=source)
+    try:
+        found = ask(corral, "gangs", namespace, name, "explanation", source=source)
+    except Refused as error:
+        if error.status != NOT_FOUND:
+            raise
+        lists = f"corral gangs -n {namespace} lists those of this namespace, -A all"
+        raise Refused(error.status, f"{error}; {lists}") from error
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NOT_ALL_FIT = 3
 NO_GANG = "NoGang"
+UNREADABLE = 422  # the HTTP status for objects that cannot be read
 
 
 @reaching
@@ -43,14 +44,19 @@ def simulate(
               2: an option, or the file, cannot be used
               3: some gang does not fit, has to wait, or is not valid
     """
-    from app.cli.gangs.server import post
+    from app.cli.gangs.server import Refused, post
     from app.cli.simulate.rendering import lines_of
     from app.cli.topology.reading import read_bytes
 
     body = read_bytes(file)
     if sys.stderr.isatty():
         typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
-    found = post(corral, "simulate", body=body, namespace=namespace)
+    try:
+        found = post(corral, "simulate", body=body, namespace=namespace)
+    except Refused as error:
+        if error.status != UNREADABLE:
+            raise
+        raise Refused(error.status, f"{'stdin' if file == '-' else file}: {error}") from error
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

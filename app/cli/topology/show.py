@@ -94,7 +94,10 @@ def _by_hyper_nodes(cluster: Cluster) -> tuple[Branch, list[str]]:
     from app.state.domains.explicit import ExplicitTopology
 
     if not cluster.hyper_nodes:
-        raise DecodeError("there are no HyperNodes; --levels shows a tree of labels")
+        raise DecodeError(
+            "there are no HyperNodes; --levels shows a tree of labels, such as"
+            " --levels example.com/block,example.com/rack"
+        )
     specs = [decode_hyper_node(raw).domain for _, raw in sorted(cluster.hyper_nodes.items())]
     nodes = {
         name: NodeRecord(name, "", labels, (), True, False, (), "")

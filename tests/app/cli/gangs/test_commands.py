@@ -160,7 +160,9 @@ def test_a_gang_that_runs_has_nothing_to_be_explained(server: str) -> None:
     ("arguments", "named"),
     [
         (("explain", "none"), "default/none"),
+        (("explain", "none"), "corral gangs -n default lists"),
         (("explain", "large", "-n", "other"), "other/large"),
+        (("explain", "large", "-n", "other"), "corral gangs -n other lists"),
         (("gangs", "--phase", "asleep"), "phase"),
     ],
 )

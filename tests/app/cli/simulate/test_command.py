@@ -99,15 +99,16 @@ def test_a_tenants_text_does_nothing_to_the_terminal(server: str) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "named"),
     [
-        ("a: [", 1, "YAML"),
+        ("a: [", 1, "stdin: the body is no YAML"),
+        ("", 1, "stdin: the body has no object"),
         ("kind: Service\napiVersion: v1\nmetadata: {name: web}", 1, "Service web"),
-        (None, 2, "nothing.yaml"),
+        (None, 2, "corral: /tmp/nothing.yaml: No such file or directory"),
     ],
 )
 def test_what_cannot_be_simulated_is_one_sentence(
     server: str, content: str | None, code: int, named: str
 ) -> None:
-    ran = run(server, "-f", "-" if content else "/tmp/nothing.yaml", stdin=content)
+    ran = run(server, "-f", "/tmp/nothing.yaml" if content is None else "-", stdin=content)
     assert ran.exit_code == code
     assert named in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
