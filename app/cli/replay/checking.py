@@ -10,7 +10,7 @@ import typer
 
 from app.cli.columns import on_one_line
 from app.cli.options import Output, write
-from app.cli.replay.reading import lines_of
+from app.cli.replay.reading import journal_of
 from app.state.journal.check import Checked, check
 
 MOST_SHOWN = 100
@@ -18,7 +18,7 @@ MOST_SHOWN = 100
 
 def checked(path: Path) -> Checked:
     """What the journal shows. Raises: OSError, DecodeError."""
-    with lines_of(path) as lines:
+    with journal_of(path) as lines:
         return check(lines)
 
 

@@ -85,7 +85,7 @@ def replay(
               1: one is not
               2: wrong options, or a file that cannot be read
     """
-    from app.cli.options import USAGE_ERROR, usage
+    from app.cli.options import said_of, usage
     from app.cli.replay import checking, comparing
     from app.errors import DecodeError
 
@@ -106,8 +106,9 @@ def replay(
             is_good = not found.broken
         else:
             is_good = comparing.compare(file)
-    except (OSError, DecodeError) as error:
-        typer.echo(f"corral: journal {file}: {error}", err=True)
-        raise typer.Exit(USAGE_ERROR) from error
+    except OSError as error:
+        raise usage(said_of(error)) from error
+    except DecodeError as error:
+        raise usage(f"journal {file}: {error}") from error
     if not is_good:
         raise typer.Exit(DIFFERENT)

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import typer
 
-from app.cli.replay.reading import lines_of
-from app.errors import DecodeError
+from app.cli.replay.reading import journal_of
 from app.state.journal.replay import replay
 
-SNAPSHOT = b'{"schema":"cluster-snapshot'
 MOST_DIFFERENCES = 20  # one leads to others: after the first few they say nothing new
 MOST_NOTES = 20  # of what could not be compared
 
@@ -27,13 +25,11 @@ def compare(path: Path) -> bool:
         if notes <= MOST_NOTES:
             typer.echo(sentence)
 
-    with lines_of(path) as file:
+    with journal_of(path) as file:
 
         def counted() -> Iterator[bytes]:
             nonlocal lines, answers
             for line in file:
-                if not lines and line.startswith(SNAPSHOT):
-                    raise DecodeError("no decision is recorded in a snapshot of a cluster: --load")
                 lines += 1
                 answers += line.startswith(b'{"line":"out"')
                 yield line

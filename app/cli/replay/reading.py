@@ -6,11 +6,13 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from app.errors import DecodeError
 
 GZIP = b"\x1f\x8b"
+SNAPSHOT = b'{"schema":"cluster-snapshot'
 
 
 @contextmanager
@@ -24,6 +26,18 @@ def lines_of(path: Path) -> Iterator[Iterator[bytes]]:
             return
         with gzip.open(raw) as packed:
             yield _unpacked(packed)
+
+
+@contextmanager
+def journal_of(path: Path) -> Iterator[Iterator[bytes]]:
+    """The lines of a file that has to be a journal. Raises: OSError, DecodeError."""
+    with lines_of(path) as lines:
+        first = next(lines, b"")
+        if not first:
+            raise DecodeError("the file is empty")
+        if first.startswith(SNAPSHOT):
+            raise DecodeError("no decision is recorded in a snapshot of a cluster: --load")
+        yield chain((first,), lines)
 
 
 def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:

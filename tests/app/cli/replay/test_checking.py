@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli import main
@@ -49,3 +50,24 @@ def test_a_torn_gzip_file_is_one_sentence(tmp_path: Path) -> None:
     ran = run(path)
     assert ran.exit_code == 2
     assert "gzip: " in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"", "the file is empty", id="empty"),
+        pytest.param(b'{"schema":"cluster-snapshot/v1"}', "--load", id="snapshot"),
+        pytest.param(None, ": No such file or directory", id="none"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_one_sentence(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "journal"
+    if content is not None:
+        path.write_bytes(content)
+    ran = run(path)
+    assert ran.exit_code == 2
+    (sentence,) = ran.stderr.splitlines()
+    assert str(path) in sentence
+    assert sentence.endswith(said)

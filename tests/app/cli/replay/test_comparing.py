@@ -90,7 +90,7 @@ def test_a_torn_last_line_is_told_and_no_difference(journal):
     [
         pytest.param(b'{"journal":99,"settings":{}}\n', "version 99 is not known", id="version"),
         pytest.param(b"no journal\n", "journal line 1", id="another_file"),
-        pytest.param(b"", "journal line 1", id="empty"),
+        pytest.param(b"", "the file is empty", id="empty"),
         pytest.param(b'{"schema":"cluster-snapshot/v1",', "--load", id="snapshot"),
         pytest.param(None, "No such file", id="absent"),
     ],
