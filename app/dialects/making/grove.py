@@ -111,9 +111,14 @@ def _group(where: str, said: Object, cliques: list[tuple[str, Object]]) -> _Scal
 
 
 def _check(groups: list[_Scaled]) -> None:
-    """Raises: Misfit for more cliques in one PodGang than one is read with."""
+    """Raises: Misfit for more cliques in one PodGang than one is read with.
+
+    A group without cliques counts as one: what is made of it is as long.
+    """
+    pod_groups = 0
     for group in groups:
-        if group.least * len(group.cliques) > MOST_POD_GROUPS:
+        pod_groups += group.least * max(1, len(group.cliques))
+        if pod_groups > MOST_POD_GROUPS:
             problem = f"with its cliques these are more pod groups than {MOST_POD_GROUPS}"
             raise Misfit(f"{group.where}minAvailable", group.least, problem)
 

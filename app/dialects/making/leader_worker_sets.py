@@ -33,8 +33,9 @@ def leader_worker_set(of: Object) -> Iterator[Part]:
     exclusive = {keys.EXCLUSIVE: said[keys.EXCLUSIVE]} if keys.EXCLUSIVE in said else {}
     workers = mapping(of, f"{_INSIDE}.workerTemplate")
     leader = mapping(of, f"{_INSIDE}.leaderTemplate")
-    for group in range(number(of, "spec.replicas", 1)):
-        for at in range(min(size, 1) if is_gradual else size):
+    groups = number(of, "spec.replicas", 1) if size else 0
+    for group in range(groups):
+        for at in range(1 if is_gradual else size):
             is_leader = at == 0
             template = leader if is_leader and leader else workers
             its = f"{name}-{group}"

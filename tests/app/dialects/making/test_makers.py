@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -134,3 +137,62 @@ def test_a_number_of_another_type_is_named_with_its_path() -> None:
     thing["spec"]["replicatedJobs"][1]["replicas"] = "two"
     with pytest.raises(Misfit, match=r"spec.replicatedJobs\[1\].replicas.*two"):
         pods_made(thing)
+
+
+MOST = 2**31 - 1
+SECONDS = 2  # of thousands that the numbers would take
+POD_CLIQUE_SET = ("grove.io/v1alpha1", "PodCliqueSet")
+LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+
+
+@contextmanager
+def ends_within(seconds: int) -> Iterator[None]:
+    """Raises: TimeoutError in a block that goes on for longer."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def scaled(*groups: dict[str, Any]) -> dict[str, Any]:
+    template = {"cliques": [], "podCliqueScalingGroups": list(groups)}
+    return {"replicas": 1, "template": template}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        pytest.param(
+            LEADER_WORKER_SET,
+            {"replicas": MOST, "leaderWorkerTemplate": {"size": 0}},
+            id="groups_of_no_pods",
+        ),
+        pytest.param(
+            POD_CLIQUE_SET,
+            scaled({"name": "g", "replicas": MOST, "minAvailable": MOST}),
+            id="replicas_of_no_cliques",
+        ),
+    ],
+)
+def test_what_makes_no_pods_ends_whatever_its_numbers_say(
+    kind: tuple[str, str], spec: dict[str, Any]
+) -> None:
+    made = MAKERS[kind[0].partition("/")[0], kind[1]]
+    of = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "x"}, "spec": spec}
+    with ends_within(SECONDS), suppress(Misfit):
+        assert sum(1 for _ in made(of)) <= 1
+
+
+def test_replicas_of_no_cliques_are_refused_by_name() -> None:
+    of = {"apiVersion": POD_CLIQUE_SET[0], "kind": POD_CLIQUE_SET[1], "metadata": {"name": "x"}}
+    group = {"name": "g", "replicas": 200, "minAvailable": 200}
+    with pytest.raises(Misfit) as caught:
+        list(MAKERS["grove.io", "PodCliqueSet"]({**of, "spec": scaled(group, group)}))
+    assert caught.value.field == "spec.template.podCliqueScalingGroups[1].minAvailable"
