@@ -24,6 +24,7 @@ from app.state.engine import Engine
 
 MOST_PODS = 10_000  # of one simulation
 MOST_PARTS = 2 * MOST_PODS  # with the objects that are made beside them
+MOST_MADE_BYTES = 64 * 2**20  # of all parts as JSON: 10,000 pods have 6 KB each
 
 
 class TooLarge(DecodeError):
@@ -35,7 +36,8 @@ class Made:
     """What follows from one object of the body."""
 
     given: Given
-    pods: list[Object] = field(default_factory=list)
+    pods: list[bytes] = field(default_factory=list)
+    """As JSON: read into objects they would take some times as much."""
     records: list[Record] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -76,7 +78,7 @@ def make(found: Iterable[Made], admission: Admission, resources: Sequence[Resour
 
     Raises: TooLarge.
     """
-    pods = parts = 0
+    pods = parts = made_bytes = 0
     for each in found:
         given = each.given
         each.errors.extend(admission.errors(given.group, given.kind, str(given), given.content))
@@ -88,6 +90,12 @@ def make(found: Iterable[Made], admission: Admission, resources: Sequence[Resour
                 parts, pods = parts + 1, pods + part.is_pod
                 if pods > MOST_PODS or parts > MOST_PARTS:
                     raise TooLarge(f"{given}: with it there are more than {MOST_PODS} pods")
+                made_bytes += len(msgspec.json.encode(part.content))
+                if made_bytes > MOST_MADE_BYTES:
+                    raise TooLarge(
+                        f"{given}: with it there are more than {MOST_MADE_BYTES} bytes of pods and"
+                        " what is made beside them"
+                    )
                 _take(each, part, admission, resources)
                 if each.errors:
                     break
@@ -102,7 +110,7 @@ def make(found: Iterable[Made], admission: Admission, resources: Sequence[Resour
             each.unread = each.unread or str(error)
         if each.unread and not each.errors:
             each.errors.append(Error(object=str(given), field="", message=each.unread))
-        each.notes.extend(notes_of(each.pods))
+        each.notes = list(dict.fromkeys(each.notes))
         spec = given.content.get("spec")
         if isinstance(spec, dict) and spec.get("suspend") is True:
             each.notes.append(f"{given} is suspended: this is what becomes of it once it is not")
@@ -114,7 +122,8 @@ def _take(made: Made, part: Part, admission: Admission, resources: Sequence[Reso
         if part.is_pod:
             _check_first(made, part.content, admission)
             if not made.errors:
-                made.pods.append(admission.pod(part.content))
+                made.notes.extend(notes_of(part.content))
+                made.pods.append(msgspec.json.encode(admission.pod(part.content)))
         elif (resource := _resource_of(resources, part.content)) is not None:
             made.records.append(resource.decode(msgspec.json.encode(part.content)))
         elif part.content is made.given.content:

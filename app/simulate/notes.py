@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from app.dialects.making import Object
@@ -10,9 +10,9 @@ from app.dialects.making import Object
 _DECIDES = "kube-scheduler decides on"
 
 
-def notes_of(pods: Iterable[Object]) -> tuple[str, ...]:
-    """A sentence for each thing that some of these pods have, each once."""
-    return tuple(dict.fromkeys(note for pod in pods for note in _notes(pod.get("spec") or {})))
+def notes_of(pod: Object) -> Iterator[str]:
+    """A sentence for each thing that this pod has."""
+    return _notes(pod.get("spec") or {})
 
 
 def _notes(spec: Any) -> Iterator[str]:

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-import msgspec
-
 from app.admission.scope import Scope
 from app.explain.answering import answer
 from app.explain.asking import Asking, asking
@@ -151,7 +149,7 @@ class _Run:
         for each in valid:
             for content in each.pods:
                 turn()
-                record = decode(msgspec.json.encode(content))
+                record = decode(content)
                 assert isinstance(record, PodRecord)
                 self.owner_of[record.uid] = each
                 found.append(record)

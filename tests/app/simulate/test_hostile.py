@@ -5,6 +5,7 @@ Some of the random cases here; `python -m tests.app.simulate` has all of them.
 
 from __future__ import annotations
 
+import tracemalloc
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from app.simulate.body import Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import all_given
-from app.simulate.made import TooLarge
+from app.simulate.made import MOST_MADE_BYTES, TooLarge
 from app.simulate.simulating import simulate
 from app.simulate.view import Verdict
 from tests.app.simulate import bodies, clusters
 from tests.app.simulate.test_as_created import AT, RULES
+from tests.records import RACK, REQUIRED
 
 FAST = 200
 VALUES = (
@@ -106,3 +108,32 @@ def test_a_body_of_any_content_is_answered_or_refused() -> None:
 def test_a_text_that_is_no_list_of_objects_is_refused(text: str) -> None:
     with pytest.raises(Unreadable):
         all_given(objects_in(text.encode()), "default")
+
+
+def large(pods: int, megabytes: float) -> bytes:
+    """A Job whose pods have as much text each."""
+    text = "y" * int(megabytes * 2**20)
+    container = {"name": "m", "env": [{"name": "X", "value": text}]}
+    template = {
+        "metadata": {"annotations": {REQUIRED: RACK}},
+        "spec": {"schedulerName": "corral", "containers": [container]},
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    return bodies.text([{**job, "spec": {"parallelism": pods, "template": template}}])
+
+
+def test_pods_that_are_much_together_are_refused_by_name() -> None:
+    given = all_given(objects_in(large(10_000, 0.9)), "default")
+    with pytest.raises(TooLarge, match=r"Job default/j: .* bytes"):
+        simulate(given, Copy.of(ENGINE, AT), RULES)
+
+
+def test_a_few_large_pods_take_little_more_memory_than_their_text() -> None:
+    given = all_given(objects_in(large(MOST_MADE_BYTES // 2**20 - 8, 0.9)), "default")
+    tracemalloc.start()
+    try:
+        simulate(given, Copy.of(ENGINE, AT), RULES)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * MOST_MADE_BYTES
