@@ -20,6 +20,7 @@ from app.kube.core.turns import turn
 MOST_BYTES = 1024 * 1024
 MOST_OBJECTS = 256
 MOST_NESTED = 100  # an object's own fields nest two dozen deep
+_TEXT = "tag:yaml.org,2002:str"
 _WORDS = (
     ("int", r"-?(?:0|[1-9][0-9]{0,17})", "-0123456789"),
     ("float", r"-?[0-9]{1,18}\.[0-9]{1,18}", "-0123456789"),
@@ -36,6 +37,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML whose plain words are what they are in JSON."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[object]]] = {}
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Fields are named as they are written: 1, true and null are texts there."""
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                key.tag = _TEXT
+        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return made
 
 
 for _tag, _pattern, _first in _WORDS:

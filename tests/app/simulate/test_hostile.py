@@ -137,3 +137,15 @@ def test_a_few_large_pods_take_little_more_memory_than_their_text() -> None:
     finally:
         tracemalloc.stop()
     assert most < 1.5 * MOST_MADE_BYTES
+
+
+def test_fields_that_are_named_by_no_text_are_answered() -> None:
+    """YAML has keys that JSON has not: they are what is written, as for kubectl."""
+    job = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a, ~: x, true: y}\n"
+    body = f"{job}spec: {{pytorchReplicaSpecs: {{1: {{replicas: 1}}, 1.5: {{}}, null: {{}}}}}}"
+    (found,) = simulate(
+        all_given(objects_in(body.encode()), "default"), Copy.of(ENGINE, AT), RULES
+    ).gangs
+    assert found.objects == ("PyTorchJob default/a",)
+    (content,) = objects_in(body.encode())
+    assert list(content["spec"]["pytorchReplicaSpecs"]) == ["1", "1.5", "null"]
