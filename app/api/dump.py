@@ -13,12 +13,13 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from enum import StrEnum
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
 from app.api.callers import SeesEverything
+from app.api.stream import ABORT
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied
 
@@ -82,15 +83,20 @@ def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -
             raise HTTPException(409, f"form={form.value}: the setting journal {reason}")
         if turn.locked():
             raise HTTPException(503, "another dump is being read")
-        if journal is not None and is_whole and form is not Form.RECORDS:
-            chosen, pieces = Form.JOURNAL, journal.pieces()
-        else:
-            chosen, pieces = Form.RECORDS, beginning(await _copied(engine))
+        await turn.acquire()  # at once: nobody has it
+        try:
+            if journal is not None and is_whole and form is not Form.RECORDS:
+                chosen, pieces = Form.JOURNAL, journal.pieces()
+            else:
+                chosen, pieces = Form.RECORDS, beginning(await _copied(engine))
+        except BaseException:
+            turn.release()
+            raise
         headers = {FORM_HEADER: chosen.value}
         if "gzip" in request.headers.get("accept-encoding", ""):
             pieces = compressed(pieces)
             headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
-        return StreamingResponse(_sent(pieces, turn), media_type=MEDIA_TYPE, headers=headers)
+        return _Dump(pieces, turn.release, headers)
 
     return router
 
@@ -116,11 +122,30 @@ def compressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-async def _sent(pieces: Iterator[bytes], turn: asyncio.Semaphore) -> AsyncIterator[bytes]:
-    """Each piece, made in a thread. Raises: TimeoutError, which cuts the answer short."""
-    until = time.monotonic() + MOST_SECONDS
-    async with turn:
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-            if time.monotonic() > until:
-                raise TimeoutError(f"the dump was not read within {MOST_SECONDS:.0f} s")
-            yield piece
+class _Dump(StreamingResponse):
+    """The pieces, for as long as one may be read. `done`: called once, whatever its end is."""
+
+    def __init__(
+        self, pieces: Iterator[bytes], done: Callable[[], None], headers: dict[str, str]
+    ) -> None:
+        super().__init__(_made(pieces), media_type=MEDIA_TYPE, headers=headers)
+        self._done = done
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Cut short where it takes too long: also one write may, to a client that does not read."""
+        try:
+            async with asyncio.timeout(MOST_SECONDS):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            abort = (scope.get("extensions") or {}).get(ABORT)
+            if abort is None:
+                raise
+            abort()
+        finally:
+            self._done()
+
+
+async def _made(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Each piece, made in a thread."""
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece

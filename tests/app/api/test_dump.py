@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.api import dump
 from app.api.routes import Standing, people
 from app.process.journal_file import JournalFile
 from app.state.engine import Engine
@@ -131,3 +132,37 @@ async def test_it_is_refused_before_the_cluster_has_been_read_and_to_others():
         assert (await people.get("/dump")).status_code == 503
     async with client(engine, at="10.0.0.7") as stranger:
         assert (await stranger.get("/dump")).status_code == 403
+
+
+async def test_of_many_that_ask_together_one_is_answered():
+    """What is known is copied in steps: the others come while the first is copied."""
+    async with client(World(four_racks()).engine) as people:
+        answers = await asyncio.gather(*(people.get("/dump") for _ in range(5)))
+    assert sorted(each.status_code for each in answers) == [200, 503, 503, 503, 503]
+
+
+async def test_one_that_is_not_read_gives_way_after_a_while(monkeypatch):
+    monkeypatch.setattr(dump, "MOST_SECONDS", 0.1)
+    app, aborted = FastAPI(), asyncio.Event()
+    app.include_router(people(World(four_racks()).engine, Standing(lambda: "")))
+
+    async def send(_message):
+        await asyncio.Event().wait()
+
+    async def receive():
+        await aborted.wait()
+        return {"type": "http.disconnect"}
+
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http",
+        "path": "/v1/dump", "raw_path": b"/v1/dump", "root_path": "", "query_string": b"",
+        "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 4711),
+        "extensions": {"corral.abort": aborted.set},
+    }  # fmt: skip
+    async with asyncio.timeout(5):
+        await app(scope, receive, send)
+    assert aborted.is_set()
+    monkeypatch.undo()
+    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 4711))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1") as next_one:
+        assert (await next_one.get("/dump")).status_code == 200
