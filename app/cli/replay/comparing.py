@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from app.cli.columns import on_one_line
 from app.cli.replay.reading import journal_of
 from app.state.journal.replay import replay
 
@@ -23,7 +24,7 @@ def compare(path: Path) -> bool:
         nonlocal notes
         notes += 1
         if notes <= MOST_NOTES:
-            typer.echo(sentence)
+            typer.echo(on_one_line(sentence))
 
     with journal_of(path) as file:
 
@@ -35,7 +36,7 @@ def compare(path: Path) -> bool:
                 yield line
 
         for difference in replay(counted(), note=note):
-            typer.echo(f"differs: {difference}")
+            typer.echo(on_one_line(f"differs: {difference}"))
             found += 1
             if found == MOST_DIFFERENCES:
                 typer.echo("… and perhaps more")

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
+from typing import IO, cast
 
 from app.errors import DecodeError
 
 GZIP = b"\x1f\x8b"
 SNAPSHOT = b'{"schema":"cluster-snapshot'
+LONGEST_LINE = 2**30  # bytes; a list of 150,000 pods has 150 MB
 
 
 @contextmanager
 def lines_of(path: Path) -> Iterator[Iterator[bytes]]:
-    """The lines of a journal. Raises: OSError; DecodeError for a broken gzip file."""
+    """The lines of a journal. Raises: OSError; DecodeError for a broken gzip file, or no lines."""
     with path.open("rb") as raw:
         is_packed = raw.read(len(GZIP)) == GZIP
         raw.seek(0)
         if not is_packed:
-            yield iter(raw)
+            yield _lines(raw)
             return
         with gzip.open(raw) as packed:
-            yield _unpacked(packed)
+            yield _unpacked(cast(IO[bytes], packed))
 
 
 @contextmanager
@@ -40,9 +42,19 @@ def journal_of(path: Path) -> Iterator[Iterator[bytes]]:
         yield chain((first,), lines)
 
 
-def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Raises: DecodeError for a line that ends nowhere near."""
+    for number in count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise DecodeError(f"journal line {number}: more than {LONGEST_LINE} bytes")
+        if not line:
+            return
+        yield line
+
+
+def _unpacked(packed: IO[bytes]) -> Iterator[bytes]:
     try:
-        for line in packed:  # noqa: UP028 (what is raised here is translated)
-            yield line
+        yield from _lines(packed)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DecodeError(f"gzip: {error}") from error

@@ -200,11 +200,11 @@ def fits_nowhere_even_empty() -> Situation:
 def lower_priority() -> Situation:
     def make(cluster: Cluster) -> None:
         cluster.create(
-            {"kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 100,
+            {"kind": "PriorityClass", "metadata": {"name": "pending-urgent"}, "value": 100,
              "globalDefault": False}
         )  # fmt: skip
         fill(cluster, racks(0, 1))
-        cluster.create_all(gang(priorityClassName="urgent"))
+        cluster.create_all(gang(priorityClassName="pending-urgent"))
 
     def remedy(cluster: Cluster, said: Object) -> None:
         gone = of(said, "PodsGone")

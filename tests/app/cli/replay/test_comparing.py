@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
 from importlib import import_module
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from app.cli import main
+from app.cli.replay import reading
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
+from app.state.journal.lines import first_line
 from app.state.journal.record import Recorder
+from app.state.settings import EngineSettings
 from tests.app.state.world import World, four_racks, members
 
 replay_module = import_module("app.cli.replay.comparing")
@@ -103,3 +109,33 @@ def test_what_is_no_journal_is_said_in_one_sentence(tmp_path, content, said):
     assert ran.exit_code == 2
     assert said in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_no_line_of_a_journal_is_acted_on_by_the_terminal(tmp_path):
+    """Settings that are none are named, and may have any name: a journal may be another's."""
+    path, escape = tmp_path / "file", "\x1b]0;owned\x07\n"
+    path.write_bytes(msgspec.json.encode({"journal": 2, "settings": {escape: 1}}) + b"\n")
+    ran = run(path)
+    assert ran.exit_code == 2
+    assert "are not known" in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert not {"\x1b", "\x07"} & set(ran.output)
+
+
+def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch):
+    """Packed, a gigabyte of it is a megabyte."""
+    monkeypatch.setattr(reading, "LONGEST_LINE", 2**20)
+    path = tmp_path / "file"
+    with gzip.open(path, "wb") as file:
+        file.write(first_line(EngineSettings()) + b"\n")
+        for _ in range(64):
+            file.write(b" " * 2**20)
+    tracemalloc.start()
+    try:
+        ran = run(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ran.exit_code == 2
+    assert "line 2: more than 1048576 bytes" in ran.stderr
+    assert most < 16 * 2**20
