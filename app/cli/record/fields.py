@@ -89,14 +89,19 @@ _POD_CONDITIONS = {"Ready": (), "PodScheduled": (), "DisruptionTarget": ("Preemp
 _NODE_CONDITIONS: Mapping[str, Collection[str]] = {"Ready": ()}
 
 
-def kept_pod(pod: Object, keep: Keep) -> Object | None:
-    """What is recorded of a pod; None: it has ended. `keep`: which labels and annotations."""
+def kept_pod(pod: Object, keep: Keep, keep_label: Keep | None = None) -> Object | None:
+    """What is recorded of a pod; None: it has ended.
+
+    `keep`: which annotations; `keep_label`: which labels, if not those as well. Any tenant's
+    selector may name a label, and the annotation of the same key may be kubectl's copy of a pod
+    with its secrets.
+    """
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return None
     kept: Object = _picked(pod, _POD)
     metadata, spec = kept.setdefault("metadata", {}), kept.setdefault("spec", {})
-    for part in ("labels", "annotations"):
-        texts = {key: text for key, text in metadata.pop(part, {}).items() if keep(key)}
+    for part, keeps in (("labels", keep_label or keep), ("annotations", keep)):
+        texts = {key: text for key, text in metadata.pop(part, {}).items() if keeps(key)}
         metadata |= {part: texts} if texts else {}
     for part, short in (("containers", "c"), ("initContainers", "i")):
         for at, container in enumerate(spec.get(part, ())):

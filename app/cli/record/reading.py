@@ -36,7 +36,7 @@ async def record(transport: Transport, name: str, say: Say) -> Recording:
     for resource in others:
         await _record_kind(transport, resource, recording, labels, dialects, say)
     async for raw in _objects(transport, pods, say):
-        pod = kept_pod(_json(raw, "Pod"), lambda key: _keeps(key, dialects, labels))
+        pod = kept_pod(_json(raw, "Pod"), dialects.keeps, lambda key: _keeps(key, dialects, labels))
         if pod is not None:
             recording.add_pod(pod)
     return recording

@@ -271,3 +271,12 @@ def read_or_none(kind: str, made: Any) -> Any:
 
 def test_the_canary_is_planted_in_keys_as_well_as_in_values() -> None:
     assert (f".metadata.labels.{CANARY}", CANARY) in texts(planted("V1Pod"))
+
+
+def test_a_key_that_some_selector_names_is_kept_of_labels_and_not_of_annotations() -> None:
+    copy = "kubectl.kubernetes.io/last-applied-configuration"
+    whole = pod("p", annotations={copy: CANARY}, labels={copy: "x"})
+    kept = kept_pod(whole, KEEPS, lambda key: key == copy)
+    assert kept is not None
+    assert kept["metadata"]["labels"] == {copy: "x"}
+    assert CANARY not in str(kept)
