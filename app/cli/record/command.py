@@ -76,7 +76,7 @@ def record(
 
     from app.cli.options import failures, note, usage
     from app.cli.reach.way import Asked
-    from app.cli.record.recording import STDOUT, write
+    from app.cli.record.recording import STDOUT, is_device, write
     from app.cli.record.renaming import names_in, renaming
     from app.cli.topology.options import given_levels
 
@@ -96,7 +96,7 @@ def record(
         write(file, recording.pieces(renaming(renamed) if renamed else None))
         counts = f"{len(recording.nodes)} nodes, {len(recording.pods)} pods"
         note(f"{file}: {counts}, {len(recording.objects)} objects")
-        if journal is not None and file != STDOUT:
+        if journal is not None and file != STDOUT and not is_device(file):
             where = journal_beside(file)
             write(where, journal(renamed))
             note(f"{where}: for corral replay")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,17 @@ def texts(made: Any) -> Iterator[str]:
             waiting.extend(part)
 
 
+def is_device(path: str) -> bool:
+    """Whether something is there that is no file, and no folder either."""
+    there = Path(path)
+    return there.exists() and not there.is_file() and not there.is_dir()
+
+
 def write(path: str, pieces: Iterable[bytes]) -> None:
     """Write a file, gzipped if its name says so, whole or not at all; - is stdout. Raises: OSError.
 
-    Its owner alone may read it.
+    Its owner alone may read it, also where somebody has put a file or a link of the other name
+    there before. What is no file, such as /dev/null, is written to and stays what it is.
     """
     if path == STDOUT:
         import sys
@@ -117,10 +125,16 @@ def write(path: str, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         return
+    if is_device(path):
+        with Path(path).open("wb") as device:
+            for piece in pieces:
+                device.write(piece)
+        return
     partial = Path(f"{path}.partial")
+    partial.unlink(missing_ok=True)
     try:
-        partial.touch(mode=0o600)
-        with gzip.open(partial, "wb") if path.endswith(".gz") else partial.open("wb") as file:
+        made = os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        with made, gzip.open(made, "wb") if path.endswith(".gz") else nullcontext(made) as file:
             for piece in pieces:
                 file.write(piece)
         partial.replace(path)
