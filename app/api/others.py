@@ -1,20 +1,35 @@
-"""Asks the API server for pods that Corral keeps no record of: those of other schedulers."""
+"""Asks the API server for pods that Corral keeps no record of: those of other schedulers.
+
+It is Corral that asks, over the connections that gangs start by, for anybody who may ask Corral:
+so a few questions are under way at one time, and what is large is read beside the loop.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from app.errors import CorralError, DecodeError, NotFound
+from app.kube.core import aside
 from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
+from app.kube.core.turns import turn
 
 MOST_LOOKED_AT = 50  # pods of a namespace, for one that an owner has made
 MOST_BYTES = 4 * 1024 * 1024  # of an answer: it is read in one go
 SECONDS = 5.0
+AT_ONCE = 2  # of the connections to the API server
+MOST_WAITING = 16
+BUSY = f"{MOST_WAITING} questions about pods that Corral does not know wait already"
+
+
+class Busy(CorralError):
+    """It is not asked now."""
 
 
 class Reads(Protocol):
@@ -40,21 +55,32 @@ class Others:
 
     def __init__(self, server: Reads, keep: Keep) -> None:
         self._server, self._keep = server, keep
+        self._turn, self._waiting = asyncio.Semaphore(AT_ONCE), 0
 
     async def pods(self, namespace: str, name: str) -> list[PodRecord]:
         """The pod of this name; without one, some pods of the namespace that have no node.
 
-        None of them where the API server does not answer in time.
+        None of them where the API server does not answer in time. Raises: Busy.
         """
+        if self._waiting >= MOST_WAITING:
+            raise Busy(BUSY)
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._found(namespace, name)
+        finally:
+            self._waiting -= 1
+
+    async def _found(self, namespace: str, name: str) -> list[PodRecord]:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
         try:
             try:
                 raw = await self._get(f"{path}/{quote(name, safe='')}")
-                return [decode_pod(raw, self._keep)]
+                return [await aside.read(partial(decode_pod, keep=self._keep), raw)]
             except NotFound:
                 params = {"fieldSelector": "spec.nodeName=", "limit": str(MOST_LOOKED_AT)}
                 raw = await self._get(path, params)
-                return list(self._read(msgspec.json.decode(raw, type=_List)))
+                return await aside.read(self._read, raw)
         except (CorralError, msgspec.DecodeError):
             return []
 
@@ -63,8 +89,12 @@ class Others:
             "GET", path, params=params, timeout=SECONDS, most_bytes=MOST_BYTES
         )
 
-    def _read(self, found: _List) -> Iterator[PodRecord]:
+    def _read(self, raw: bytes) -> list[PodRecord]:
+        return list(self._each(msgspec.json.decode(raw, type=_List)))
+
+    def _each(self, found: _List) -> Iterator[PodRecord]:
         for raw in found.items:
+            turn()
             try:
                 yield decode_pod(raw, self._keep)
             except DecodeError:  # one that is not understood hides no other

@@ -19,11 +19,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from app.api.callers import Callers, SeesNamespace, answered, reader_of
+from app.api.callers import RETRY_SECONDS, Callers, SeesNamespace, answered, reader_of
 from app.api.dump import Written, dumps
 from app.api.events import events
 from app.api.leader import leader_header
-from app.api.others import Others
+from app.api.others import Busy, Others
 from app.api.simulating import simulating
 from app.api.stream import Stream
 from app.api.topology import topology
@@ -95,7 +95,10 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
     async def elsewhere(namespace: str, name: str) -> Explanation:
         """What is said of a name that no gang here has."""
         if standing.others is not None:
-            pods = await standing.others.pods(namespace, name)
+            try:
+                pods = await standing.others.pods(namespace, name)
+            except Busy as error:
+                raise HTTPException(503, str(error), {"Retry-After": RETRY_SECONDS}) from error
             if (said := of_other_scheduler(engine, pods, name)) is not None:
                 return said
         raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from app.api import others as of_others
 from app.api import routes
 from app.api.leader import LEADER
 from app.api.others import Others
@@ -268,6 +270,49 @@ async def test_an_api_server_that_does_not_answer_is_no_error_of_ours() -> None:
     others = Others(Silent(), DIALECTS.keeps)
     status, _ = await got(world_of_three(), "/gangs/default/j/explanation", others=others)
     assert status == 404
+
+
+async def test_of_many_names_that_nobody_knows_few_are_asked_for_at_a_time() -> None:
+    """It is Corral that asks, for whoever sees one namespace."""
+    may_end, under_way, most = asyncio.Event(), 0, 0
+
+    class Slow:
+        async def request(self, method: str, path: str, **more: Any) -> bytes:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await may_end.wait()
+            under_way -= 1
+            raise NotFound("none", 404)
+
+    path = "/gangs/default/unknown"
+    async with client(world_of_three(), others=Others(Slow(), DIALECTS.keeps)) as people:
+        asked = [asyncio.create_task(people.get(path)) for _ in range(of_others.MOST_WAITING)]
+        for _ in range(1_000):
+            await asyncio.sleep(0)  # until each of them waits
+        refused = await people.get(path)
+        assert (refused.status_code, refused.json()["detail"]) == (503, of_others.BUSY)
+        may_end.set()
+        answers = await asyncio.gather(*asked)
+    assert {each.status_code for each in answers} == {404}
+    assert most == of_others.AT_ONCE
+
+
+async def test_pods_that_are_large_are_read_beside_the_loop() -> None:
+    """A tenant's fifty pods may have four megabytes: 70 ms on the loop."""
+    threads: set[int] = set()
+
+    def keep(key: str) -> bool:
+        threads.add(threading.get_ident())
+        return DIALECTS.keeps(key)
+
+    large = stranger("j-0", "default-scheduler", **{REQUIRED: RACK})
+    large["spec"]["containers"] = [{"name": "c", "image": "x" * 1000}] * 100
+    path = "/gangs/default/j/explanation"
+    status, _ = await got(world_of_three(), path, others=Others(Pods(large), keep))
+    assert status == 200
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(
