@@ -57,6 +57,7 @@ def simulate(
     """
     copy, replaced = _without(copy, given)
     engine = copy.engine()
+    engine.absent_pods.names_others = sees_all
     admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
     for each in given:
         if each.is_class:

@@ -48,6 +48,8 @@ class AbsentPods:
     books: Books
     dialects: Dialects
     held: dict[str, _Held] = field(default_factory=dict)  # by uid
+    names_others: bool = True
+    """A gang is told of those of other namespaces by name; not in a copy for one tenant."""
     _of_namespace: defaultdict[str, Counter[_Held]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -230,7 +232,9 @@ class AbsentPods:
         if not holders:
             return ""
         key, pods = max(holders.items(), key=lambda holder: (holder[1], str(holder[0])))
-        return f"places are held for {absent(pods, f' of {key}')}"
+        is_named = self.names_others or key.namespace == gang.key.namespace
+        whose = str(key) if is_named else "another namespace"
+        return f"places are held for {absent(pods, f' of {whose}')}"
 
     def _in_cluster(self, resource: str) -> int:
         """What all nodes have of a resource."""

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord
 from app.kube.watch.events import Applied
 from app.simulate.body import objects_in
@@ -150,3 +152,15 @@ def test_pods_that_are_too_young_to_go_are_left_alone() -> None:
     engine = engine_of(two(), preempt_min_runtime_seconds=600.0)
     assert Copy.of(engine, AT, 10_000.0).standing.spared.newest == 9_400.0
     assert Copy.of(engine_of(two()), AT, 10_000.0).standing.spared.newest == float("inf")
+
+
+@pytest.mark.parametrize("sees_all", [False, True])
+def test_who_has_places_for_pods_to_come_is_named_to_those_who_may_see_him(sees_all: bool) -> None:
+    engine = engine_of(two())
+    theirs = GangKey("elsewhere", "theirs", "statefulset")
+    engine.absent_pods.count_others({"to-come": (theirs, pod("x", gpus=8).request)}, {theirs: 1})
+    given = all_given(objects_in(json.dumps(job("t", 3)).encode()), "default")
+    found = simulate(given, Copy.of(engine, AT), RULES, sees_all=sees_all)
+    assert found.gangs[0].verdict is Verdict.DOES_NOT_FIT
+    assert ("elsewhere" in found.model_dump_json()) is sees_all
+    assert "places are held for a pod of " in found.gangs[0].message
