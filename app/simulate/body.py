@@ -40,6 +40,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """Fields are named as they are written: 1, true and null are texts there."""
+        turn()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 key.tag = _TEXT

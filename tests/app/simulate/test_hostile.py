@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.kube.core.turns import give_way
 from app.simulate.body import Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import all_given
@@ -149,3 +150,18 @@ def test_fields_that_are_named_by_no_text_are_answered() -> None:
     assert found.objects == ("PyTorchJob default/a",)
     (content,) = objects_in(body.encode())
     assert list(content["spec"]["pytorchReplicaSpecs"]) == ["1", "1.5", "null"]
+
+
+def test_what_is_made_of_yaml_gives_way_as_often_as_what_is_looked_at() -> None:
+    turns, mappings = 0, 500
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+
+    before = give_way.set(count)
+    try:
+        objects_in(b"kind: Pod\nspec: [" + b"{}, " * mappings + b"]")
+    finally:
+        give_way.reset(before)
+    assert turns > 3 * mappings  # two events of each, and itself
