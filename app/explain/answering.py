@@ -53,6 +53,7 @@ def answer(asking: Asking) -> Explanation:
         tries_again=advice.tries_again,
         advice=advice.to_do,
         retry_seconds=asking.retry_seconds,
+        runs_on=asking.runs_on,
         awaited=asking.awaited,
         attempts=asking.attempts,
     )

@@ -12,7 +12,7 @@ from itertools import islice
 
 from app.dialects.spec import GangKey
 from app.explain.gangs import view
-from app.explain.view import Attempt, GangView
+from app.explain.view import Attempt, GangView, RunsOn
 from app.state.cache.books import is_open
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
@@ -22,6 +22,8 @@ from app.state.preempt.room import RoomRequest, copied
 from topology.fit.view import Visits
 
 MOST_NAMED = 5  # pods or nodes
+MOST_SHOWN = 8  # nodes and domains of a gang that runs
+MOST_READ = 1_000  # of its pods, for the levels that they name
 UNSTARTED = (*PLANNABLE, Phase.PLACED)
 
 
@@ -32,6 +34,7 @@ class Asking:
     gang: GangView
     retry_seconds: float | None
     attempts: tuple[Attempt, ...]
+    runs_on: RunsOn | None
     awaited: tuple[str, ...]
     """Pods that kube-scheduler has not brought, some of them by name."""
     searches: tuple[Told, ...]
@@ -54,8 +57,11 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
     attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
+    runs_on = _runs_on(engine, gang)
     if gang.phase not in PLANNABLE:
-        return Asking(shown, retry_seconds, attempts, awaited, (), None, {}, {}, (), names_in)
+        return Asking(
+            shown, retry_seconds, attempts, runs_on, awaited, (), None, {}, {}, (), names_in
+        )
     engine.planner.refresh()
     searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
     room = engine.making_room.question(gang, now) if searches else None
@@ -77,6 +83,7 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
         shown,
         retry_seconds,
         attempts,
+        runs_on,
         awaited,
         searches,
         room,
@@ -84,6 +91,35 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
         away,
         unlabelled,
         names_in,
+    )
+
+
+def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:
+    """Where its pods are that have nodes, by the labels that those have now."""
+    bound = gang.membership.bound
+    names = {member.pod.node for member in bound}
+    if not names:
+        return None
+    levels = {
+        level
+        for member in bound[:MOST_READ]
+        for level in (member.constraint.required, member.constraint.preferred)
+        if level
+    }
+    spec = gang.membership.spec
+    if spec is not None:
+        levels |= {each for each in (spec.root.constraint.required,) if each}
+    nodes = [engine.books.nodes[name] for name in names if name in engine.books.nodes]
+    domains = {
+        f"{level}={each.labels[level]}"
+        for level in levels
+        for each in nodes
+        if level in each.labels
+    }
+    return RunsOn(
+        nodes=len(names),
+        examples=tuple(nsmallest(MOST_SHOWN, names)),
+        domains=tuple(nsmallest(MOST_SHOWN, domains)),
     )
 
 

@@ -130,6 +130,16 @@ class Relaxation(View):
     """A smaller change may do: not everything was tried."""
 
 
+class RunsOn(View):
+    """Where the pods of a gang are that have nodes."""
+
+    nodes: int
+    examples: tuple[str, ...] = ()
+    """Eight of them at most, by name."""
+    domains: tuple[str, ...] = ()
+    """Of the levels that the gang names, such as `rack=r7`: eight at most."""
+
+
 class Explanation(View):
     """One gang that waits, searched on a copy of the cluster as it is now."""
 
@@ -144,6 +154,8 @@ class Explanation(View):
     blockers: tuple[Blocker, ...] = ()
     """Who has what is short in the best domain, the largest first."""
     relaxations: tuple[Relaxation, ...] = ()
+    runs_on: RunsOn | None = None
+    """None: no pod of it has a node."""
     awaited: tuple[str, ...] = ()
     """Pods that have a place, or would get one, and that kube-scheduler has not brought: five."""
     attempts: tuple[Attempt, ...] = ()

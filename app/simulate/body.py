@@ -19,6 +19,7 @@ from app.kube.core.turns import turn
 
 MOST_BYTES = 1024 * 1024
 MOST_OBJECTS = 256
+MOST_EVENTS = 150_000  # of YAML, which is read a thousand times slower than JSON
 MOST_NESTED = 100  # an object's own fields nest two dozen deep
 _TEXT = "tag:yaml.org,2002:str"
 _WORDS = (
@@ -84,8 +85,10 @@ def _documents(body: bytes) -> list[Any]:
 def _check_plain(body: bytes) -> None:
     """Raises: ValueError for YAML that has more to it than JSON has."""
     depth = 0
-    for event in yaml.parse(body, Loader=_Loader):
+    for number, event in enumerate(yaml.parse(body, Loader=_Loader)):
         turn()
+        if number > MOST_EVENTS:
+            raise ValueError(f"more than {MOST_EVENTS} names and values, which JSON may have")
         if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None):
             mark = event.start_mark
             line = mark.line + 1 if mark else 1

@@ -22,7 +22,7 @@ from app.settings import RoleRules
 from app.simulate.admitting import Admission
 from app.simulate.copying import Copy
 from app.simulate.given import Given
-from app.simulate.made import Made, make, resources_of, with_scheduler
+from app.simulate.made import Made, TooLarge, make, resources_of, with_scheduler
 from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdict
 from app.state.cache.books import ALL_NODES, TopologyBooks
 from app.state.engine import Engine
@@ -34,6 +34,7 @@ from app.state.turns.queue import in_order
 from topology.model.levels import NODE_LEVEL
 
 MOST_TICKS = 64
+MOST_TERMS = 2_000  # of all shapes: each is compared with every node
 MOST_EXPLAINED = 8  # gangs of one simulation
 BETWEEN_SECONDS = 1e-6  # objects are created one after another, and gangs complete so
 MOST_DOMAINS = 16  # of one level that are shown
@@ -91,6 +92,18 @@ def _without(copy: Copy, given: Iterable[Given]) -> tuple[Copy, frozenset[str]]:
     return replace(copy, objects=tuple(kept)), frozenset(replaced)
 
 
+def _check_shapes(pods: Iterable[PodRecord]) -> None:
+    """Raises: TooLarge where pods say more of their nodes than is looked through for them."""
+    asked = 0
+    for shape in {pod.shape for pod in pods}:
+        asked += len(shape.terms) + len(shape.preferred) + len(shape.tolerations)
+        if asked > MOST_TERMS:
+            raise TooLarge(
+                f"the pods have more than {MOST_TERMS} different terms of node affinity and"
+                " tolerations together"
+            )
+
+
 # -- what the engine says of them ------------------------------------------------------------------
 
 
@@ -119,6 +132,7 @@ class _Run:
         keys = self.engine.kept_keys
         keys.pods_read(keys.labels.edition)
         pods = self._read(valid)
+        _check_shapes(pods)
         self.engine.queue.want_pass()  # gangs are planned in their order, whichever comes first
         for _, its in groupby(pods, key=lambda pod: id(self.owner_of[pod.uid])):
             for pod in its:

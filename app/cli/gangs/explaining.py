@@ -69,6 +69,7 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
     yield _line("Gang", f"{options.name_of(gang)} ({gang['source']})")
     yield _line("Is", f"{gang['phase']}{since}: {gang['reason']}")
     yield _line("Message", gang["message"])
+    yield from _block("Runs on", _runs_on(explanation.get("runs_on")))
     if explanation["fits_now"]:
         yield _line("Fits now", f"yes: {_once(gang['reason'])}")
     yield from _block("Awaited", (f"pod {each}" for each in explanation.get("awaited", ())))
@@ -91,6 +92,16 @@ def _block(word: str, lines: Any) -> Iterator[str]:
     for line in lines:
         yield _line(word, line)
         word = ""
+
+
+def _runs_on(found: dict[str, Any] | None) -> Iterator[str]:
+    if found is None:
+        return
+    yield from found["domains"]
+    examples = found["examples"]
+    more = ", …" if found["nodes"] > len(examples) else ""
+    nodes = "1 node" if found["nodes"] == 1 else f"{found['nodes']} nodes"
+    yield f"{nodes}: {', '.join(examples)}{more}"
 
 
 def _best(best: dict[str, Any] | None) -> Iterator[str]:

@@ -221,5 +221,17 @@ def test_the_last_attempts_are_kept_and_those_that_ended_alike_are_one() -> None
     assert explained(world).attempts == ()
 
 
+def test_of_a_gang_that_runs_its_nodes_and_domains_are_named_eight_at_most() -> None:
+    world = World([node(f"b0/r{at}/n{at:02}") for at in range(12)])
+    pods = gang_of("g", 12, level=BLOCK)
+    world.put(*pods)
+    assert explained(world).runs_on is None
+    assert len(world.schedule(*pods)) == 12
+    found = explained(world).runs_on
+    assert found is not None
+    assert (found.nodes, found.domains) == (12, (f"{BLOCK}=b0",))
+    assert found.examples == tuple(f"n{at:02}" for at in range(8))
+
+
 def test_every_reason_has_its_advice() -> None:
     assert set(ADVICE) == set(Reason)

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from app.kube.core.turns import give_way
-from app.simulate.body import Unreadable, objects_in
+from app.simulate.body import MOST_EVENTS, Unreadable, objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import all_given
 from app.simulate.made import MOST_MADE_BYTES, TooLarge
-from app.simulate.simulating import simulate
+from app.simulate.simulating import MOST_TERMS, simulate
 from app.simulate.view import Verdict
 from tests.app.simulate import bodies, clusters
 from tests.app.simulate.test_as_created import AT, RULES
@@ -127,6 +127,37 @@ def test_pods_that_are_much_together_are_refused_by_name() -> None:
     given = all_given(objects_in(large(10_000, 0.9)), "default")
     with pytest.raises(TooLarge, match=r"Job default/j: .* bytes"):
         simulate(given, Copy.of(ENGINE, AT), RULES)
+
+
+def test_pods_that_say_much_of_their_nodes_are_refused() -> None:
+    """Each term is compared with every node, once for pods that say the same."""
+
+    def asking(pods: int, *, alike: bool) -> bytes:
+        made = []
+        for at in range(pods):
+            name = "n" if alike else f"n{at}"
+            term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+            required = {"nodeSelectorTerms": [term] * (MOST_TERMS // 2)}
+            affinity = {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            }
+            spec = {"schedulerName": "corral", "containers": [{"name": "m"}], "affinity": affinity}
+            metadata = {"name": f"p{at}", "annotations": {REQUIRED: RACK}}
+            made.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        return bodies.text(made)
+
+    for body in asking(2, alike=False), asking(3, alike=True):
+        assert simulate(all_given(objects_in(body), "default"), Copy.of(ENGINE, AT), RULES).gangs
+    many = all_given(objects_in(asking(3, alike=False)), "default")
+    with pytest.raises(TooLarge, match=r"more than 2000 different terms"):
+        simulate(many, Copy.of(ENGINE, AT), RULES)
+
+
+def test_yaml_of_more_values_than_are_read_slowly_is_refused_and_as_json_it_is_read() -> None:
+    values = ",".join(["{}"] * (MOST_EVENTS // 2))  # each begins and ends
+    with pytest.raises(Unreadable, match="more than 150000 names and values"):
+        objects_in(f"kind: Pod\nspec: [{values}]".encode())
+    assert objects_in(f'{{"kind": "Pod", "spec": [{values}]}}'.encode())
 
 
 def test_a_few_large_pods_take_little_more_memory_than_their_text() -> None:

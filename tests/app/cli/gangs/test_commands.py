@@ -151,9 +151,13 @@ def test_an_explanation_says_in_words_what_v1_says(server: str) -> None:
     assert explained["advice"] in text
 
 
-def test_a_gang_that_runs_has_nothing_to_be_explained(server: str) -> None:
+def test_of_a_gang_that_runs_is_told_where(server: str) -> None:
     lines = run(server, "explain", "runs").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["Gang", "Is", "Message"]
+    assert [line.split()[0] for line in lines[:4]] == ["Gang", "Is", "Message", "Runs"]
+    assert [line.removeprefix("Runs on").strip() for line in lines[3:]] == [
+        f"{RACK}=r0",
+        "2 nodes: n00, n01",
+    ]
 
 
 @pytest.mark.parametrize(
