@@ -25,9 +25,9 @@ import structlog
 from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
-from app.api.callers import Callers
+from app.api.access.callers import Callers
+from app.api.access.permissions import Permissions
 from app.api.others import Others
-from app.api.permissions import Permissions
 from app.api.routes import Standing, people
 from app.api.stream import Stream
 from app.controllers.audit import AuditController

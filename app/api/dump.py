@@ -18,7 +18,7 @@ from typing import Annotated, Any, Protocol
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
-from app.api.callers import SeesEverything
+from app.api.access.callers import SeesEverything
 from app.api.stream import ABORT
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
-from app.api.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
+from app.api.access.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
 from app.api.leader import leader_header
 from app.api.stream import EventStream, Stream, TooManyFollow
 

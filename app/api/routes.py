@@ -19,7 +19,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from app.api.callers import RETRY_SECONDS, Callers, SeesNamespace, answered, reader_of
+from app.api.access.callers import RETRY_SECONDS, Callers, SeesNamespace, answered, reader_of
 from app.api.dump import Written, dumps
 from app.api.events import events
 from app.api.leader import leader_header

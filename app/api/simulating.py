@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from app.api.callers import answered, reader_of, sees_namespace
+from app.api.access.callers import answered, reader_of, sees_namespace
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from app.api.callers import SeesCluster, sees_namespace
+from app.api.access.callers import SeesCluster, sees_namespace
 from app.explain.usage import (
     MOST_SHAPES,
     Books,

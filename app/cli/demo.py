@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli import next_steps
-from app.cli.columns import aligned
+from app.cli.common import next_steps
+from app.cli.common.columns import aligned
 from app.cli.showcase import (
     BLOCK,
     GPU,
@@ -68,8 +68,8 @@ def demo(
     Exit code 0: with --once it was printed; else a signal ended it
               2: the snapshot cannot be used
     """
-    from app.cli.logs import log_to_stderr
-    from app.cli.until_signal import run_until_signal
+    from app.cli.common.logs import log_to_stderr
+    from app.cli.common.until_signal import run_until_signal
     from app.sandbox.cluster.snapshot import InvalidSnapshot
 
     log_to_stderr("warning")

@@ -46,8 +46,8 @@ def sandbox(
     Exit code 0: a signal ended it
               2: wrong options, or a file that cannot be used
     """
-    from app.cli.options import USAGE_ERROR
-    from app.cli.until_signal import run_until_signal
+    from app.cli.common.options import USAGE_ERROR
+    from app.cli.common.until_signal import run_until_signal
     from app.sandbox.cluster.run import InvalidOptions, RunOptions, run
     from app.sandbox.cluster.snapshot import InvalidSnapshot
     from app.sandbox.scheduler.facts.scheduler_config import InvalidConfig

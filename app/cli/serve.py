@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.options import USAGE_ERROR
+from app.cli.common.options import USAGE_ERROR
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -87,7 +87,7 @@ def run(settings: Settings) -> None:
     import uvloop
 
     from app import main
-    from app.cli.logs import log_to_stderr
+    from app.cli.common.logs import log_to_stderr
 
     log_to_stderr(settings.log_level)
     raise_file_limit(settings.max_connections + settings.admission_connections)

@@ -31,9 +31,9 @@ def token(
     Exit code 0: a signal ended it
               2: the account, the folder or the identity cannot be used
     """
-    from app.cli.logs import log_to_stderr
-    from app.cli.options import USAGE_ERROR
-    from app.cli.until_signal import run_until_signal
+    from app.cli.common.logs import log_to_stderr
+    from app.cli.common.options import USAGE_ERROR
+    from app.cli.common.until_signal import run_until_signal
     from app.errors import SettingsError
 
     namespace, slash, name = account.partition("/")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.cli.logs import log_to_stderr
+from app.cli.common.logs import log_to_stderr
 from tests.hostile.mutations import Mutation, drawn, smallest
 from tests.hostile.rig import MOST_STALL_SECONDS, Rig, Target, targets
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli import options
+from app.cli.common import options
 
 if TYPE_CHECKING:
     from app.cli.audit.verdicts import Audited

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.cli.api_server import connected, records
 from app.cli.audit.gathering import Gathering
 from app.cli.audit.judging import Judge
 from app.cli.audit.verdicts import Audited, Unread, Verdict
+from app.cli.common.api_server import connected, records
 from app.errors import DecodeError, Forbidden
 from app.kube.client.transport import Transport
 from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord, Record

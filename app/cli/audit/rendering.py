@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.cli.audit.verdicts import ANSWERS, Audited, Verdict, worst
-from app.cli.columns import aligned, on_one_line
+from app.cli.common.columns import aligned, on_one_line
 
 HEADER = ("NAMESPACE", "NAME", "SOURCE", "CONSTRAINT", "VERDICT", "DETAIL")
 GAP = "   "

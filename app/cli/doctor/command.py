@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from app.cli.doctor import options
-from app.cli.options import (
+from app.cli.common.options import (
     FAILED,
     Context,
     Kubeconfig,
@@ -18,6 +17,7 @@ from app.cli.options import (
     usage,
     write,
 )
+from app.cli.doctor import options
 
 if TYPE_CHECKING:
     from app.cli.doctor.findings import Finding

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.columns import on_one_line
+from app.cli.common.columns import on_one_line
 from app.cli.doctor.findings import LEVELS, Finding, worst
 
 HEADER = ("LEVEL", "CHECK", "FINDING")

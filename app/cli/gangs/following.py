@@ -15,10 +15,10 @@ from typing import Any
 
 import typer
 
-from app.cli.columns import aligned, line_of, on_one_line, widths_of
+from app.cli.common.columns import aligned, line_of, on_one_line, widths_of
+from app.cli.common.options import note
 from app.cli.gangs import options
 from app.cli.gangs.server import NoAnswer, Refused, opened
-from app.cli.options import note
 from app.cli.reach.forward import NoWay
 from app.cli.reach.way import Corral
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.columns import aligned, on_one_line
+from app.cli.common.columns import aligned, on_one_line
 from app.cli.gangs import options
 from app.cli.reach.options import reaching
 

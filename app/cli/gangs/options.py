@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.cli.columns import on_one_line
-from app.cli.options import Namespace, Output, Written, write
+from app.cli.common.columns import on_one_line
+from app.cli.common.options import Namespace, Output, Written, write
 
 
 def name_of(gang: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from app.cli.columns import on_one_line
+from app.cli.common.columns import on_one_line
 from app.errors import CorralError, SettingsError
 
 OPEN_SECONDS = 30.0  # kubectl may run a plugin that logs in; usually one or two

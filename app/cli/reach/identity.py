@@ -7,7 +7,7 @@ import os
 import ssl
 from pathlib import Path
 
-from app.cli.options import HOME_KUBECONFIG
+from app.cli.common.options import HOME_KUBECONFIG
 from app.errors import SettingsError
 
 LONGEST_TOKEN = 64 * 1024  # bytes of the file; Corral takes less

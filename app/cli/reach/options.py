@@ -81,7 +81,7 @@ def reaching(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_options(**given: Any) -> None:
-        from app.cli.options import failures
+        from app.cli.common.options import failures
         from app.cli.reach.way import Asked, Corral
 
         asked = Asked(**{name: given.pop(name) for name, _, _ in _ADDED})

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli import options
+from app.cli.common import options
 
 if TYPE_CHECKING:
     from app.cli.reach.way import Asked
@@ -74,7 +74,7 @@ def record(
     """
     import tempfile
 
-    from app.cli.options import failures, note, usage
+    from app.cli.common.options import failures, note, usage
     from app.cli.reach.way import Asked
     from app.cli.record.recording import STDOUT, is_device, write
     from app.cli.record.renaming import names_in, renaming
@@ -112,8 +112,8 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
     """Raises: ApiError, DecodeError, SettingsError."""
     import asyncio
 
-    from app.cli.api_server import connected
-    from app.cli.options import note
+    from app.cli.common.api_server import connected
+    from app.cli.common.options import note
     from app.cli.record.reading import record
 
     async def read() -> Recording:
@@ -128,7 +128,7 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
 
 def _from_corral(asked: Asked, dump: IO[bytes]) -> tuple[Recording, Journal, Names]:
     """Raises: NoAnswer, NoWay, DecodeError, OSError, SettingsError."""
-    from app.cli.options import note
+    from app.cli.common.options import note
     from app.cli.reach.way import Corral
     from app.cli.record.downloading import downloaded
     from app.cli.record.dumped import recorded

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from app.cli.api_server import is_served, listed
+from app.cli.common.api_server import is_served, listed
 from app.cli.record.fields import kept_node, kept_pod
 from app.cli.record.objects import kept_object
 from app.cli.record.recording import EVERYTHING, Recording

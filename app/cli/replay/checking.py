@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from app.cli.columns import on_one_line
-from app.cli.options import Output, write
+from app.cli.common.columns import on_one_line
+from app.cli.common.options import Output, write
 from app.cli.replay.reading import journal_of
 from app.state.journal.check import Checked, check
 

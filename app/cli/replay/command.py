@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import options
+from app.cli.common import options
 
 DIFFERENT = 1
 
@@ -85,7 +85,7 @@ def replay(
               1: one is not
               2: wrong options, or a file that cannot be read
     """
-    from app.cli.options import said_of, usage
+    from app.cli.common.options import said_of, usage
     from app.cli.replay import checking, comparing
     from app.errors import DecodeError
 

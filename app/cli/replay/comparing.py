@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from app.cli.columns import on_one_line
+from app.cli.common.columns import on_one_line
 from app.cli.replay.reading import journal_of
 from app.state.journal.replay import replay
 

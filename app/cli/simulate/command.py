@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.columns import on_one_line
+from app.cli.common.columns import on_one_line
 from app.cli.gangs import options
 from app.cli.reach.options import reaching
 

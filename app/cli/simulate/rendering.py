@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from app.cli.columns import aligned
+from app.cli.common.columns import aligned
 from app.cli.gangs import explaining
 from app.cli.gangs.explaining import WIDTH
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import FAILED, Kubeconfig, failures, note, usage
+from app.cli.common.options import FAILED, Kubeconfig, failures, note, usage
 
 NodesFile = Annotated[
     str | None,

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from app.cli.api_server import connected, listed
+from app.cli.common.api_server import connected, listed
 from app.dialects.volcano import hyper_nodes
 from app.errors import DecodeError, NotFound
 from app.kube.client.transport import Transport

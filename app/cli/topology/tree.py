@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.cli.columns import aligned
+from app.cli.common.columns import aligned
 
 HEADER = ("DOMAIN", "LEVEL", "NODES")
 GAP = "   "  # between two columns, as kubectl has it

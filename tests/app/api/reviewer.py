@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.api.callers import Callers
-from app.api.permissions import Permissions
+from app.api.access.callers import Callers
+from app.api.access.permissions import Permissions
 from app.errors import CorralError
 from app.kube.client.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS, Reviews
 

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.api import events, stream
-from app.api.callers import Callers
+from app.api.access.callers import Callers
 from app.api.routes import Standing, people
 from app.api.stream import MOST_FOLLOWERS, MOST_OF_USER, MOST_QUEUED, Follower, Stream
 from app.dialects.spec import GangKey
@@ -24,8 +24,8 @@ from app.explain.changes import Changes
 from app.extender.guard import ABORT, Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.settings import Address
+from tests.app.api.access.test_callers import RIGHTS
 from tests.app.api.reviewer import Reviewer, callers_of
-from tests.app.api.test_callers import RIGHTS
 from tests.app.api.test_routes import world_of_three
 from tests.app.polling import until
 from tests.app.state.world import World, four_racks, members

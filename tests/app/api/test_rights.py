@@ -16,7 +16,7 @@ from app.kube.core.objects import Owner
 from app.kube.watch.events import Applied
 from app.simulate.simulating import Rules
 from app.state.engine import Engine
-from tests.app.api.test_callers import AFAR, RIGHTS, Reviewer, callers_of
+from tests.app.api.access.test_callers import AFAR, RIGHTS, Reviewer, callers_of
 from tests.app.api.test_simulating import job
 from tests.app.simulate.clusters import engine_of
 from tests.records import GPU, RACK, group, node, pod

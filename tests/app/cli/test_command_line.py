@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 SHELL = '#!/bin/sh\nexec {python} -c \'import sys; sys.argv[0] = "{name}"; {does}\' "$@"\n'
 PROGRAMS = {
     "kubectl-corral": "from app.cli import main; main()",
-    "kubectl_complete-corral": "from app.cli.completion import kubectl; kubectl()",
+    "kubectl_complete-corral": "from app.cli.common.completion import kubectl; kubectl()",
 }
 
 
@@ -129,7 +129,7 @@ def test_the_distribution_installs_these_programs():
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts["kubectl-corral"] == scripts["corral"] == "app.cli:main"
-    assert scripts["kubectl_complete-corral"] == "app.cli.completion:kubectl"
+    assert scripts["kubectl_complete-corral"] == "app.cli.common.completion:kubectl"
 
 
 def test_kubectl_finds_corral_on_the_path(path):

@@ -358,7 +358,7 @@ async def in_thread(*arguments: Any) -> Any:
 
 @pytest.mark.parametrize("has_kind", [False, True], ids=["without_kind", "with_hyper_nodes"])
 async def test_both_are_read_from_the_api_server(tmp_path, monkeypatch, has_kind):
-    monkeypatch.setattr("app.cli.api_server.PAGE_OBJECTS", 3)
+    monkeypatch.setattr("app.cli.common.api_server.PAGE_OBJECTS", 3)
     kubeconfig = tmp_path / "kubeconfig"
     async with Sandbox() as cluster:
         cluster.write_kubeconfig(kubeconfig)
@@ -448,7 +448,7 @@ async def test_a_list_of_the_api_server_that_never_ends_is_given_up(monkeypatch)
             pages.append(dict(params))
             return b'{"metadata": {"continue": "more"}, "items": []}'
 
-    monkeypatch.setattr("app.cli.api_server.MOST_PAGES", 3)
+    monkeypatch.setattr("app.cli.common.api_server.MOST_PAGES", 3)
     with pytest.raises(DecodeError, match="GET /api/v1/nodes: over 3 pages"):
         await reading._list(reading.Cluster(), Endless(), "/api/v1/nodes", "Node")
     assert [page.get("continue") for page in pages] == [None, "more", "more"]

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.cli.api_server import listed, records
+from app.cli.common.api_server import listed, records
 from app.cli.doctor import installed
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.cli.api_server import connected
+from app.cli.common.api_server import connected
+from app.cli.common.options import HOME_KUBECONFIG
 from app.cli.doctor import installed, shipped
 from app.cli.doctor.configuration import SchedulerConfig, config_in
 from app.cli.doctor.findings import Problem, error
 from app.cli.doctor.reading import cluster, files
 from app.cli.doctor.reading.handshakes import handshakes
 from app.cli.doctor.seen import Object, OwnSettings, Seen, Unread
-from app.cli.options import HOME_KUBECONFIG
 from app.errors import ApiError, CorralError, DecodeError, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.settings import Settings

@@ -12,8 +12,8 @@ import orjson
 import typer
 import uvloop
 
-from app.cli.columns import aligned, on_one_line
-from app.cli.options import Output, write
+from app.cli.common.columns import aligned, on_one_line
+from app.cli.common.options import Output, write
 from app.cli.record.manifests import node_manifest, pod_manifest
 from app.cli.replay.loading.client import Client
 from app.cli.replay.loading.driving import Load, Pace
@@ -56,7 +56,7 @@ class Asked:
 
 def run(asked: Asked, output: Output) -> bool:
     """Run a load and write its figures; whether every pod that was sent got its answers."""
-    from app.cli.options import failures, note
+    from app.cli.common.options import failures, note
 
     with failures():
         figures = load(asked, note)

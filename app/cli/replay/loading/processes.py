@@ -96,7 +96,7 @@ def run_cluster(snapshot: dict[str, Any], kubeconfig: Path, pipe: Connection) ->
 
 def run_corral(kubeconfig: Path, levels: tuple[str, ...], pipe: Connection) -> None:
     """Corral as `corral serve` runs it, ready when it has read the cluster and made its plans."""
-    from app.cli.logs import log_to_stderr
+    from app.cli.common.logs import log_to_stderr
     from app.main import started
     from app.settings import Address, Settings
 

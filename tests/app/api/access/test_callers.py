@@ -15,8 +15,8 @@ import structlog
 from fastapi import APIRouter, Depends, FastAPI
 
 from app.admission.scope import Scope
-from app.api import permissions
-from app.api.callers import (
+from app.api.access import permissions
+from app.api.access.callers import (
     LONGEST_TOKEN,
     SeesCluster,
     SeesEverything,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli.columns import aligned, on_one_line
+from app.cli.common.columns import aligned, on_one_line
 
 
 def test_each_column_is_as_wide_as_its_widest_cell():

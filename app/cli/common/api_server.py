@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.cli.options import HOME_KUBECONFIG
+from app.cli.common.options import HOME_KUBECONFIG
 from app.errors import DecodeError, Forbidden, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.kube.core import wire

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.next_steps import INDENT, Addresses, change_for, lines
+from app.cli.common.next_steps import INDENT, Addresses, change_for, lines
 from app.cli.showcase import BLOCK, RACK, TOO_BIG
 from tests.controlplane.process import Process
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 LAST = "/prioritize"  # the last line to type asks this
 SECONDS = 60.0  # of a busy machine; about 3 otherwise
 BASICS = ("sh", "env", "curl", "diff", "grep", "sed")

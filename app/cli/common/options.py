@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.columns import on_one_line
+from app.cli.common.columns import on_one_line
 
 FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
 USAGE_ERROR = 2  # the user has to change something

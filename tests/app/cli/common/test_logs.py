@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import structlog
-from app.cli.logs import log_to_stderr
+from app.cli.common.logs import log_to_stderr
 
 log_to_stderr("info")
 

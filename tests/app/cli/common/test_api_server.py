@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.api_server import records
+from app.cli.common.api_server import records
 from app.errors import DecodeError, Forbidden, NotFound
 from app.kube.core.objects import NodeRecord, ObjectRecord
 from app.kube.watch.resource import Resource, nodes

@@ -26,7 +26,7 @@ from collections.abc import Awaitable
 
 from fastapi import Depends, HTTPException, Request
 
-from app.api.permissions import Asker, Permissions, Unknown
+from app.api.access.permissions import Asker, Permissions, Unknown
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 LONGEST_TOKEN = 16 * 1024  # characters; one of a ServiceAccount has 1,000, of a person 4,000
