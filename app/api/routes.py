@@ -20,8 +20,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import RETRY_SECONDS, Callers, SeesNamespace, answered, reader_of
+from app.api.description import description
 from app.api.dump import Written, dumps
 from app.api.events import events
+from app.api.examples import EXPLANATION, GANG, GANGS, shown
 from app.api.leader import leader_header
 from app.api.others import Busy, Others
 from app.api.simulating import simulating
@@ -103,7 +105,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
                 return said
         raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
 
-    @router.get("/gangs", dependencies=[SeesNamespace])
+    @router.get("/gangs", dependencies=[SeesNamespace], responses=shown(GANGS))
     async def gangs(
         namespace: str = "",
         phase: Phase | None = None,
@@ -118,7 +120,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             after=after, limit=limit, whose=standing.whose(),
         )  # fmt: skip
 
-    @router.get("/gangs/{namespace}/{name}", dependencies=[SeesNamespace])
+    @router.get("/gangs/{namespace}/{name}", dependencies=[SeesNamespace], responses=shown(GANG))
     async def gang(namespace: str, name: str, source: Source = "") -> GangView:
         """The gang of this name, or of a pod or an owner of this name."""
         here = found(namespace, name, source)
@@ -126,7 +128,11 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
             return (await elsewhere(namespace, name)).gang
         return of_follower(view(here, time.monotonic()), standing.whose())
 
-    @router.get("/gangs/{namespace}/{name}/explanation", dependencies=[SeesNamespace])
+    @router.get(
+        "/gangs/{namespace}/{name}/explanation",
+        dependencies=[SeesNamespace],
+        responses=shown(EXPLANATION),
+    )
     async def explanation(
         request: Request, namespace: str, name: str, source: Source = ""
     ) -> Explanation:
@@ -152,6 +158,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
         finally:
             waiting -= 1
 
+    router.include_router(description(router))
     router.include_router(topology(engine, standing.unready))
     router.include_router(dumps(engine, standing.journal, standing.unready))
     if standing.rules is not None:

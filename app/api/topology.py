@@ -15,6 +15,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, sees_namespace
+from app.api.examples import TOPOLOGY, shown
 from app.explain.usage import (
     MOST_SHAPES,
     Books,
@@ -26,7 +27,6 @@ from app.explain.usage import (
     wanted_of,
     wanted_of_gang,
 )
-from app.explain.usage_view import TopologyPage
 from app.state.engine import Engine
 
 MOST_DOMAINS = 500  # of one page
@@ -61,7 +61,7 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     @router.get(
         "/topology",
         response_model=None,
-        responses={200: {"model": TopologyPage}},
+        responses=shown(TOPOLOGY),
         dependencies=[SeesCluster],
     )
     async def told(

@@ -1,0 +1,93 @@
+"""One answer of each kind, as the description of /v1 shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.explain.advice import ADVICE
+from app.explain.usage_view import Amount, DomainUsage, Free, TopologyNames, TopologyPage
+from app.explain.view import (
+    Attempt,
+    Best,
+    Blocker,
+    Excluded,
+    Explanation,
+    GangPage,
+    GangView,
+    Pods,
+    Relaxation,
+    Shortage,
+    View,
+)
+from app.state.gang.reasons import Reason
+
+RACK = "cloud.provider.com/topology-rack"
+GPU = "nvidia.com/gpu"
+_SENTENCE = f"gang team-a/train cannot be placed: 7 of 8 pods fit in one {RACK}"
+_LEVELS = ("cloud.provider.com/topology-block", RACK, "kubernetes.io/hostname")
+
+GANG = GangView(
+    namespace="team-a",
+    name="train",
+    source="job",
+    phase="waiting",
+    reason=Reason.DOES_NOT_FIT,
+    message=_SENTENCE,
+    priority=0,
+    waiting_seconds=41.5,
+    pods=Pods(declared=8, there=8, planned=0, bound=0),
+)
+GANGS = GangPage(gangs=(GANG,))
+EXPLANATION = Explanation(
+    gang=GANG,
+    fits_now=False,
+    topology="default",
+    best=Best(
+        domain=f"{RACK}=b1/r7",
+        pods=7,
+        needed=8,
+        short=(Shortage(resource=GPU, free=56, requested=64),),
+    ),
+    excluded=(Excluded(reason="cordoned", nodes=1, examples=("n70",)),),
+    blockers=(Blocker(who="gang team-b/eval", pods=1, is_reserved=False),),
+    relaxations=(
+        Relaxation(
+            kind="NodesBack", text="would fit with node n70 back (cordoned)", nodes=("n70",)
+        ),
+        Relaxation(
+            kind="FewerPods",
+            text="would fit with 7 of 8 pods of train",
+            pod_sets=("train",),
+            pods=7,
+        ),
+    ),
+    attempts=(
+        Attempt(
+            reason=Reason.DOES_NOT_FIT,
+            message=_SENTENCE,
+            times=3,
+            first_seconds_ago=41.0,
+            last_seconds_ago=2.5,
+        ),
+    ),
+    tries_again=ADVICE[Reason.DOES_NOT_FIT].tries_again,
+    advice=ADVICE[Reason.DOES_NOT_FIT].to_do,
+)
+TOPOLOGY = TopologyPage(
+    name="default",
+    levels=_LEVELS,
+    topologies=(TopologyNames(name="default", levels=_LEVELS),),
+    total=DomainUsage(
+        nodes=8,
+        resources=(Amount(resource=GPU, capacity=64, used=8, reserved=0, free=48),),
+        free_for=(Free(shape=f"{GPU}=8", pods=6, nodes=6),),
+        excluded=(Excluded(reason="cordoned", nodes=1, examples=("n70",)),),
+    ),
+    domains=(),
+)
+
+
+def shown(example: View) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route that answers like this."""
+    content = {"application/json": {"example": example.model_dump(mode="json")}}
+    return {200: {"model": type(example), "content": content}}

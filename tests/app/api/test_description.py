@@ -1,0 +1,61 @@
+"""/v1 describes itself: every route, and an answer of each that its model takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.api.examples import EXPLANATION, GANG, GANGS, TOPOLOGY
+from app.explain.view import View
+from tests.app.api.access.test_callers import Asked
+from tests.app.api.test_routes import got, world_of_three
+
+PATHS = {
+    "/v1/gangs",
+    "/v1/gangs/{namespace}/{name}",
+    "/v1/gangs/{namespace}/{name}/explanation",
+    "/v1/topology",
+    "/v1/dump",
+}
+
+
+async def described() -> dict[str, Any]:
+    status, body = await got(world_of_three(), "/openapi.json")
+    assert status == 200
+    return dict(body)
+
+
+async def test_every_route_is_described_with_an_example_and_what_it_takes() -> None:
+    found = await described()
+    assert found["paths"].keys() >= PATHS
+    for path, methods in found["paths"].items():
+        for method, of_method in methods.items():
+            assert of_method["description"], (path, method)
+            content = of_method["responses"]["200"]["content"]
+            assert all("example" in each for each in content.values()), (path, method, content)
+    gangs = found["paths"]["/v1/gangs"]["get"]["parameters"]
+    assert {"namespace", "phase", "reason", "after", "limit"} == {each["name"] for each in gangs}
+
+
+async def test_fields_are_described_in_the_words_of_the_code() -> None:
+    fields = (await described())["components"]["schemas"]["Explanation"]["properties"]
+    assert fields["advice"]["description"].startswith("What its owner or an administrator can do")
+
+
+@pytest.mark.parametrize("example", [GANG, GANGS, EXPLANATION, TOPOLOGY])
+async def test_each_example_is_one_that_its_model_takes(example: View) -> None:
+    assert type(example).model_validate_json(example.model_dump_json()) == example
+    shown = [
+        each["content"]["application/json"]["example"]
+        for methods in (await described())["paths"].values()
+        for of_method in methods.values()
+        if "application/json" in (each := of_method["responses"]["200"])["content"]
+    ]
+    assert example.model_dump(mode="json", exclude_none=True) in shown
+
+
+async def test_who_is_not_known_is_not_answered() -> None:
+    asked = Asked()
+    assert (await asked.get("/openapi.json", "")).status_code == 401
+    assert (await asked.get("/openapi.json", "stranger")).status_code == 200
