@@ -6,7 +6,6 @@ so a few questions are under way at one time, and what is large is read beside t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import Protocol
@@ -14,6 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from app.api.access.callers import RETRY_SECONDS
+from app.api.turns import Turns
 from app.errors import CorralError, DecodeError, NotFound
 from app.kube.core import aside
 from app.kube.core.decode import Keep, decode_pod
@@ -26,10 +27,6 @@ SECONDS = 5.0
 AT_ONCE = 2  # of the connections to the API server
 MOST_WAITING = 16
 BUSY = f"{MOST_WAITING} questions about pods that Corral does not know wait already"
-
-
-class Busy(CorralError):
-    """It is not asked now."""
 
 
 class Reads(Protocol):
@@ -55,21 +52,17 @@ class Others:
 
     def __init__(self, server: Reads, keep: Keep) -> None:
         self._server, self._keep = server, keep
-        self._turn, self._waiting = asyncio.Semaphore(AT_ONCE), 0
+        retry = {"Retry-After": RETRY_SECONDS}
+        self._turns = Turns(MOST_WAITING, BUSY, at_once=AT_ONCE, headers=retry)
 
     async def pods(self, namespace: str, name: str) -> list[PodRecord]:
         """The pod of this name; without one, some pods of the namespace that have no node.
 
-        None of them where the API server does not answer in time. Raises: Busy.
+        None of them where the API server does not answer in time. Raises: as `Turns.waiting`.
         """
-        if self._waiting >= MOST_WAITING:
-            raise Busy(BUSY)
-        self._waiting += 1
-        try:
-            async with self._turn:
+        with self._turns.waiting():
+            async with self._turns.turn:
                 return await self._found(namespace, name)
-        finally:
-            self._waiting -= 1
 
     async def _found(self, namespace: str, name: str) -> list[PodRecord]:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"

@@ -19,16 +19,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from app.api.access.callers import RETRY_SECONDS, Callers, SeesNamespace, answered, reader_of
+from app.api.access.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.description import description
 from app.api.dump import Written, dumps
 from app.api.events import events
 from app.api.examples import EXPLANATION, GANG, GANGS, shown
 from app.api.leader import leader_header
-from app.api.others import Busy, Others
+from app.api.others import Others
 from app.api.simulating import simulating
 from app.api.stream import Stream
 from app.api.topology import topology
+from app.api.turns import Turns
 from app.explain.advice import ADVICE
 from app.explain.answering import answer
 from app.explain.asking import asking
@@ -77,7 +78,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
 
     common = [Depends(standing.callers), Depends(name_leader)]
     router = APIRouter(prefix="/v1", dependencies=common)
-    turn, waiting = asyncio.Semaphore(1), 0
+    turns = Turns(MOST_WAITING, BUSY)
 
     def ready() -> None:
         if why := standing.unready():
@@ -97,10 +98,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
     async def elsewhere(namespace: str, name: str) -> Explanation:
         """What is said of a name that no gang here has."""
         if standing.others is not None:
-            try:
-                pods = await standing.others.pods(namespace, name)
-            except Busy as error:
-                raise HTTPException(503, str(error), {"Retry-After": RETRY_SECONDS}) from error
+            pods = await standing.others.pods(namespace, name)
             if (said := of_other_scheduler(engine, pods, name)) is not None:
                 return said
         raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
@@ -140,23 +138,16 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
 
         Who may not list the pods of every namespace gets no names of those of others.
         """
-        nonlocal waiting
         names_in = "" if await answered(reader_of(request).sees("")) else namespace
-        if waiting >= MOST_WAITING:
-            raise HTTPException(503, BUSY)
-        waiting += 1
-        try:
-            async with turn:
+        with turns.waiting():
+            async with turns.turn:
                 here = found(namespace, name, source)
                 if here is None:
                     return await elsewhere(namespace, name)
                 if whose := standing.whose():
-                    shown = of_follower(view(here, time.monotonic()), whose)
-                    return unsearched(shown)
+                    return unsearched(of_follower(view(here, time.monotonic()), whose))
                 asked = asking(engine, here, time.monotonic(), names_in)
                 return await asyncio.to_thread(answer, asked)
-        finally:
-            waiting -= 1
 
     router.include_router(description(router))
     router.include_router(topology(engine, standing.unready))

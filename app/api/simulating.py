@@ -9,7 +9,6 @@ asks must see the namespace of each object; of others he gets no names.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import answered, reader_of, sees_namespace
+from app.api.turns import Turns
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy
@@ -75,7 +75,7 @@ def simulating(
     another one.
     """
     router = APIRouter()
-    turn, waiting = asyncio.Semaphore(1), 0
+    turns = Turns(MOST_WAITING, BUSY)
 
     @router.post(
         "/simulate",
@@ -86,13 +86,9 @@ def simulating(
     )
     async def simulate_(request: Request, namespace: Namespace = "default") -> Response:
         """Where the gangs of these objects would run, or why they would not."""
-        nonlocal waiting
-        if waiting >= MOST_WAITING:
-            raise HTTPException(503, BUSY)
-        waiting += 1
-        try:
+        with turns.waiting():
             body = await _body(request)
-            async with turn:
+            async with turns.turn:
                 try:
                     given = await aside.read(partial(_read, namespace=namespace), body, 0)
                     if why := unready():
@@ -107,9 +103,7 @@ def simulating(
                     content = await aside.read(simulated, given, 0)
                 except (Unreadable, TooLarge) as error:
                     raise HTTPException(422, str(error)) from error
-            return Response(content, media_type=JSON)
-        finally:
-            waiting -= 1
+        return Response(content, media_type=JSON)
 
     return router
 

@@ -16,6 +16,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, sees_namespace
 from app.api.examples import TOPOLOGY, shown
+from app.api.turns import Turns
 from app.explain.usage import (
     MOST_SHAPES,
     Books,
@@ -56,7 +57,7 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     `unready`: why what Corral knows is not to be relied on now, or "".
     """
     router = APIRouter()
-    turn, waiting = asyncio.Semaphore(1), 0
+    turns = Turns(MOST_WAITING, BUSY)
 
     @router.get(
         "/topology",
@@ -74,25 +75,20 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
         limit: Limit = MOST_DOMAINS // 2,
     ) -> Response:
         """The domains of a topology: capacity, used, reserved, free, and places for a shape."""
-        nonlocal waiting
         if why := unready():
             raise HTTPException(503, f"Corral is not ready: {why}")
-        if waiting >= MOST_WAITING:
-            raise HTTPException(503, BUSY)
-        for text in free_for:
-            if "=" not in text:
-                await sees_namespace(request, _gang_of(text)[0])
-        waiting += 1
-        try:
-            async with turn:
-                wanted = tuple(each for text in free_for for each in _wanted(engine, text))
-                books = Books.of(engine, name, wanted)
-                part = Part(level, under, after, limit)
-                content = await asyncio.to_thread(_answered, books, part)
-        except NoSuch as error:
-            raise HTTPException(422, str(error)) from error
-        finally:
-            waiting -= 1
+        with turns.waiting():
+            for text in free_for:
+                if "=" not in text:
+                    await sees_namespace(request, _gang_of(text)[0])
+            async with turns.turn:
+                try:
+                    wanted = tuple(each for text in free_for for each in _wanted(engine, text))
+                    books = Books.of(engine, name, wanted)
+                    part = Part(level, under, after, limit)
+                    content = await asyncio.to_thread(_answered, books, part)
+                except NoSuch as error:
+                    raise HTTPException(422, str(error)) from error
         return Response(content, media_type="application/json")
 
     return router

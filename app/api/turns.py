@@ -1,0 +1,41 @@
+"""What takes long is answered a few at a time; some more wait, and the next one is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from fastapi import HTTPException
+
+
+class Turns:
+    """The questions of one kind.
+
+    most: how many may wait or be answered at one time, `at_once` of them answered. busy: what the
+        next one is told.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        busy: str,
+        *,
+        at_once: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._most, self._busy, self._headers = most, busy, dict(headers or {})
+        self._waiting = 0
+        self.turn = asyncio.Semaphore(at_once)
+        """Held while a question is answered."""
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Be one of those that wait. Raises: HTTPException, 503, where there are as many as may."""
+        if self._waiting >= self._most:
+            raise HTTPException(503, self._busy, self._headers or None)
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
