@@ -19,6 +19,7 @@ from app.explain.view import (
     Shortage,
     View,
 )
+from app.simulate.view import Simulated, Simulation, Verdict
 from app.state.gang.reasons import Reason
 
 RACK = "cloud.provider.com/topology-rack"
@@ -72,6 +73,18 @@ EXPLANATION = Explanation(
     ),
     tries_again=ADVICE[Reason.DOES_NOT_FIT].tries_again,
     advice=ADVICE[Reason.DOES_NOT_FIT].to_do,
+)
+SIMULATION = Simulation(
+    gangs=(
+        Simulated(
+            objects=("Job team-a/train",),
+            verdict=Verdict.DOES_NOT_FIT,
+            message=_SENTENCE,
+            gang=GANG,
+            explanation=EXPLANATION,
+        ),
+    ),
+    pods=8,
 )
 TOPOLOGY = TopologyPage(
     name="default",

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import answered, reader_of, sees_namespace
+from app.api.examples import SIMULATION, shown
 from app.api.turns import Turns
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
@@ -24,7 +25,6 @@ from app.simulate.copying import Copy
 from app.simulate.given import Given, all_given, namespaces_of
 from app.simulate.made import TooLarge
 from app.simulate.simulating import Rules, simulate
-from app.simulate.view import Simulation
 from app.state.engine import Engine
 
 MOST_WAITING = 8  # simulations that wait for their turn, each with its body
@@ -80,7 +80,7 @@ def simulating(
     @router.post(
         "/simulate",
         response_model=None,
-        responses={200: {"model": Simulation}, 413: {}, 422: {}, 503: {}},
+        responses={**shown(SIMULATION), 413: {}, 422: {}, 503: {}},
         openapi_extra=_BODY,
         dependencies=[Depends(_sees_own)],
     )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
+from fastapi import FastAPI
 
-from app.api.examples import EXPLANATION, GANG, GANGS, TOPOLOGY
+from app.admission.scope import Scope
+from app.api.examples import EXPLANATION, GANG, GANGS, SIMULATION, TOPOLOGY
+from app.api.routes import Standing, people
+from app.api.stream import Stream
+from app.explain.changes import Changes
 from app.explain.view import View
+from app.simulate.simulating import Rules
 from tests.app.api.access.test_callers import Asked
-from tests.app.api.test_routes import got, world_of_three
+from tests.app.api.test_routes import LOCAL, world_of_three
 
 PATHS = {
     "/v1/gangs",
@@ -17,13 +24,20 @@ PATHS = {
     "/v1/gangs/{namespace}/{name}/explanation",
     "/v1/topology",
     "/v1/dump",
+    "/v1/events",
+    "/v1/simulate",
 }
 
 
 async def described() -> dict[str, Any]:
-    status, body = await got(world_of_three(), "/openapi.json")
-    assert status == 200
-    return dict(body)
+    world, app = world_of_three(), FastAPI()
+    stream, rules = Stream(Changes(world.engine), seconds=1.0), Rules(Scope("corral"))
+    app.include_router(people(world.engine, Standing(lambda: "", stream=stream, rules=rules)))
+    transport = httpx.ASGITransport(app=app, client=LOCAL)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1/v1") as client:
+        answer = await client.get("/openapi.json")
+    assert answer.status_code == 200
+    return dict(answer.json())
 
 
 async def test_every_route_is_described_with_an_example_and_what_it_takes() -> None:
@@ -43,7 +57,7 @@ async def test_fields_are_described_in_the_words_of_the_code() -> None:
     assert fields["advice"]["description"].startswith("What its owner or an administrator can do")
 
 
-@pytest.mark.parametrize("example", [GANG, GANGS, EXPLANATION, TOPOLOGY])
+@pytest.mark.parametrize("example", [GANG, GANGS, EXPLANATION, SIMULATION, TOPOLOGY])
 async def test_each_example_is_one_that_its_model_takes(example: View) -> None:
     assert type(example).model_validate_json(example.model_dump_json()) == example
     shown = [
