@@ -1,4 +1,4 @@
-"""How long the event loop is kept when somebody simulates, and the answer takes in a thread.
+"""How long the event loop is kept while a user simulates, and the answer takes in a thread.
 
     python -m benchmarks.simulate [--json] [--nodes 5000] [--pods 20000] [--times 10]
 

@@ -83,7 +83,7 @@ def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -
             raise HTTPException(409, f"form={form.value}: the setting journal {reason}")
         if turn.locked():
             raise HTTPException(503, "another dump is being read")
-        await turn.acquire()  # at once: nobody has it
+        await turn.acquire()  # at once: it is free
         try:
             if journal is not None and is_whole and form is not Form.RECORDS:
                 chosen, pieces = Form.JOURNAL, journal.pieces()
@@ -123,7 +123,7 @@ def compressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Dump(StreamingResponse):
-    """The pieces, for as long as one may be read. `done`: called once, whatever its end is."""
+    """The pieces, for as long as one may be read. `done`: called once, however it ends."""
 
     def __init__(
         self, pieces: Iterator[bytes], done: Callable[[], None], headers: dict[str, str]

@@ -1,6 +1,6 @@
 """Asks the API server for pods that Corral keeps no record of: those of other schedulers.
 
-It is Corral that asks, over the connections that gangs start by, for anybody who may ask Corral:
+It is Corral that asks, over the connections that gangs start by, for any user who may ask Corral:
 so a few questions are under way at one time, and what is large is read beside the loop.
 """
 

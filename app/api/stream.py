@@ -2,9 +2,9 @@
 
     Changes ──a look a tick──▶ an event each, written once ──▶ a queue per follower ──▶ EventStream
 
-Whoever comes first gets every gang as it is, then `synced`, then each change; so does who comes
-again, and an event has no id. One who reads too slowly for his queue is told so and dropped, since
-what he would get then is old. One who does not read at all is dropped by a time limit.
+A client that comes gets every gang as it is, then `synced`, then each change; so does one that
+comes again, and an event has no id. One that reads too slowly for its queue is told so and dropped,
+since what it would get then is old. One that does not read at all is dropped by a time limit.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ class Stream:
         return len(self._followers)
 
     async def run(self) -> None:
-        """Look for changes once a tick while somebody follows, until cancelled."""
+        """Look for changes once a tick while a client follows, until cancelled."""
         while True:
             await self._is_followed.wait()
             try:
                 self.step()
-            except Exception as error:  # a bug of ours must not stop everybody's scheduling
+            except Exception as error:  # a bug of ours must not stop scheduling
                 self._on_fault("stream", error)
                 self.changes.forget()
                 self._end_all("an error of Corral's own: its log has it")
@@ -191,7 +191,7 @@ class Stream:
             self.changes.forget()
 
     def close(self, why: str) -> None:
-        """Tell all who follow why it ends; nobody may follow any more."""
+        """Tell all clients that follow why it ends; no other may follow."""
         self._why_closed = why
         self._end_all(why)
 

@@ -3,7 +3,8 @@
     engine ──Books.of, on the event loop──▶ one topology's books, copied ──usage, a thread──▶ page
 
 Amounts are sums over the nodes of a domain, and a sum promises more than there is: two remainders
-make no place for one pod. So whoever asks how much is free names a shape: `free_for` counts pods.
+make no place for one pod. So a client that asks how much is free names a shape: `free_for` counts
+pods.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     port            certificate and key    clients are asked for a certificate of
     extender        extender_cert, _key    extender_client_ca, always
-    api             api_cert, _key         nobody: they have tokens
+    api             api_cert, _key         none: clients have tokens
     admission       admission_cert, _key   admission_client_ca, where there is one
 
 Every handshake looks whether the files are still those that were read: a `stat` call each. New

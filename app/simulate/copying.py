@@ -25,8 +25,8 @@ from app.state.preempt.standing import Standing
 from app.state.settings import EngineSettings
 from app.state.turns.queue import Rank
 
-_HELD_SECONDS = 3_600.0  # nobody comes for what is planned
-_ALL_VISITS = 1_000_000_000  # of a tick: there is nobody to take turns with
+_HELD_SECONDS = 3_600.0  # no pod comes for what is planned
+_ALL_VISITS = 1_000_000_000  # of a tick: there is no other work
 
 
 @dataclass(frozen=True, slots=True)

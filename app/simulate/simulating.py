@@ -244,7 +244,7 @@ class _Run:
         return answer(self._asking(gang))
 
     def _asking(self, gang: Gang) -> Asking:
-        """As `explain` asks, with those who run: the engine of its own knows nobody's gang."""
+        """As `explain` asks, with those who run: the engine of its own knows no other gang."""
         names_in = "" if self.sees_all else gang.key.namespace
         asked = asking(self.engine, gang, self.now, names_in)
         if not asked.searches:

@@ -4,7 +4,7 @@
                                                                whether he may forward that port
     any other, over TLS and with a bearer token                what the API server lets him list:
       pods of a namespace                                      the gangs of that namespace
-      pods of every namespace                                  all gangs, and everybody's names
+      pods of every namespace                                  all gangs, and the names of all pods
       nodes                                                    what is about the whole cluster
 
 Each route says what it takes, by one of the dependencies below; a test finds those that do not:
@@ -14,7 +14,7 @@ Each route says what it takes, by one of the dependencies below; a test finds th
     @router.get("/dump", dependencies=[SeesEverything])     or Depends(on_loopback)
 
 A page in a browser on this machine can have its own name resolved to a loopback address; the Host
-header shows that name. A proxy beside Corral makes everybody a client on loopback; what it adds to
+header shows that name. A proxy beside Corral makes every client one on loopback; what it adds to
 a request shows it, and then there has to be a token.
 """
 
@@ -53,7 +53,7 @@ class Reader:
 
     @property
     def name(self) -> str:
-        """The user's name; "": somebody on loopback."""
+        """The user's name; "": a client on loopback."""
         return self._asker.user.username if self._asker is not None else ""
 
     async def sees(self, namespace: str) -> bool:
@@ -126,7 +126,7 @@ class Callers:
 
 
 on_loopback = Callers()
-"""The dependency of what nobody but a client on loopback gets, whatever his rights are."""
+"""The dependency of what clients on loopback alone get: no right opens it to others."""
 
 
 def reader_of(request: Request) -> Reader:
@@ -195,7 +195,7 @@ async def answered(question: Awaitable[bool]) -> bool:
 
 
 def unavailable(error: Unknown) -> HTTPException:
-    """Nobody is answered whose rights are not known."""
+    """A user whose rights are not known is not answered."""
     return HTTPException(503, str(error), {"Retry-After": RETRY_SECONDS})
 
 

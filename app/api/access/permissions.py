@@ -35,7 +35,7 @@ MAY_NOT_ASK = "the ClusterRole corral-readers of deploy/rbac.yaml is not bound t
 
 
 class Unknown(CorralError):
-    """Whether somebody may read could not be found out; the message says why."""
+    """Whether a user may read could not be found out; the message says why."""
 
 
 class Asks(Protocol):

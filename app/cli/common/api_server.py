@@ -99,7 +99,7 @@ async def records(
             except NotFound:
                 continue
             except Forbidden:
-                # Whoever may not list a kind is refused also where there is no such kind.
+                # A user who may not list a kind is refused also where there is no such kind.
                 if await is_served(transport, served.path):
                     raise
 

@@ -33,7 +33,7 @@ def gangs(
 ) -> None:
     """List the gangs and why each is where it is.
 
-    In a cluster it runs `kubectl port-forward`, as whoever kubectl is; no setup is needed.
+    In a cluster it runs `kubectl port-forward`, as kubectl's user; no setup is needed.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def gangs(
 
 
 def _watch(corral: Corral, namespace: str, phase: str, reason: str, output: options.Output) -> None:
-    """Show gangs until Ctrl-C, or until nobody reads what is shown."""
+    """Show gangs until Ctrl-C, or until what is shown is not read any more."""
     import os
     import sys
 

@@ -171,7 +171,7 @@ def _has_kubeconfig() -> bool:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Corral redirects nobody: what does is not Corral, and gets no token."""
+    """Corral redirects no client: a server that does is not Corral, and gets no token."""
 
     def redirect_request(
         self,

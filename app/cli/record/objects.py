@@ -1,7 +1,7 @@
 """What is recorded of an object that is neither a pod nor a node: what its vocabulary reads of it.
 
 Found by trying: a part of the object goes, and if the vocabulary reads the same record from the
-rest, it stays away. So nothing remains that no reader looks at, whatever kinds there are.
+rest, it stays away. So nothing remains that no reader looks at, of any kind.
 """
 
 from __future__ import annotations

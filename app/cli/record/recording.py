@@ -20,7 +20,7 @@ from app.settings import EngineOptions
 SCHEMA = "cluster-snapshot/v1"  # as `corral sandbox` reads it
 HOSTNAME = "kubernetes.io/hostname"
 STDOUT = "-"
-EVERYTHING = EngineOptions(native_pod_groups="on")  # whatever vocabulary there is
+EVERYTHING = EngineOptions(native_pod_groups="on")  # every vocabulary there is
 NOT_RECORDED = (
     "env, args, commands, images, volumes and names of containers",
     "annotations and labels that no vocabulary of Corral reads and no recorded pod selects",
@@ -63,7 +63,7 @@ class Recording:
         self.objects.append(msgspec.json.encode(made))
 
     def select(self, keys: Iterable[str]) -> None:
-        """Keep labels of these keys whatever else names them: the levels that are set."""
+        """Keep labels of these keys, named by others or not: the levels that are set."""
         self._selected.update(keys)
 
     def note_selected(self, made: Any) -> None:
@@ -116,7 +116,7 @@ def is_device(path: str) -> bool:
 def write(path: str, pieces: Iterable[bytes]) -> None:
     """Write a file, gzipped if its name says so, whole or not at all; - is stdout. Raises: OSError.
 
-    Its owner alone may read it, also where somebody has put a file or a link of the other name
+    Its owner alone may read it, also where another user has put a file or a link of the other name
     there before. What is no file, such as /dev/null, is written to and stays what it is.
     """
     if path == STDOUT:

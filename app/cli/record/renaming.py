@@ -21,7 +21,7 @@ from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.kube.watch.events import Event, Listed
 
-# Texts under these keys are never names, whatever they look like …
+# Texts under these keys are never names, also if they look like some …
 _STAY = frozenset(
     (
         "apiVersion",

@@ -1,4 +1,4 @@
-"""Asks the API server who somebody is, and what he may do: nothing of it is kept here.
+"""Asks the API server who a user is, and what he may do: nothing of it is kept here.
 
     token ──TokenReview──▶ User | None ──SubjectAccessReview──▶ may he: yes or no
 
@@ -28,7 +28,7 @@ class Requests(Protocol):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody, as the API server has told; it is told the same when it is asked about him."""
+    """A user, as the API server has told; it is told the same when it is asked about him."""
 
     username: str = ""
     uid: str = ""

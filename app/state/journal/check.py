@@ -472,7 +472,7 @@ class _Judge:
 
 
 def _least_in_all(spec: GangSpec) -> int:
-    """The fewest pods that it runs with, whatever it starts with."""
+    """The fewest pods that it runs with; it may start with fewer."""
     return least_pods(replace(spec, starts_with=None))
 
 

@@ -64,7 +64,7 @@ def _addresses(webhooks: Webhooks, webhook: Object) -> Iterable[tuple[str, int, 
 async def _tried(bundle: str, host: str, port: int, name: str) -> str | Unread:
     """Why the certificate is not trusted, "" if it is; or why the port is not reached."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # As Go does: whatever is in the bundle is trusted, not the roots of it alone.
+    # As Go does: every certificate in the bundle is trusted, not the roots of it alone.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=_text(bundle))

@@ -1,4 +1,4 @@
-"""`corral replay --load`: the pods of a recorded cluster come at a set rate, whatever answers.
+"""`corral replay --load`: the pods of a recorded cluster come at a set rate, answered or not.
 
     snapshot ─▶ work ─▶ a sandboxed cluster ──watch──▶ Corral ◀─/filter /prioritize /bind─ driving
                         (a process)                    (a process)                            │

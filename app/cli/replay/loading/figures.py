@@ -66,7 +66,7 @@ class Figures:
 
     @property
     def is_answered(self) -> bool:
-        """Whether whatever was sent got an answer, and all of it was sent."""
+        """Whether every pod was sent, and got its answers."""
         failed = sum(row.failed for row in self.rows.values())
         return not (failed or self.shed or self.unfinished)
 

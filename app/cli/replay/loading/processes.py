@@ -129,7 +129,7 @@ def _end_with(pipe: Connection) -> None:
     """End when the process that started this one is gone, however it ended."""
     with suppress(EOFError, OSError):
         pipe.recv()
-    os._exit(0)  # an orderly stop would wait for others, and nobody is there to see it
+    os._exit(0)  # an orderly stop would wait for others, and is not seen
 
 
 def _run(work: Any) -> None:

@@ -58,7 +58,7 @@ def work_of(snapshot: Object, mix: Mix, most: int) -> Work:
     """The first pods of a recording as a load; what a DaemonSet runs stays where it is.
 
     Consecutive pods become a gang, so that it comes together, as the pods of a workload do. Pods of
-    a gang that an object declares, whatever vocabulary, become a pod group with as many pods as
+    a gang that an object declares, in any vocabulary, become a pod group with as many pods as
     came: the sandbox has no such objects.
     """
     staying = [each for each in snapshot.get("pods", ()) if _stays(each)]

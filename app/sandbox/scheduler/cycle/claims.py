@@ -1,4 +1,4 @@
-"""The claims of a pod that do not exist: kube-scheduler asks nobody about such a pod.
+"""The claims of a pod that do not exist: kube-scheduler asks no extender about such a pod.
 
 Only whether a claim is there: in the sandbox every one of them is good on every node.
 Source: pkg/scheduler/framework/plugins of kubernetes 1.36: volumerestrictions, PreFilter, and
