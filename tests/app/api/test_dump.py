@@ -14,9 +14,9 @@ from app.api import dump
 from app.api.routes import Standing, people
 from app.process.journal_file import JournalFile
 from app.state.engine import Engine
-from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
-from tests.app.state.world import World, four_racks, members
+from tests.app.state.recorded import with_a_gang_that_runs
+from tests.app.state.world import World, four_racks
 
 
 def client(engine, journal=None, *, unready=lambda: "", at="127.0.0.1"):
@@ -33,17 +33,7 @@ def recorded(tmp_path):
     """A world with a journal, and the journal."""
     file = JournalFile(tmp_path / "journal", 2**24)
 
-    class Recorded(World):
-        def built(self):
-            engine = Engine(self.settings)
-            self.recorder = Recorder(engine, self.settings, file.write)
-            return engine
-
-    world = Recorded(four_racks())
-    pods = members("g", 3)
-    world.put(*pods)
-    world.tick()
-    assert len(world.schedule(*pods)) == 3
+    world = with_a_gang_that_runs(file.write)
     yield world, file
     file.close()
 

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
-from app.api.routes import Standing, people
+from app.api.routes import Standing
 from app.cli import main
 from app.cli.topology.usage import bar
 from tests.app.api.test_topology import cluster
+from tests.app.cli.served import corral
 from tests.records import GPU
-
-START_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    engine, standing = cluster(), Standing(lambda: "")
-    router = people(engine, standing)
-    app = FastAPI()
-    app.include_router(router)
-    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + START_SECONDS
-    while not running.started and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert running.started
-    host, port = running.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    running.should_exit = True
-    thread.join(START_SECONDS)
+    with corral(cluster(), Standing(lambda: "")) as url:
+        yield url
 
 
 def run(server: str, *arguments: str) -> Result:

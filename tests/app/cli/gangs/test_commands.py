@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
-import uvicorn
 import yaml
 from fastapi import FastAPI
 from typer.testing import CliRunner, Result
@@ -22,10 +19,9 @@ from app.cli.gangs.explaining import lines_of
 from app.cli.gangs.options import span
 from app.explain.changes import Changes
 from app.explain.view import Explanation
+from tests.app.cli.served import served
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, group, node, pod
-
-START_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +53,9 @@ def serving(world: World) -> Iterator[str]:
 
     app = FastAPI(lifespan=streaming)
     app.include_router(people(world.engine, Standing(lambda: "", stream=stream)))
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="on")
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + START_SECONDS
-    while not running.started and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert running.started
-    host, port = running.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    loops[0].call_soon_threadsafe(stream.close, "the test is over")
-    running.should_exit = True
-    thread.join(START_SECONDS)
+    with served(app, lifespan="on") as url:
+        yield url
+        loops[0].call_soon_threadsafe(stream.close, "the test is over")
 
 
 def run(server: str, *arguments: str) -> Result:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
-from app.api.routes import Standing, people
+from app.api.routes import Standing
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
 from app.kube.core.objects import Shape
@@ -28,8 +23,9 @@ from app.sandbox.apiserver.storage.kinds import JOB, NODE, POD
 from app.sandbox.cluster.snapshot import read
 from app.state.effects import BindFailed
 from app.state.engine import Engine
-from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
+from tests.app.cli.served import corral
+from tests.app.state.recorded import RecordedWorld
 from tests.app.state.world import World, four_racks, members
 from tests.cluster import GPU, RACK, job, node, pod
 from tests.records import RACK as RACK_LEVEL
@@ -139,22 +135,9 @@ def test_where_nothing_answers_it_is_one_sentence_and_nothing_is_written(tmp_pat
 # -- from a running Corral -------------------------------------------------------------------------
 
 
-@contextmanager
-def serving(engine: Engine, journal: JournalFile | None) -> Iterator[str]:
+def serving(engine: Engine, journal: JournalFile | None) -> AbstractContextManager[str]:
     """Where a Corral with this engine and this journal answers."""
-    app = FastAPI()
-    app.include_router(people(engine, Standing(lambda: "", journal=journal)))
-    config = uvicorn.Config(app, port=0, log_level="error", lifespan="off")
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 10.0
-    while not running.started and time.monotonic() < deadline:
-        time.sleep(0.01)
-    host, port = running.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    running.should_exit = True
-    thread.join(10.0)
+    return corral(engine, Standing(lambda: "", journal=journal))
 
 
 def busy_world() -> World:
@@ -221,13 +204,7 @@ def test_the_file_of_a_corral_opens_in_the_sandbox_too(dumped: Any) -> None:
 def test_of_a_whole_journal_also_names_that_are_gone_are_other_ones(tmp_path: Path) -> None:
     file = JournalFile(tmp_path / "journal", 2**24)
 
-    class Recorded(World):
-        def built(self) -> Engine:
-            engine = Engine(self.settings)
-            self.recorder = Recorder(engine, self.settings, file.write)
-            return engine
-
-    world = Recorded(four_racks())
+    world = RecordedWorld(four_racks(), file.write)
     world.put(*members("bygone", 2))
     world.tick()
     pods = list(world.pods.values())
@@ -255,17 +232,11 @@ def test_labels_of_nodes_that_nothing_names_are_not_in_a_journal(
 ) -> None:
     file = JournalFile(tmp_path / "journal", 2**24)
 
-    class Recorded(World):
-        def built(self) -> Engine:
-            engine = Engine(self.settings)
-            self.recorder = Recorder(engine, self.settings, file.write)
-            return engine
-
     nodes = [
         msgspec.structs.replace(each, labels={**each.labels, "secret": SECRET, "pool": "p"})
         for each in four_racks()
     ]
-    world = Recorded(nodes)
+    world = RecordedWorld(nodes, file.write)
     picky = Shape(selector=(("pool", "p"),))
     world.put(*(msgspec.structs.replace(each, shape=picky) for each in members("g", 2)))
     world.tick()

@@ -14,11 +14,9 @@ from typer.testing import CliRunner
 from app.cli import main
 from app.cli.replay import reading
 from app.kube.watch.events import Listed
-from app.state.engine import Engine
 from app.state.journal.lines import first_line
-from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
-from tests.app.state.world import World, four_racks, members
+from tests.app.state.recorded import with_a_gang_that_runs
 
 replay_module = import_module("app.cli.replay.comparing")
 
@@ -32,18 +30,7 @@ def journal(tmp_path):
     """A gang that is placed and bound."""
     path = tmp_path / "journal"
     with path.open("wb") as file:
-
-        class Recorded(World):
-            def built(self):
-                engine = Engine(self.settings)
-                self.recorder = Recorder(engine, self.settings, file.write)
-                return engine
-
-        world = Recorded(four_racks())
-        pods = members("g", 3)
-        world.put(*pods)
-        world.tick()
-        assert len(world.schedule(*pods)) == 3
+        world = with_a_gang_that_runs(file.write)
         world.apply(Listed("Pod", tuple(world.pods.values())))
     return path
 

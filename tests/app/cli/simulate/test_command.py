@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import uvicorn
 import yaml
-from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
 from app.admission.scope import Scope
-from app.api.routes import Standing, people
+from app.api.routes import Standing
 from app.cli import main
 from app.cli.simulate.command import NOT_ALL_FIT
 from app.simulate.simulating import Rules
 from tests.app.api.test_simulating import job
+from tests.app.cli.served import corral
 from tests.app.simulate.clusters import engine_of
 from tests.app.state.world import four_racks
-
-START_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Where a Corral answers whose cluster has four racks of four nodes."""
     engine, standing = engine_of(four_racks()), Standing(lambda: "")
-    router = people(engine, replace(standing, rules=Rules(Scope("corral"))))
-    app = FastAPI()
-    app.include_router(router)
-    running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + START_SECONDS
-    while not running.started and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert running.started
-    host, port = running.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    running.should_exit = True
-    thread.join(START_SECONDS)
+    with corral(engine, replace(standing, rules=Rules(Scope("corral")))) as url:
+        yield url
 
 
 def run(server: str, *arguments: str, stdin: str | None = None) -> Result:
