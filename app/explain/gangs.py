@@ -150,18 +150,8 @@ def _why_waiting(gang: Gang, now: float) -> Reason:
         return Reason.BACKING_OFF
     if gang.reporting.sentence_at is None:
         return Reason.QUEUED
-    is_apart = gang.reporting.reason is Reason.DOES_NOT_FIT and _is_narrowed_apart(gang)
+    is_apart = gang.reporting.is_narrowed_apart and gang.reporting.reason is Reason.DOES_NOT_FIT
     return Reason.NARROWED_APART if is_apart else gang.reporting.reason
-
-
-def _is_narrowed_apart(gang: Gang) -> bool:
-    """Whether waiting pods that are alike were narrowed to nodes of which none serves them all."""
-    common: dict[object, frozenset[str]] = {}
-    for member in gang.membership.unbound:
-        if member.allowed is not None:
-            before = common.get(member.role, member.allowed)
-            common[member.role] = before if before is member.allowed else before & member.allowed
-    return not all(common.values())
 
 
 def message_of(gang: Gang) -> str:

@@ -135,6 +135,7 @@ class Reporting:
     sentence_at: float | None = None  # when its verdict was last rendered; None: it is no verdict
     verdict: str = ""  # the kind of the last verdict: without numbers that follow the cluster
     reason: Reason = Reason.QUEUED  # of the last verdict; see `sentence_at`
+    is_narrowed_apart: bool = False  # of the same: its pods were narrowed apart
     problem: str = ""  # the sentence of the last event about a problem, "" when it is solved
     problem_reason: str = ""  # of the same event
     once: dict[str, str] = field(default_factory=dict)

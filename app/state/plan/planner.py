@@ -26,7 +26,13 @@ from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
 from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
-from app.state.plan.pod_sets import PodSetMembers, flaw_in_units, levels_of, pod_sets_of
+from app.state.plan.pod_sets import (
+    PodSetMembers,
+    are_narrowed_apart,
+    flaw_in_units,
+    levels_of,
+    pod_sets_of,
+)
 from app.state.plan.request import (
     Builder,
     Question,
@@ -310,7 +316,9 @@ class Planner:
             plan = plan_of(question.gang, answer, question.pod_sets, topology)
             return self._as_before(question, request, plan, topology) or plan
         return NoPlan(
-            answer, explain=lambda: explained(answer, builder, question, topology, request)
+            answer,
+            explain=lambda: explained(answer, builder, question, topology, request),
+            is_narrowed_apart=are_narrowed_apart(question.pod_sets),
         )
 
     def _as_before(

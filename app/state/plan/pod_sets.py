@@ -238,6 +238,16 @@ def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None
     return {key: nodes for key, nodes in common.items() if nodes is None or nodes}
 
 
+def are_narrowed_apart(pod_sets: Iterable[PodSetMembers]) -> bool:
+    """Whether pods that are alike were narrowed to nodes of which none serves them all."""
+    common: dict[SetKey, frozenset[str]] = {}
+    for each in pod_sets:
+        if each.is_split and each.allowed is not None:
+            known = common.get(each.key)
+            common[each.key] = each.allowed if known is None else known & each.allowed
+    return not all(common.values())
+
+
 def _kept(pod_set: PodSetMembers, free: list[str], *, is_split: bool) -> tuple[str, ...]:
     """Take out of `free` the nodes where pods of this pod set's slices run."""
     if not pod_set.slices:

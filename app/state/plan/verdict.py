@@ -138,6 +138,8 @@ class NoPlan:
     """What the search does not take into account, or who is in the way."""
     explain: Callable[[], NoFit] | None = field(default=None, compare=False, repr=False)
     """Looks up why nodes are closed, when the verdict is read."""
+    is_narrowed_apart: bool = field(default=False, compare=False)
+    """Its pods were narrowed to different nodes, of which none serves all that are alike."""
 
     def __str__(self) -> str:
         why = self.explain() if self.explain else self.why

@@ -270,7 +270,10 @@ class Reports:
 
     def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
         """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
-        gang.reporting.reason = verdict.reason
+        gang.reporting.reason, gang.reporting.is_narrowed_apart = (
+            verdict.reason,
+            verdict.is_narrowed_apart,
+        )
         missing = len(gang.unplanned()) if gang.membership.bound else ""
         kind = f"{missing} {verdict.kind}"
         # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.

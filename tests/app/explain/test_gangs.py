@@ -12,6 +12,7 @@ from app.explain.gangs import listed, named, view
 from app.kube.core.objects import PodRecord
 from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
+from tests.app.state.histories.test_narrowed import narrowed_to
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, job_pods, pod
 
@@ -65,12 +66,19 @@ def ended(world: World) -> None:
     world.put(*[change(each, phase="Succeeded") for each in world.pods.values()])
 
 
+def narrowed_apart(world: World) -> None:
+    ranges = [[f"n{rack}{at}" for at in range(4)] for rack in range(2)]
+    for at, each in enumerate(gang_of("g", 4)):
+        world.put(narrowed_to(each, ranges[at // 2]))
+
+
 SITUATIONS: dict[Reason, Callable[[World], None]] = {
     Reason.INCOMPLETE: in_part,
     Reason.GATED: gated,
     Reason.INVALID: contradictory,
     Reason.UNKNOWN_TOPOLOGY: of_no_level,
     Reason.DOES_NOT_FIT: too_large,
+    Reason.NARROWED_APART: narrowed_apart,
     Reason.AWAITING_SCHEDULER: placed,
     Reason.RUNNING: running,
     Reason.ENDED: ended,
@@ -91,6 +99,13 @@ def test_a_plan_that_was_lost_is_not_searched_again_at_once() -> None:
     node = world.gang().plan.nodes["uid-g0"]
     world.put(pod("thief", on=node, phase="Running"))
     assert reason(world) is Reason.BACKING_OFF
+
+
+def test_a_gang_that_was_narrowed_to_one_full_rack_does_not_fit() -> None:
+    world = World(four_racks())
+    world.put(*[pod(f"on{at}", on=f"n0{at}", phase="Running") for at in range(4)])
+    world.put(*[narrowed_to(each, [f"n0{at}" for at in range(4)]) for each in gang_of("g", 2)])
+    assert reason(world) is Reason.DOES_NOT_FIT
 
 
 def test_how_far_its_pods_are_is_counted() -> None:
