@@ -27,9 +27,9 @@ from app.admission.routes import Desk, webhook
 from app.admission.scope import scope_of
 from app.api.access.callers import Callers
 from app.api.access.permissions import Permissions
+from app.api.following.stream import Stream
 from app.api.others import Others
 from app.api.routes import Standing, people
-from app.api.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph

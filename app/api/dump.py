@@ -19,7 +19,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
 from app.api.access.callers import SeesEverything
-from app.api.stream import ABORT
+from app.api.following.stream import ABORT
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied
 

@@ -3,7 +3,7 @@
     GET /v1/gangs?namespace=&phase=&reason=&after=&limit=
     GET /v1/gangs/{namespace}/{name}
     GET /v1/gangs/{namespace}/{name}/explanation
-    GET /v1/events?namespace=                        (events.py)
+    GET /v1/events?namespace=                        (following)
 
 The event loop that answers kube-scheduler answers these too: a page of gangs is short, and what
 takes searches is answered from a copy in a thread, a few at a time.
@@ -22,12 +22,12 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from app.api.access.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.description import description
 from app.api.dump import Written, dumps
-from app.api.events import events
 from app.api.examples import EXPLANATION, GANG, GANGS, shown
+from app.api.following.events import events
+from app.api.following.stream import Stream
 from app.api.leader import leader_header
 from app.api.others import Others
 from app.api.simulating import simulating
-from app.api.stream import Stream
 from app.api.topology import topology
 from app.api.turns import Turns
 from app.explain.advice import ADVICE

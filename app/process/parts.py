@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from app.api.stream import Stream
+from app.api.following.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Writers
 from app.kube.client.lease import NeighbourLease

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from app.api.access.permissions import ANSWER_SECONDS
-from app.api.events import RECHECK_SECONDS
+from app.api.following.events import RECHECK_SECONDS
 from tests.certificates import pair
 from tests.cluster import RACK, Cluster, Object, Refused, grid
 from tests.controlplane.plane import ControlPlane, free_ports

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from app.admission.scope import Scope
 from app.api.examples import EXPLANATION, GANG, GANGS, SIMULATION, TOPOLOGY
+from app.api.following.stream import Stream
 from app.api.routes import Standing, people
-from app.api.stream import Stream
 from app.explain.changes import Changes
 from app.explain.view import View
 from app.simulate.simulating import Rules

@@ -22,8 +22,8 @@ from app.api.access.callers import (
     SeesEverything,
     on_loopback,
 )
+from app.api.following.stream import Stream
 from app.api.routes import Standing, people
-from app.api.stream import Stream
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.explain.changes import Changes
 from app.kube.client.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS

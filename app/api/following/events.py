@@ -16,8 +16,8 @@ from collections.abc import Callable
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from app.api.access.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
+from app.api.following.stream import EventStream, Stream, TooManyFollow
 from app.api.leader import leader_header
-from app.api.stream import EventStream, Stream, TooManyFollow
 
 RECHECK_SECONDS = 30.0
 EXAMPLE = """retry: 2000
