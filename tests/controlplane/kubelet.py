@@ -39,7 +39,10 @@ def kubelets(cluster: Cluster) -> Iterator[None]:
 
 
 def end_deleted_pods(cluster: Cluster) -> None:
-    """Every pod that is being deleted has ended."""
+    """Every pod that is being deleted has ended.
+
+    One that has no grace shows as being deleted for the moment between the API server's two writes.
+    """
     for one in cluster.list("Pod", "default"):
         if "deletionTimestamp" in one["metadata"]:
             path = f"{collection('Pod', 'default')}/{one['metadata']['name']}"

@@ -50,14 +50,6 @@ def begin_deletion(cluster: Cluster, names: Iterable[str]) -> None:
         cluster.request("DELETE", f"{collection('Pod', 'default')}/{name}", body=body)
 
 
-def confirm_deletions(cluster: Cluster) -> None:
-    """The pods being deleted are gone, as their kubelets confirm once they are back."""
-    for one in cluster.list("Pod", "default"):
-        if "deletionTimestamp" in one["metadata"]:
-            path = f"{collection('Pod', 'default')}/{one['metadata']['name']}"
-            cluster.request("DELETE", path, body={"gracePeriodSeconds": 0})
-
-
 def delete_pods(cluster: Cluster, names: Iterable[str]) -> None:
     """The pods are gone."""
     for name in names:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import GPU, RACK, Cluster, Object, collection, grid, job, pod
-from tests.controlplane import node_faults
+from tests.controlplane import kubelet, node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_preemption import (
@@ -199,7 +199,7 @@ def test_a_gang_that_goes_away_keeps_no_room_and_no_further_pod_goes(cluster: Cl
     cluster.wait(lambda: len(live(cluster, "a-") | live(cluster, "b-")) == 4, MADE_SECONDS, "some")
     for name in waiting:
         cluster.delete("Pod", name)
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     late = pod("late", requests={GPU: 8}, terminationGracePeriodSeconds=0)
     cluster.create(late)
     cluster.wait(partial(is_bound, cluster, "late"), SECONDS, "a pod on what is free")
@@ -230,7 +230,7 @@ def test_a_pod_of_higher_priority_takes_freed_room_and_one_more_pod_goes(
         hp["spec"]["priorityClassName"] = "above"
         cluster.create(hp)
         cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod of higher priority")
-        node_faults.confirm_deletions(cluster)
+        kubelet.end_deleted_pods(cluster)
         assert not started(cluster, waiting), "its rack has three nodes left"
         cluster.delete("Pod", "hp")
         cluster.wait(partial(started, cluster, waiting), 2 * MADE_SECONDS, "the gang at last")
@@ -252,7 +252,7 @@ def test_after_two_thefts_no_pod_goes_there_for_a_while(cluster: Cluster) -> Non
             one = pod(f"{victims}{on}", requests={GPU: 8}, terminationGracePeriodSeconds=300)
             one["spec"] |= {"schedulerName": "another", "nodeName": on}
             cluster.create(one)
-        node_faults.confirm_deletions(cluster)
+        kubelet.end_deleted_pods(cluster)
         cluster.wait(
             partial(
                 lambda own: any(
@@ -305,6 +305,6 @@ def test_a_corral_that_is_killed_while_pods_end_finds_the_same_place_and_no_othe
     corral.kill()
     corral.start()
     time.sleep(QUIET_SECONDS)
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     cluster.wait(partial(started, cluster, waiting), MADE_SECONDS, "the gang in the freed rack")
     assert live(cluster, "a-") | live(cluster, "b-") == stays

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import GPU, RACK, Cluster, Object, grid, node, pod
-from tests.controlplane import node_faults
+from tests.controlplane import kubelet
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.workloads import asking, behind_gate, members
@@ -44,7 +44,7 @@ def classes(cluster: Cluster) -> Iterator[None]:
     )
     yield
     cluster.delete_all("Pod")
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     cluster.delete("PriorityClass", URGENT)
 
 
@@ -131,7 +131,7 @@ def test_while_its_victim_ends_the_pod_that_preempts_gets_no_other(
     time.sleep(QUIET_SECONDS)
     assert len(live(cluster, "gang-")) == 3
     (lost,) = gang - live(cluster, "gang-")
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
     time.sleep(QUIET_SECONDS)
     assert live(cluster, "gang-") == gang - {lost}

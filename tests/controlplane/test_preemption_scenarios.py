@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import GPU, MERGE, RACK, Cluster, collection, grid, job, node, pod
-from tests.controlplane import node_faults
+from tests.controlplane import kubelet, node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_barrier import NEAR_ANCHOR
@@ -167,9 +167,9 @@ def test_where_the_freed_node_closes_one_more_pod_goes_and_no_third(
     cluster.wait(lambda: len(live(cluster, "gang-")) == 3, SECONDS, "the victim")
     (lost,) = gang - live(cluster, "gang-")
     node_faults.cordon(cluster, before[lost])
-    node_faults.confirm_deletions(cluster)  # which has kube-scheduler look at the pod again
+    kubelet.end_deleted_pods(cluster)  # which has kube-scheduler look at the pod again
     cluster.wait(lambda: len(live(cluster, "gang-")) == 2, SECONDS, "the second victim")
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
     time.sleep(QUIET_SECONDS)
     assert len(live(cluster, "gang-")) == 2

@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Objects, grid, job, pod
-from tests.controlplane import node_faults
+from tests.controlplane import kubelet, node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.corral_process import CorralProcess
@@ -47,7 +47,7 @@ class Death:
 def no_pod_stays(cluster: Cluster) -> Iterator[None]:
     """What no kubelet ends is ended after the test."""
     yield
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
 
 
 def taint_for_good(cluster: Cluster, node: str) -> None:
@@ -149,7 +149,7 @@ def test_up_to_eight_nodes_die_at_once_and_each_replacement_starts_in_the_rack(
                 cluster.create(nodes[node])
             else:
                 node_faults.find_again(cluster, node)
-        node_faults.confirm_deletions(cluster)
+        kubelet.end_deleted_pods(cluster)
 
 
 @BOTH

@@ -12,7 +12,7 @@ import pytest
 
 from app.dialects.corral import SUCCEEDED
 from tests.cluster import RACK, STRATEGIC, Cluster, grid
-from tests.controlplane import node_faults
+from tests.controlplane import kubelet
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
 from tests.corral_process import CorralProcess, scheduled
@@ -29,7 +29,7 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     plane.nodes(grid(racks=2, nodes=PODS, gpus=8))
     with scheduled(plane, tmp_path) as running:
         yield running
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["", "after_a_restart"])
@@ -41,7 +41,7 @@ def test_a_succeeded_pod_that_is_deleted_is_not_replaced_and_a_failed_one_is(
     end(cluster, "gang-0", "Succeeded")
     cluster.wait(lambda: carriers(cluster) == 2, START_SECONDS, "two members with the note")
     cluster.delete("Pod", "gang-0")
-    node_faults.confirm_deletions(cluster)
+    kubelet.end_deleted_pods(cluster)
     if restarts:
         corral.kill()
         corral.start()
