@@ -245,6 +245,12 @@ class EngineOptions(BaseModel):
     # So often in an hour a gang goes, or pods of one controller do; then they are left alone.
     preempted_at_most: Annotated[int, Field(ge=1, le=10_000)] = 3
 
+    # Clusters whose nodes come and go
+    # Pods of gangs are bound with the annotations that keep cluster-autoscaler and Karpenter from
+    # moving what runs; those that a pod has already stay. Karpenter takes narrowed pods for pods
+    # that may go anywhere.
+    protect_running: bool = True
+
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.
     owed_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0

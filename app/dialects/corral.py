@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from app.dialects import autoscalers
 from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import FEW_TERMS
 from app.kube.core.objects import PodRecord, Shape
@@ -41,7 +42,10 @@ INSTALLED = ("app.kubernetes.io/name", "corral")
 WEBHOOKS = ".corral.dev"
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
 WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
-KEPT = (AFTER, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED, *WORKLOAD)
+KEPT = (
+    *(AFTER, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED),
+    *(*WORKLOAD, *autoscalers.KEPT),
+)
 
 
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:

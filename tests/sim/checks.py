@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from app.dialects import autoscalers
 from app.dialects import corral as own
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord
@@ -67,6 +68,8 @@ HEAVY_EVERY = 11  # inputs
 SHADOW_EVERY = 91
 SLACK = 0.5  # seconds a deadline may be seen late, beside the tick
 LATE = 1.0  # seconds of lag that count as a fault
+
+PROTECTION = dict(autoscalers.PROTECTION)
 
 
 @dataclass(slots=True)
@@ -237,7 +240,9 @@ class Checks:
                 self._starts_whole(life, key, [b for b in binds if key_of(life, b.uid) == key])
         for effect in effects:
             if isinstance(effect, Bind):
-                self._only_ours((name for name, _ in effect.annotations), effect)
+                self._protects(life, effect)
+                ours = (name for name, _ in effect.annotations if name not in PROTECTION)
+                self._only_ours(ours, effect)
             elif isinstance(effect, Ungate):
                 require(effect.gate == own.GATE, f"I12: a foreign gate: {effect}")
                 self._only_ours((name for name, _ in effect.annotations), effect)
@@ -252,6 +257,16 @@ class Checks:
         require(not asked, f"P8: only explained, and yet {asked}")
         plans = list(life.engine.room_plans.of)
         require(not plans, f"P8: only explained, and yet room is made for {plans}")
+
+    def _protects(self, life: Life, bind: Bind) -> None:
+        """I12: a binding says that its pod is not to be moved, unless the pod says otherwise."""
+        pod = life.streams["Pod"].mirror.get(bind.name)
+        if pod is None or pod.uid != bind.uid:
+            return
+        said = [pair for pair in bind.annotations if pair[0] in PROTECTION]
+        is_member = key_of(life, bind.uid) is not None
+        wanted = [each for each in PROTECTION.items() if each[0] not in pod.annotations]
+        require(said == (wanted if is_member else []), f"I12: {bind} says {said}, not {wanted}")
 
     def _only_ours(self, names: Iterable[str], effect: Effect) -> None:
         foreign = [name for name in names if not name.startswith(own.PREFIX)]

@@ -26,7 +26,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import takewhile
 
-from app.dialects import corral
+from app.dialects import autoscalers, corral
 from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -83,6 +83,8 @@ class Permit:
             annotations.append((corral.POD_SETS, gang.binding.started_with))
         if gang.binding.started_after:
             annotations.append((corral.AFTER, gang.binding.started_after))
+        if self.settings.protect_running:
+            annotations.extend(autoscalers.protection(pod.annotations))
         self.outbox.add(
             Bind(pod.namespace, pod.name, uid, gang.plan.nodes[uid], tuple(annotations))
         )

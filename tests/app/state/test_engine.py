@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from app.kube.watch.events import Listed
 from app.state.effects import Bind, RejectBind
@@ -13,6 +14,7 @@ from tests.records import (
     BLOCK,
     RACK,
     UNCONSTRAINED,
+    group,
     node,
     pod,
     topology,
@@ -195,7 +197,32 @@ def test_the_binding_says_which_gang_and_domain_the_pod_started_in():
     assert dict(effect.annotations) == {
         "corral.dev/gang": "default/g",
         "corral.dev/domain": f"{RACK}=b0/r0",
+        **PROTECTED,
     }
+
+
+PROTECTED = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+
+
+@pytest.mark.parametrize("said", ["true", "false", "4h"])
+def test_what_a_pod_says_itself_of_being_moved_stands(said):
+    world = World(four_racks())
+    annotations = {**group("g", 1, RACK), "karpenter.sh/do-not-disrupt": said}
+    world.put(one := pod("g0", annotations=annotations))
+    (effect,) = world.bind(one, world.filter(one).node)
+    assert "karpenter.sh/do-not-disrupt" not in dict(effect.annotations)
+    assert dict(effect.annotations)["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
+def test_without_protection_a_binding_says_nothing_to_autoscalers():
+    world = World(four_racks(), protect_running=False)
+    gang = members("g", 1)
+    world.put(*gang)
+    (effect,) = world.bind(gang[0], world.filter(gang[0]).node)
+    assert not PROTECTED.keys() & dict(effect.annotations).keys()
 
 
 def test_a_relist_of_the_same_topologies_rebuilds_nothing():
