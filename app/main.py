@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -350,6 +351,8 @@ def _routes(
         metrics.absent_pods.set(len(engine.absent_pods))
         metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
         metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
+        needs = engine.marks.needs(time.monotonic())
+        metrics.show_needs(needs.gangs, needs.pods, needs.resources, needs.oldest_seconds)
         return metrics.exposition()
 
     scope = scope_of(settings, namespaces)

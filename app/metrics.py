@@ -15,6 +15,9 @@ VERBS = ("filter", "prioritize", "bind", "preempt")
 ANSWERS = ("passed", "pinned", "rejected", "failed")
 BIND_OUTCOMES = ("bound", "failed", "gone")
 UNGATE_OUTCOMES = ("ungated", "gone", "forbidden", "failed")
+ASKS = ("mark", "unmark")
+ASK_OUTCOMES = ("written", "gone", "conflict", "refused", "failed", "dropped")
+NEEDS = ("never", "busy", "fragmented")
 REMOVALS = ("evict", "delete")
 REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "gone", "failed", "dropped")
@@ -38,6 +41,9 @@ BROKEN_REQUESTS = (
     "malformed",
 )
 
+_UNITS = {"cpu": 1000}  # counted in thousandths
+MOST_RESOURCES = 64  # shown by name: pods may request any
+
 # Seconds. From a pass-through (0.2 ms) to the httpTimeout of /bind, which waits for its gang.
 _BUCKETS = (
     *(0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5),
@@ -54,6 +60,7 @@ class Metrics:
         self._of_verbs()
         self._of_pods()
         self._of_room()
+        self._of_autoscaling()
         self._of_admission()
         self._of_people()
         self._of_ourselves()
@@ -193,6 +200,61 @@ class Metrics:
             for label, number in known.items():
                 counters[label].inc(number - self._shown.get((name, label), 0))
                 self._shown[name, label] = number
+
+    def _of_autoscaling(self) -> None:
+        """What gangs ask node autoscalers for."""
+        self._needs = Gauge(
+            "corral_needs_nodes_gangs",
+            "Gangs that wait for nodes to be made: whether they would fit if no pod ran, or apart",
+            ["reason"],
+            registry=self.registry,
+        )
+        for reason in NEEDS:
+            self._needs.labels(reason)
+        self._needs_pods = Gauge(
+            "corral_needs_nodes_pods", "Pods of these gangs without a node", registry=self.registry
+        )
+        self._needs_resource = Gauge(
+            "corral_needs_nodes_resource",
+            "What these pods request together: cores, bytes, or as the resource is counted",
+            ["resource"],
+            registry=self.registry,
+        )
+        self._needed: set[str] = set()
+        self._needs_oldest = Gauge(
+            "corral_needs_nodes_oldest_seconds",
+            "How long the first of these gangs has asked for nodes",
+            registry=self.registry,
+        )
+        asks = Counter(
+            "corral_node_asks",
+            "Conditions of pods written for node autoscalers to read, or taken back",
+            ["how", "result"],
+            registry=self.registry,
+        )
+        self.asks = {(how, each): asks.labels(how, each) for how in ASKS for each in ASK_OUTCOMES}
+
+    def show_needs(
+        self,
+        gangs: Mapping[str, int],
+        pods: int,
+        resources: Mapping[str, int],
+        oldest_seconds: float,
+    ) -> None:
+        """Publish what gangs ask node autoscalers for, in all.
+
+        `gangs`: by why they need nodes. `resources`: as in a request; one not named any more is 0.
+        """
+        for reason, number in gangs.items():
+            self._needs.labels(reason).set(number)
+        self._needs_pods.set(pods)
+        self._needs_oldest.set(oldest_seconds)
+        for resource in resources:
+            if len(self._needed) < MOST_RESOURCES:
+                self._needed.add(resource)
+        for resource in self._needed:
+            amount = resources.get(resource, 0)
+            self._needs_resource.labels(resource).set(amount / _UNITS.get(resource, 1))
 
     def _of_admission(self) -> None:
         """The reviews of the webhook."""

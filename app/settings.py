@@ -246,6 +246,13 @@ class EngineOptions(BaseModel):
     preempted_at_most: Annotated[int, Field(ge=1, le=10_000)] = 3
 
     # Clusters whose nodes come and go
+    # Waiting gangs that lack nothing but capacity are marked: a condition of their pods says so in
+    # the words that node autoscalers read, and the gates stay. never: those that would not fit if
+    # no pod ran. busy: also those that have waited for pods to leave for needs_nodes_seconds.
+    needs_nodes: Literal["off", "never", "busy"] = "busy"
+    needs_nodes_seconds: Seconds = 30.0
+    # With no node added for so long it is looked into why: autoscalers see free nodes, not racks.
+    needs_nodes_stall_seconds: Seconds = 300.0
     # Pods of gangs are bound with the annotations that keep cluster-autoscaler and Karpenter from
     # moving what runs; those that a pod has already stay. Karpenter takes narrowed pods for pods
     # that may go anywhere.

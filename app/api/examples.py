@@ -14,6 +14,7 @@ from app.explain.view import (
     Explanation,
     GangPage,
     GangView,
+    NeedsNodes,
     Pods,
     Relaxation,
     Shortage,
@@ -37,6 +38,9 @@ GANG = GangView(
     priority=0,
     waiting_seconds=41.5,
     pods=Pods(declared=8, there=8, planned=0, bound=0),
+    needs_nodes=NeedsNodes(
+        reason="busy", pods=8, level=RACK, largest=7, ask="mark", since_seconds=11.5
+    ),
 )
 GANGS = GangPage(gangs=(GANG,))
 EXPLANATION = Explanation(
@@ -47,6 +51,7 @@ EXPLANATION = Explanation(
         domain=f"{RACK}=b1/r7",
         pods=7,
         needed=8,
+        more_nodes=1,
         short=(Shortage(resource=GPU, free=56, requested=64),),
     ),
     excluded=(Excluded(reason="cordoned", nodes=1, examples=("n70",)),),

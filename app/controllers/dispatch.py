@@ -12,6 +12,7 @@ from app.state.effects import (
     Effect,
     EmitEvent,
     Evict,
+    Mark,
     ReadAgain,
     RejectBind,
     Requeue,
@@ -29,6 +30,7 @@ class Dispatcher:
     wake: Callable[[Requeue], None]
     annotate: Callable[[Annotate], None]
     ungate: Callable[[Ungate], None]
+    mark: Callable[[Mark], None]
     remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
     refuse: Callable[[RejectBind], None]
@@ -50,6 +52,8 @@ class Dispatcher:
                     self.annotate(effect)
                 case Ungate():
                     self.ungate(effect)
+                case Mark():
+                    self.mark(effect)
                 case Evict() | Delete():
                     self.remove(effect)
                 case RejectBind():

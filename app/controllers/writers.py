@@ -21,6 +21,7 @@ from app.controllers.keep import KeepController
 from app.controllers.pods.annotate import AnnotateController
 from app.controllers.pods.bind import BindController
 from app.controllers.pods.evict import EvictController, Removal
+from app.controllers.pods.mark import MarkController
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
 from app.controllers.prerequisites import PrerequisiteController
@@ -122,6 +123,7 @@ class Writers:
             per_second=settings.evict_per_second * TRIES_PER_EVICTION,
             most_tries=1,
         )
+        self._marks = MarkController(client, lambda how, outcome: metrics.asks[how, outcome].inc())
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
@@ -149,6 +151,7 @@ class Writers:
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
             ungate=self._ungate,
+            mark=self._if_leading(self._marks.take),
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
             refuse=receivers.refuse,
@@ -168,6 +171,7 @@ class Writers:
         return [
             ("bind", self._binds.run()),
             ("ungate", self._ungates.run()),
+            ("mark", self._marks.run()),
             ("evict", self._evicts.run()),
             ("try_eviction", self._trials.run()),
             ("wake", self._wakes.run()),

@@ -123,8 +123,17 @@ class _Where:
             domain=self.domain,
             pods=min(int(self.pods[self.slots].sum()), self.pod_set.pods),
             needed=needed,
+            more_nodes=self._more_nodes(needed),
             short=tuple(self._short(needed)),
         )
+
+    def _more_nodes(self, needed: int) -> int | None:
+        """How many empty nodes the rest of so many pods would take; None: none takes a pod."""
+        allocatable = self.told.request.capacity.allocatable
+        most = pods_per_node(allocatable, self.asked.tolist())[self.open]
+        per_node = int(most.max(initial=0))
+        missing = max(0, needed - int(self.pods[self.slots].sum()))
+        return -(-missing // per_node) if per_node else None
 
     def short_of(self, pods: int) -> Iterator[tuple[int, int, int]]:
         """(row, free, requested) of each resource of which too little is free for so many pods."""

@@ -26,7 +26,7 @@ MOST_COST = 100  # of those of them that have changed, one each: two millisecond
 PODS_AS_ONE = 500  # a gang costs one more for each so many pods: its view counts them
 
 Name = tuple[str, str, str]  # namespace, name, source
-Mark = tuple[Phase, Reason, str, int, int]
+Mark = tuple[Phase, Reason, str, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,14 @@ class Shown:
 
     def as_of(self, now: float) -> GangView:
         """The same, with the time that has gone by since."""
-        waiting = self.gang.waiting_seconds
+        waiting, needs, later = self.gang.waiting_seconds, self.gang.needs_nodes, now - self.at
         if waiting is None:
             return self.gang
-        return self.gang.model_copy(update={"waiting_seconds": waiting + now - self.at})
+        update: dict[str, object] = {"waiting_seconds": waiting + later}
+        if needs is not None:
+            since = {"since_seconds": needs.since_seconds + later}
+            update["needs_nodes"] = needs.model_copy(update=since)
+        return self.gang.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +126,11 @@ class Changes:
 
 
 def _mark(gang: Gang, now: float, whose: str) -> Mark:
-    """What is compared: the state, the sentence, and how many pods are there and bound."""
+    """What is compared: the state, the sentence, how many pods are there and bound, and whether it
+    asks for nodes."""
     membership = gang.membership
     there, bound = membership.members_live, len(membership.bound)
     if whose and gang.phase in LED:
-        return gang.phase, Reason.NOT_LEADING, whose, there, bound
-    return gang.phase, reason_of(gang, now), message_of(gang), there, bound
+        return gang.phase, Reason.NOT_LEADING, whose, there, bound, ""
+    asked = gang.need.why
+    return gang.phase, reason_of(gang, now), message_of(gang), there, bound, asked

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from app.explain.elsewhere import LED, of_follower
-from app.explain.view import GangPage, GangView, Pods
+from app.explain.view import GangPage, GangView, NeedsNodes, Pods
 from app.kube.core.objects import PodRecord
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
@@ -110,6 +110,21 @@ def view(gang: Gang, now: float) -> GangView:
             bound=len(membership.bound),
         ),
         domains=tuple(sorted(set(gang.plan.domains.values()))[:MOST_DOMAINS]),
+        needs_nodes=_needs_nodes(gang, now) if is_waiting else None,
+    )
+
+
+def _needs_nodes(gang: Gang, now: float) -> NeedsNodes | None:
+    need = gang.need
+    if not need.is_open or need.lack is None:
+        return None
+    return NeedsNodes(
+        reason=need.why,
+        pods=len(gang.unplanned()),
+        level=need.lack.level,
+        largest=need.lack.available,
+        ask="mark",
+        since_seconds=max(0.0, now - need.opened_at),
     )
 
 

@@ -26,6 +26,23 @@ class Pods(View):
     """Of these, pods that kube-scheduler has bound."""
 
 
+class NeedsNodes(View):
+    """What node autoscalers are asked for."""
+
+    reason: str
+    """never: it would not fit if no pod ran; busy: it would; fragmented: its pods fit, apart."""
+    pods: int
+    """So many of its pods have no node."""
+    level: str = ""
+    """One domain of it has to take them; empty: any nodes do."""
+    largest: int
+    """So many of them fit in the best one now."""
+    ask: str
+    """How they are asked. mark: the condition PodScheduled of its pods says Unschedulable."""
+    since_seconds: float
+    """For how long."""
+
+
 class GangView(View):
     """One gang, without a search."""
 
@@ -46,6 +63,8 @@ class GangView(View):
     pods: Pods
     domains: tuple[str, ...] = ()
     """Where its planned pods are to run, such as `rack=b1/r7`."""
+    needs_nodes: NeedsNodes | None = None
+    """None: no autoscaler is asked for any."""
 
 
 class Attempt(View):
@@ -95,6 +114,9 @@ class Best(View):
     """So many of them fit there now."""
     needed: int
     """So many have to."""
+    more_nodes: int | None = None
+    """So many more nodes there would take the rest, empty and like the roomiest that there are for
+    such pods; none: no node takes one of them."""
     short: tuple[Shortage, ...] = ()
     """Resources of which too little is free there; none: enough is free, in pieces too small."""
 

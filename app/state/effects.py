@@ -60,6 +60,21 @@ class Ungate:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Say in the condition of a pod behind a gate that it needs a node, which autoscalers read.
+
+    The gate stays. No `sentence`: the condition says again that the pod is behind a gate.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    """Of the pod: written only if nobody has changed it since, so that it has its gate still."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Evict:
     """Evict a pod through the Eviction API, where a policy says so; the sentence says why."""
 
@@ -150,6 +165,7 @@ Effect = (
     Requeue
     | Annotate
     | Ungate
+    | Mark
     | Evict
     | TryEviction
     | Delete

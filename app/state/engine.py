@@ -175,6 +175,8 @@ class Engine(EngineParts):
         if isinstance(record, PodRecord):
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
+            if record.name not in self.books.nodes:
+                self.marks.note_new_node(now)
             self.nodes.put(record, now)
         else:
             self._regroup(self.topologies.put(record), now)
@@ -214,10 +216,13 @@ class Engine(EngineParts):
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         gang = self.gangs.of_pod(pod.uid)
-        if gang is not None and gang.members[pod.uid].pod.health != pod.health:
+        was = None if gang is None else gang.members[pod.uid].pod
+        if gang is not None and was is not None and was.health != pod.health:
             self.reports.note_health(gang.key)
         if self.gangs.knows(pod):
             self.occupants.note_phase(pod)
+            if gang is not None and was is not None and was.is_marked != pod.is_marked:
+                self.marks.note_seen(gang, pod.uid, is_marked=pod.is_marked)
             return  # as most events of a member: conditions, container statuses
         was_behind = False
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
@@ -255,6 +260,8 @@ class Engine(EngineParts):
             self.members.drop(pod.uid, now)
         self.claims.put(pod)
         self.preempting.show(pod, now)
+        if pod.is_marked and (known := self.gangs.of_pod(pod.uid)) is not None:
+            self.marks.note_seen(known, pod.uid, is_marked=True)
 
     def _yield_to(self, pod: PodRecord, now: float) -> None:
         """Give up what is held for gangs of lower priority where a pod is nominated."""
@@ -418,6 +425,7 @@ class Engine(EngineParts):
             self._read_pods_again,
             self._review_earmarks,
             self._begin,
+            self._ask_for_nodes,
             self._make_room,
             self._tell_of_domains,
         ):
@@ -477,6 +485,11 @@ class Engine(EngineParts):
         if self.planner.is_ready and not self.is_draining:
             self.statuses.review(now)
             self.outbox.extend(self.domain_statuses.review(now))
+
+    def _ask_for_nodes(self, now: float) -> None:
+        """Mark pods that node autoscalers are to make nodes for."""
+        if not self.is_draining:
+            self.marks.review(now)
 
     def _make_room(self, now: float) -> None:
         """Find out who would have to go for gangs that have no place."""

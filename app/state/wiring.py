@@ -15,6 +15,7 @@ from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
+from app.state.autoscaling.marks import Marks
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -120,6 +121,8 @@ class EngineParts:
         self.notes = Notes()
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        # autoscaling
+        self.marks = Marks(self.settings, self.gangs, self.planner, self.reports, self.outbox)
         # lifecycle
         self.reservations = Reservations(
             self.books,
@@ -141,6 +144,7 @@ class EngineParts:
             self.starvation,
             self.requeues,
             self.reports,
+            self.marks,
         )
         self.disruptions = Disruptions(
             self.settings, self.gangs, self.planner, self.plans, self.reports

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CHANGES, WRITES = "what-corral-changes.corral.dev", "what-only-corral-writes.corral.dev"
 EFFECTIVE_SECONDS = 20.0  # until an API server enforces a policy it was given; 1 s as a rule
 FOREIGN = "example.org/quota"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 POD = "/api/v1/namespaces/default/pods/p"
 OURS = ("domain", "gang", "narrowed", "pod-sets", "succeeded", "wake")
 USERS_OWN = {
@@ -176,10 +177,52 @@ def test_a_binding_of_corrals_brings_annotations_of_corrals_alone(
         corral.request("POST", f"{POD}/binding", body=binding(**metadata))
 
     refusal(plane, CHANGES, lambda: bind(annotations={"team": "b"}))
+    refusal(plane, CHANGES, lambda: bind(annotations={SAFE_TO_EVICT: "true"}))
     refusal(plane, CHANGES, lambda: bind(labels={"app": "b"}))
+    refusal(plane, CHANGES, lambda: change(corral, annotated(**{SAFE_TO_EVICT: "false"})))
     assert cluster.bound() == {}
-    bind(annotations={"corral.dev/gang": "g"})
+    bind(annotations={"corral.dev/gang": "g", SAFE_TO_EVICT: "false"})
     assert cluster.bound() == {"p": "only"}
+
+
+def condition(type_: str = "PodScheduled", **said: object) -> Object:
+    return {"type": type_, "status": "False", "reason": "Unschedulable", **said}
+
+
+NO_MARKS = [
+    pytest.param({"conditions": [condition("Ready")]}, id="other_condition"),
+    pytest.param({"conditions": [condition(reason="SchedulerError")]}, id="other_reason"),
+    pytest.param({"conditions": [condition(status="True")]}, id="other_status"),
+    pytest.param({"phase": "Failed"}, id="phase"),
+    pytest.param({"nominatedNodeName": "only"}, id="nomination"),
+    pytest.param({"conditions": [condition(), condition("Ready")]}, id="mark_and_other"),
+]
+
+
+@pytest.mark.parametrize("status", NO_MARKS)
+def test_of_a_pods_status_corral_writes_nothing_but_its_mark(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster, status: Object
+) -> None:
+    cluster.create(pod("p", gates=(GATE,)))
+    before = cluster.get("Pod", "p")
+    path = f"{POD}/status"
+    refusal(plane, CHANGES, lambda: change(corral, {"status": status}, STRATEGIC, path))
+    assert cluster.get("Pod", "p") == before
+
+
+def test_corral_marks_only_what_is_behind_its_gate(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster
+) -> None:
+    path, mark = f"{POD}/status", {"status": {"conditions": [condition()]}}
+    cluster.create(pod("p", gates=(FOREIGN, GATE)))
+    ready = {"status": {"conditions": [condition("Ready", reason="NotYet")]}}
+    change(cluster, ready, STRATEGIC, path)
+    after = change(corral, mark, STRATEGIC, path)
+    said = {each["type"]: each["reason"] for each in after["status"]["conditions"]}
+    assert said == {"PodScheduled": "Unschedulable", "Ready": "NotYet"}
+    change(cluster, UNGATE, STRATEGIC)
+    back = {"status": {"conditions": [condition(reason="SchedulingGated")]}}
+    refusal(plane, CHANGES, lambda: change(corral, back, STRATEGIC, path))
 
 
 @pytest.mark.parametrize("word", [f"corral.dev/{word}" for word in OURS])

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from app.dialects import corral
+from app.dialects import autoscalers, corral
 from tests.deploy.test_readme import README, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -49,6 +49,12 @@ def test_each_word_of_ours_is_guarded_or_one_that_users_write() -> None:
     assert words >= {*corral.WRITTEN, *corral.WORKLOAD}  # the search above finds them
     assert words - users_own - {corral.MANAGED} == {*corral.WRITTEN}
     assert not users_own & {*corral.WRITTEN}
+
+
+def test_what_a_binding_may_bring_beside_words_of_ours_is_what_protects_a_pod() -> None:
+    (said,) = [each for each in policy(CHANGES)["variables"] if each["name"] == "protection"]
+    pairs = re.findall(r"'([^']+)': '([^']+)'", str(said["expression"]))
+    assert tuple(pairs) == autoscalers.PROTECTION
 
 
 def test_the_gate_that_is_guarded_is_ours() -> None:

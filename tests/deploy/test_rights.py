@@ -18,6 +18,7 @@ READ = {"list", "watch"}
 # The writes of app/kube/client/writes.py, and its reads of one object.
 WRITTEN = {
     ("", "pods/binding"): {"create"},
+    ("", "pods/status"): {"patch"},
     ("", "pods"): {"get", "patch"},
     ("", "events"): {"create"},
     ("topology.volcano.sh", "hypernodes/status"): {"patch"},

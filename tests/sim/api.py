@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from app.dialects import corral as own
 from app.dialects.budgets.dialect import KIND as BUDGET
 from app.dialects.budgets.dialect import BudgetRecord
 from app.dialects.kueue import pod_groups
@@ -24,6 +25,7 @@ from app.kube.watch.events import Kind
 from app.state.gang.membership import member_of
 from tests.sim.clock import Clock, History
 from tests.sim.dialects import DIALECTS
+from tests.sim.violation import require
 
 KINDS: tuple[Kind, ...] = ("Topology", "Job", "StatefulSet", "Node", "Pod")
 WITH_BUDGETS: tuple[Kind, ...] = (BUDGET, *KINDS)  # where pods are evicted for gangs
@@ -238,6 +240,19 @@ class ApiServer:
         pod = self.get_pod(name, uid)
         self.change("Pod", name, annotations={**pod.annotations, **annotations})
 
+    def mark(self, name: str, uid: str, version: str, is_marked: bool) -> None:
+        """Say that a pod behind a gate needs a node, or no more; what is said must be news.
+
+        Raises: Refused (409 for another version); Violation.
+        """
+        pod = self.get_pod(name, uid)
+        if pod.version != version:
+            raise Refused(409, "Conflict")
+        require(own.GATE in pod.gates, f"marks: pod {name} has no gate of ours")
+        require(pod.is_marked != is_marked, f"marks: pod {name} has been marked so already")
+        self._history.say(f"api: Pod {name} ({uid}) {'is' if is_marked else 'is not'} marked")
+        self.change("Pod", name, is_marked=is_marked)
+
     def ungate(
         self,
         name: str,
@@ -268,6 +283,7 @@ class ApiServer:
             "Pod",
             name,
             gates=gates,
+            is_marked=pod.is_marked and bool(gates),
             shape=shape,
             annotations={**pod.annotations, **dict(annotations)},
         )

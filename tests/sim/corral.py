@@ -29,6 +29,7 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     EvictOutcome,
+    Mark,
     ReadAgain,
     RejectBind,
     Requeue,
@@ -391,6 +392,8 @@ class Corral:
                 self._work(self._writes.annotate(effect))
             case Ungate():
                 self._work(self._ungating(effect))
+            case Mark() if self.is_leading:
+                self._work(self._writes.mark(effect))
             case Evict() | TryEviction() if self.is_leading and self._evictions is not None:
                 self._work(self._evicting(effect, self._evictions))
             case Evict() | Delete() if self.is_leading:

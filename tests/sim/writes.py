@@ -21,6 +21,7 @@ from app.state.effects import (
     Delete,
     Evict,
     EvictOutcome,
+    Mark,
     Requeue,
     TryEviction,
     Ungate,
@@ -155,6 +156,16 @@ class Writes:
             outcome = UngateFailed("no answer")
 
         return outcome
+
+    def mark(self, effect: Mark) -> Work:
+        """As `controllers/pods/mark.py`."""
+        self._history.say(f"{self.name}: marks {effect.name}: {effect.sentence or 'no more'}")
+        is_marked = bool(effect.sentence)
+        try:
+            yield lambda: self._api.mark(effect.name, effect.uid, effect.version, is_marked)
+            self._hits.hit("W marked" if is_marked else "W unmarked")
+        except (Refused, Unanswered):
+            self._hits.hit("F7 mark failed")
 
     def evict(
         self, effect: Evict | TryEviction, evictions: Evictions, pause: Callable[[], float]

@@ -74,6 +74,7 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
         yield _line("Fits now", f"yes: {_once(gang['reason'])}")
     yield from _block("Awaited", (f"pod {each}" for each in explanation.get("awaited", ())))
     yield from _block("Best place", _best(explanation["best"]))
+    yield from _block("Needs nodes", _needs_nodes(gang.get("needs_nodes"), explanation["best"]))
     yield from _block("Taken by", map(_blocker, explanation["blockers"]))
     yield from _block("Excluded", map(_excluded, explanation["excluded"]))
     yield from _block("What helps", (each["text"] for each in explanation["relaxations"]))
@@ -111,6 +112,19 @@ def _best(best: dict[str, Any] | None) -> Iterator[str]:
     yield f"{where}: {best['pods']} of {best['needed']} pods fit"
     for each in best["short"]:
         yield f"{each['resource']}: {each['free']:g} free there, {each['requested']:g} requested"
+
+
+def _needs_nodes(needs: dict[str, Any] | None, best: dict[str, Any] | None) -> Iterator[str]:
+    more = None if best is None else best.get("more_nodes")
+    if more:
+        nodes = "1 more node" if more == 1 else f"{more} more nodes"
+        where = f" in one {needs['level']}" if needs and needs["level"] else ""
+        yield f"{nodes}{where} would do, each as large as the largest there is"
+    if needs is None:
+        return
+    yield f"asked of node autoscalers for {options.span(needs['since_seconds'])}, by marks on pods"
+    if needs["reason"] == "fragmented":
+        yield "they will make none: the pods fit on free nodes, but not together"
 
 
 def _blocker(each: dict[str, Any]) -> str:

@@ -75,8 +75,10 @@ class Rows:
 
 
 def _mark(gang: Gang) -> Gang:
-    """All of it but how long it waits, which is never the same."""
-    return {**gang, "waiting_seconds": None}
+    """All of it but how long it waits, and asks for nodes, which is never the same."""
+    needs = gang.get("needs_nodes")
+    needs = needs and {**needs, "since_seconds": None}
+    return {**gang, "waiting_seconds": None, "needs_nodes": needs}
 
 
 def _gone(gang: Gang) -> Gang:

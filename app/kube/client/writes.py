@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from app.errors import ApiError, Conflict, NotFound, NotLeading
-from app.kube.core.decode import Keep, decode_pod
+from app.kube.core.decode import SCHEDULED, Keep, decode_pod
 from app.kube.core.objects import PodRecord
 
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
@@ -144,6 +144,34 @@ class Client:
             metadata["annotations"] = dict(annotations)
         await self._patch(namespace, name, {"metadata": metadata, "spec": spec}, STRATEGIC)
 
+    async def mark_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        version: str,
+        *,
+        reason: str,
+        message: str,
+        at: datetime,
+    ) -> None:
+        """Say in a pod's condition why it is not scheduled; its other conditions stay.
+
+        `version`: that the pod has to have. `at`: wall clock, with a time zone.
+        Raises: Conflict if the pod has another uid or version, NotFound if it is gone, any other
+            ApiError.
+        """
+        condition = {
+            "type": SCHEDULED,
+            "status": "False",
+            "reason": reason,
+            "message": _cut(message, LONGEST_MESSAGE),
+            "lastTransitionTime": _moment(at),
+        }
+        metadata = {"uid": uid, "resourceVersion": version}
+        patch = {"metadata": metadata, "status": {"conditions": [condition]}}
+        await self._send(f"{_pod_path(namespace, name)}/status", patch, STRATEGIC)
+
     async def evict_pod(
         self, namespace: str, name: str, uid: str, *, is_dry_run: bool = False
     ) -> None:
@@ -251,7 +279,7 @@ class Client:
         Raises: ApiError.
         """
         namespace = about.namespace or "default"  # where events about nodes belong
-        moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = _moment(at)
         event = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -320,6 +348,10 @@ def _segment(name: str) -> str:
 def _event_name(name: str) -> str:
     # Object names may have 253 characters, and none may end in a dot or dash before ours.
     return f"{name[:200].rstrip('.-')}.{uuid4().hex[:16]}"
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _cut(text: str, longest: int) -> str:

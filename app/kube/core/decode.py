@@ -40,6 +40,9 @@ Keep = Callable[[str], bool]
 MOST_WEIGHT = 100  # of one preferred term
 DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
 PREEMPTED = "PreemptionByScheduler"  # the reason of that condition
+SCHEDULED = "PodScheduled"  # the condition that says whether a pod has a node
+UNSCHEDULABLE = "Unschedulable"  # its reason where no node takes the pod …
+GATED = "SchedulingGated"  # … and where nobody has looked, for the pod is behind a gate
 MOST_GRACE_SECONDS = 86_400  # of what a pod may say
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
@@ -47,6 +50,7 @@ SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
 
 _T = TypeVar("_T")
 _PREEMPTED = PREEMPTED.encode()
+_UNSCHEDULABLE = UNSCHEDULABLE.encode()
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
 _NO_METADATA = wire.Metadata()
 _UNNAMED = wire.VersionedMetadata()
@@ -131,6 +135,7 @@ def pod_record(
         offered_then=offered_then,
         pod_group=intern(group.pod_group_name or "") if group is not None else "",
         health=_health(status) if spec.node_name else "",
+        is_marked=bool(spec.scheduling_gates) and _is_marked(status.conditions),
     )
 
 
@@ -280,6 +285,21 @@ def _preempted_at(conditions: msgspec.Raw) -> str | None:
     return None
 
 
+def _is_marked(conditions: msgspec.Raw) -> bool:
+    """Whether node autoscalers count a pod as one that no node takes.
+
+    Source: kubernetes/autoscaler cluster-autoscaler/utils/kubernetes/listers.go (1.36.1);
+    kubernetes-sigs/karpenter pkg/utils/pod/scheduling.go, FailedToSchedule (v1.14.0).
+    """
+    if _UNSCHEDULABLE not in bytes(conditions):
+        return False
+    try:
+        found = large.part(_CONDITIONS, conditions, "status.conditions")
+    except (ValueError, RecursionError):
+        return False
+    return has_condition(found, SCHEDULED, reason=UNSCHEDULABLE, status="False")
+
+
 def _health(status: wire.PodStatus) -> Health:
     """How the containers of a pod that has a node are, as Grove's operator counts them.
 
@@ -308,13 +328,16 @@ def _exit_code(status: wire.ContainerStatus) -> int:
 
 
 def has_condition(
-    conditions: list[wire.Condition | None] | None, *types: str, reason: str | None = None
+    conditions: list[wire.Condition | None] | None,
+    *types: str,
+    reason: str | None = None,
+    status: str = "True",
 ) -> bool:
-    """Tell whether one of these conditions is true, for this reason if one is given."""
+    """Tell whether one of these conditions has this status, for this reason if one is given."""
     return any(
         condition is not None
         and condition.type in types
-        and condition.status == "True"
+        and condition.status == status
         and reason in (None, condition.reason)
         for condition in conditions or ()
     )

@@ -132,6 +132,9 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     health: Health = ""
     """Of a pod with a node: "ready", "failing" if a container has ended with an error or has
     started and is not ready, and "" while it starts."""
+    is_marked: bool = False
+    """Of a pod behind a gate: its condition says that no node takes it, so that node autoscalers
+    count it."""
 
     @property
     def is_finished(self) -> bool:
@@ -149,11 +152,17 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
     def repeats(self, before: PodRecord) -> bool:
-        """Whether nothing has changed that is kept, but from Pending to Running and its health."""
+        """Whether nothing has changed that is kept, but from Pending to Running, and what status
+        says of its health or of a mark for autoscalers.
+        """
         if self.phase != before.phase and (self.is_finished or before.is_finished):
             return False
         return self == msgspec.structs.replace(
-            before, phase=self.phase, health=self.health, version=self.version
+            before,
+            phase=self.phase,
+            health=self.health,
+            is_marked=self.is_marked,
+            version=self.version,
         )
 
 

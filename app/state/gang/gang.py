@@ -33,6 +33,7 @@ from app.state.gang.parts import (
     BackOff,
     Binding,
     HeldPlan,
+    NodeNeed,
     Placeholder,
     Rejections,
     Reporting,
@@ -95,6 +96,7 @@ class Gang:
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)
     ungating: Ungating = field(default_factory=Ungating)
+    need: NodeNeed = field(default_factory=NodeNeed)
     rejections: Rejections = field(default_factory=Rejections)
     reporting: Reporting = field(default_factory=Reporting)
     back_off: BackOff = field(default_factory=BackOff)

@@ -14,6 +14,7 @@ from functools import partial
 
 from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
+from topology.model.answer import NoFit
 
 MOST_ATTEMPTS = 5  # that are remembered, for people
 
@@ -102,6 +103,32 @@ class Ungating:
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
     version: int = 0  # moves on whenever a member is narrowed to other nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SentMark:
+    """A mark that was sent and that the watch does not show."""
+
+    is_marked: bool
+    at: float
+    again_after: float
+
+
+@dataclass(slots=True)
+class NodeNeed:
+    """What the gang asks node autoscalers for. Written by `autoscaling/marks.py`.
+
+    Invariant: `sent` are members whose condition the watch shows otherwise.
+    """
+
+    since: float | None = None  # when a search first found that capacity alone is lacking
+    is_open: bool = False  # its members are marked, or about to be
+    opened_at: float = 0.0  # when that began
+    why: str = ""  # never, busy or fragmented
+    lack: NoFit | None = None  # the last verdict, of a gang that lacks capacity
+    never_at: float = -math.inf  # when it was last looked whether it would fit on empty nodes
+    is_never: bool = False  # what was found then
+    sent: dict[str, SentMark] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

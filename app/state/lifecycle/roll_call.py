@@ -126,6 +126,7 @@ class RollCalls:
             self.reports.forget(gang.key)
             return
         self.reports.roll_call(gang)
+        self.plans.marks.note_change(gang)
         self.plans.make_in_turn(gang, now)
 
     def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:

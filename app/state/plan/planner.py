@@ -373,10 +373,20 @@ class Planner:
         there = self.books.topologies.get(named)
         return UnknownTopology(tuple(levels), () if there is None else there.levels, named)
 
-    def requests(self, gang: Gang) -> Iterator[SearchRequest]:
-        """The searches for a gang that waits: one on each topology that may serve it."""
-        for _, _, request in self._asked(gang):
+    def requests(self, gang: Gang, *, is_free: bool = False) -> Iterator[SearchRequest]:
+        """The searches for a gang that waits: one on each topology that may serve it.
+
+        `is_free`: as if no node were kept for others or had refused its pods.
+        """
+        for _, _, request in self._asked(gang, is_free=is_free):
             yield request
+
+    def is_kept_off(self, gang: Gang) -> bool:
+        """Whether nodes are kept for gangs before this one, or have refused pods like its own."""
+        namespace = gang.key.namespace
+        return bool(self._closed_to(gang)) or any(
+            self.refusals.of(namespace, pod_set.shaped) for pod_set in self._pod_sets(gang)
+        )
 
     def told(self, gang: Gang) -> Iterator[Told]:
         """The same searches, with all that their answers are told in."""
@@ -391,15 +401,20 @@ class Planner:
                 unlabelled(builder, topology),
             )
 
-    def _asked(self, gang: Gang) -> Iterator[tuple[Question, TopologyBooks, SearchRequest]]:
+    def _asked(
+        self, gang: Gang, *, is_free: bool = False
+    ) -> Iterator[tuple[Question, TopologyBooks, SearchRequest]]:
         if flaw_in_units(gang):
             return
         with self._counted(gang, pods=len(gang.unplanned())):
-            pod_sets = self._pod_sets(gang)
+            pod_sets, builder = self._pod_sets(gang), self._builder()
             question = self._question(gang, pod_sets, None)
+            if is_free:
+                question = replace(question, closed=frozenset())
+                builder = replace(builder, refusals=Refusals())
             for topology in self._topologies_for(gang, pod_sets):
                 with suppress(InvalidRequest):
-                    yield question, topology, self._builder().request(question, topology)
+                    yield question, topology, builder.request(question, topology)
 
     def sought(self, gang: Gang) -> tuple[object, ...]:
         """What a gang needs a place for: the same places serve those for which this is equal."""

@@ -7,11 +7,13 @@ whenever its text changes: no times, no attempt counters, the same words for all
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer, RoomVictim
 from app.state.gang import minimum
+from topology.model.answer import NoFit
 
 MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024
 MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
@@ -268,6 +270,22 @@ def over(key: GangKey, pod: PodRecord) -> str:
 def no_place(key: GangKey, why: str) -> str:
     """The gang is complete and does not fit."""
     return f"gang {key} cannot be placed: {why}"
+
+
+def needs_nodes(key: GangKey, lack: NoFit | None) -> str:
+    """The gang lacks nothing but capacity: what the condition of its pods says to autoscalers."""
+    if lack is None:
+        return f"gang {key} needs nodes"
+    return f"gang {key} needs nodes: {replace(lack, excluded=(), leader='', beside=())}"
+
+
+def fragmented(key: GangKey, level: str) -> str:
+    """The gang asks for nodes, and none will come."""
+    return (
+        f"gang {key} gets no new nodes: its pods would fit if they need not be in one {level}, and"
+        " node autoscalers see no more than that; a node group or NodePool for each domain of that"
+        " level lets them add what is missing"
+    )
 
 
 def mistaken(key: GangKey, problem: str) -> str:

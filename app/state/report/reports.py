@@ -57,6 +57,9 @@ GIVES_WAY = "Preempted"
 # These are no warnings. Each stands until there is another, for as long as the gang waits.
 ABOUT_ROOM = (ROOM, NO_ROOM, MAKES_ROOM, ROOM_NOT_MADE)
 POD_NOT_IN_GANG = "PodNotInGang"
+NEEDS_NODES = "NeedsNodes"
+NO_NODES_COME = "NoNodesCome"
+NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 
 @dataclass(slots=True)
@@ -84,11 +87,11 @@ class Reports:
     def _emit(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         self.outbox.add(EmitEvent(gang.key, _owner_of(gang), reason, sentence, is_warning=warn))
 
-    def _report_once(self, gang: Gang, reason: str, sentence: str) -> None:
-        """Emit an event about something that delays no pod, once in the gang's life."""
+    def _report_once(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
+        """Emit an event that is no problem of the gang's own, once until it is forgotten."""
         if reason not in gang.reporting.once:
             gang.reporting.once[reason] = sentence
-            self._emit(gang, reason, sentence)
+            self._emit(gang, reason, sentence, warn=warn)
 
     def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
         """Emit an event about one pod, once; True if this is the time."""
@@ -235,6 +238,14 @@ class Reports:
         gang.reporting.once[reason] = sentence
         self._emit(gang, reason, sentence, warn=False)
 
+    def needs_nodes(self, gang: Gang, sentence: str) -> None:
+        """Report that node autoscalers are asked for nodes."""
+        self._report_once(gang, NEEDS_NODES, sentence, warn=False)
+
+    def no_nodes_come(self, gang: Gang, sentence: str) -> None:
+        """Report why they make none."""
+        self._report_once(gang, NO_NODES_COME, sentence)
+
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
         sentence = messages.places_given_up(gang.key, pods)
@@ -247,7 +258,7 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (EVICTED, *ABOUT_ROOM):
+        for reason in (EVICTED, *ABOUT_ROOM, NEEDS_NODES, NO_NODES_COME):
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
@@ -419,7 +430,7 @@ class Reports:
         elif what in ABOUT_ROOM and gang.phase is not Phase.WAITING:
             said.once.pop(what, None)
         elif what in said.once:
-            self._emit(gang, what, said.once[what], warn=what not in ABOUT_ROOM)
+            self._emit(gang, what, said.once[what], warn=what not in NO_WARNINGS)
         elif what == PLACED and gang.phase is Phase.PLACED:
             self._emit(gang, what, _placed(gang), warn=False)
         elif what == INCOMPLETE and (sentence := _incomplete(gang)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from app.state.autoscaling.marks import Marks
 from app.state.cache.node_refusals import Offer
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.starvation import Starvation
@@ -42,6 +43,7 @@ class Plans:
     starvation: Starvation
     requeues: Requeues
     reports: Reports
+    marks: Marks
 
     def move(self, gang: Gang, now: float) -> None:
         """Enter the phase that follows from what is known of the gang."""
@@ -51,6 +53,7 @@ class Plans:
         if gang.phase is Phase.RUNNING:
             self.queue.reset(gang)
         self.reports.note_phase(gang, was, now)
+        self.marks.note_change(gang)
 
     # -- made ----------------------------------------------------------------------------------
 
@@ -77,6 +80,7 @@ class Plans:
             found = self._make_without_absent(gang, now, offer, found)
         if isinstance(found, NoPlan):
             self.reports.no_place(gang, self._with_holder(gang, found), now)
+            self.marks.note_verdict(gang, found, now)
             return False
         if gang.is_plannable and gang.elastic_spec is not None:
             self.queue.want_turn(gang)  # the rest may have places farther from those that run

@@ -195,9 +195,11 @@ def ungated(pod: PodRecord, patch: Ungate) -> PodRecord:
         Term(fields=(Requirement("metadata.name", "In", (node,)),)) for node in patch.nodes
     )
     selector = tuple(sorted({**dict(shape.selector), **dict(patch.selector)}.items()))
+    gates = tuple(gate for gate in pod.gates if gate != patch.gate)
     return msgspec.structs.replace(
         pod,
-        gates=tuple(gate for gate in pod.gates if gate != patch.gate),
+        gates=gates,
+        is_marked=pod.is_marked and bool(gates),
         shape=Shape(selector, terms or shape.terms, shape.tolerations),
         annotations={**pod.annotations, **dict(patch.annotations)},
     )

@@ -73,6 +73,30 @@ async def test_a_binding_cut_off_before_its_answer_is_asked_once(server, transpo
     assert len(server.asked) == 1
 
 
+async def test_a_mark_is_one_condition_of_the_version_that_was_seen(server, transport):
+    server.script = [reply(200, {})]
+    await Client(transport).mark_pod(
+        "team", "p", "u1", "17", reason="Unschedulable", message="needs nodes", at=NOON
+    )
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/team/pods/p/status")
+    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    assert asked.body == {
+        "metadata": {"uid": "u1", "resourceVersion": "17"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "needs nodes",
+                    "lastTransitionTime": "2026-11-21T12:00:00Z",
+                }
+            ]
+        },
+    }
+
+
 async def test_annotating_is_a_merge_patch_that_names_the_uid(server, transport):
     server.script = [reply(200, {})]
     await Client(transport).annotate_pod("team", "p", "u1", {"corral.dev/a": "1", "b": None})
@@ -381,6 +405,7 @@ async def test_nothing_is_written_while_another_pair_may_lead(server, transport,
 
 
 def test_every_write_is_held_back():
-    known = {"bind", "annotate_pod", "ungate_pod", "evict_pod", "delete_pod", "patch_status"}
+    pods = {"bind", "annotate_pod", "ungate_pod", "mark_pod", "evict_pod", "delete_pod"}
     public = {name for name in vars(Client) if not name.startswith("_")}
-    assert public == known | {"create", "change", "delete", "record_event", "get_pod", "exists"}
+    others = {"create", "change", "delete", "patch_status", "record_event", "get_pod", "exists"}
+    assert public == pods | others

@@ -453,3 +453,41 @@ def test_views_and_raw_parts_of_a_larger_body_decode_alike():
 def test_records_survive_a_round_trip_through_json():
     record = pod_from(POD)
     assert msgspec.json.decode(msgspec.json.encode(record), type=PodRecord) == record
+
+
+def marked(**more: object) -> dict[str, Any]:
+    """A gated pod whose condition says that no node takes it."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", **more}
+    spec = {"schedulingGates": [{"name": "corral.dev/gang"}]}
+    others = [{"type": "Ready", "status": "False"}, None]
+    status = {"conditions": [*others, condition]}
+    return {"metadata": {"name": "p"}, "spec": spec, "status": status}
+
+
+def test_a_gated_pod_is_marked_by_the_condition_that_autoscalers_look_for():
+    assert pod_from(marked()).is_marked
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"reason": "SchedulingGated"},
+        {"reason": "SchedulerError"},
+        {"status": "True"},
+        {"type": "Ready"},
+        {"reason": None, "message": "Unschedulable"},
+    ],
+)
+def test_no_other_condition_is_a_mark(more):
+    assert not pod_from(marked(**more)).is_marked
+
+
+def test_a_pod_without_a_gate_has_no_mark():
+    pod = marked()
+    del pod["spec"]["schedulingGates"]
+    assert not pod_from(pod).is_marked
+
+
+def test_a_mark_alone_is_no_news_of_a_pod():
+    before = pod_from({**marked(), "status": {}})
+    assert pod_from(marked()).repeats(before)

@@ -1,0 +1,327 @@
+"""Which waiting pods are marked, so that node autoscalers make nodes for them; and unmarked.
+
+An autoscaler counts pods whose condition PodScheduled says Unschedulable, which kube-scheduler
+writes on pods that it has tried. A member behind our gate is never tried. So a gang that lacks
+nothing but capacity is marked by us: its condition says the same, and its gate stays.
+
+    verdict: proven, capacity alone ──a while, or at once if it never fits──▶ a Mark for each member
+    fits but for something else, is not complete any more ──▶ a Mark that takes it back
+    placed ──▶ nothing: the gate goes, and a binding ends the condition
+
+The condition is the state. It is read back from the watch, also after a restart and whoever wrote
+it, and written only where it differs from what holds: once per pod and change. Members without a
+gate are kube-scheduler's to mark.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import Amounts
+from app.state.autoscaling import otherwise
+from app.state.effects import Mark
+from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member
+from app.state.gang.parts import SentMark, Version
+from app.state.isolation import confined
+from app.state.plan.planner import Planner
+from app.state.plan.verdict import NoPlan
+from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.reports import MAKES_ROOM, Reports
+from app.state.settings import EngineSettings
+from topology.model.answer import NoFit
+
+UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 10.0, 60.0  # until a mark that does not show is sent again
+AGAIN_SECONDS = 30.0  # between two looks at what would fit otherwise
+MOST_SEARCHES = 4  # in one tick
+MOST_MARKS = 256  # in one tick: 1.5 us each
+MOST_LOOKED_AT = 256  # gangs in one tick: 2 us each
+NEVER, BUSY, FRAGMENTED = "never", "busy", "fragmented"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What gangs ask for. Units: seconds; resources as in a request."""
+
+    gangs: Mapping[str, int]
+    """How many, by why they need nodes."""
+    pods: int
+    resources: Mapping[str, int]
+    """What these pods request together."""
+    oldest_seconds: float
+    """For how long the first of them has asked."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """Marks the members of gangs that need nodes.
+
+    `open` are the gangs that are marked, or about to be, the oldest first; dicts to None are sets
+    that keep their order.
+    """
+
+    settings: EngineSettings
+    gangs: Gangs
+    planner: Planner
+    reports: Reports
+    outbox: Outbox
+    open: dict[GangKey, None] = field(default_factory=dict)
+    _due: dict[GangKey, None] = field(default_factory=dict)
+    _later: list[tuple[float, int, GangKey]] = field(default_factory=list)  # a heap: when, which
+    _again_at: dict[GangKey, float] = field(default_factory=dict)  # the entry of it that counts
+    _counted: dict[GangKey, tuple[Version, Counter[Amounts]]] = field(default_factory=dict)
+    """The requests of a gang's pods, as of the last time figures were wanted."""
+    _searches: int = 0  # left in this tick
+    _nodes_at: float = 0.0  # when a node was last made
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    def note_verdict(self, gang: Gang, verdict: NoPlan, now: float) -> None:
+        """Take the outcome of a search that found no place."""
+        need = gang.need
+        need.lack = _lack(verdict)
+        if (need.since is None) is (need.lack is None):
+            return  # as before
+        need.since = None if need.lack is None else now
+        self.note(gang)
+
+    def note(self, gang: Gang) -> None:
+        """Look at a gang again that may have to be marked, or not any more."""
+        if self.settings.needs_nodes != "off":
+            self._due[gang.key] = None
+
+    def note_change(self, gang: Gang) -> None:
+        """The same after a roll call or a change of its phase, which mostly mean nothing here."""
+        need = gang.need
+        if need.since is not None or need.is_open or need.sent:
+            self.note(gang)
+
+    def note_seen(self, gang: Gang, uid: str, *, is_marked: bool) -> None:
+        """Take what the watch shows of a member that was or is marked."""
+        sent = gang.need.sent.get(uid)
+        if sent is not None and sent.is_marked == is_marked:
+            del gang.need.sent[uid]
+        else:
+            self.note(gang)  # a restart, or somebody else's
+
+    def note_new_node(self, now: float) -> None:
+        """Note that there is a node which was not there before."""
+        self._nodes_at = now
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def review(self, now: float) -> None:
+        """Mark and unmark what is due."""
+        while self._later and self._later[0][0] <= now:
+            at, _, key = heapq.heappop(self._later)
+            if self._again_at.get(key) == at:
+                del self._again_at[key]
+                self._due[key] = None
+        if not self.planner.is_ready:
+            return
+        self._searches, marks = MOST_SEARCHES, MOST_MARKS
+        for _ in range(min(len(self._due), MOST_LOOKED_AT)):
+            if marks <= 0:
+                return
+            key = next(iter(self._due))
+            del self._due[key]
+            gang = self.gangs.by_key.get(key)
+            if gang is None:
+                self.open.pop(key, None)
+                continue
+            if key in self.gangs.unreviewed:
+                self.note(gang)
+                continue
+            with confined(self.planner.on_fault, "marks of gang {}", key):
+                marks -= self._review(gang, now, marks)
+
+    def _review(self, gang: Gang, now: float, most: int) -> int:
+        """Look at one gang; how many marks were sent."""
+        wanted = self._wanted(gang, now)
+        if wanted is not None:
+            self._set_open(gang, wanted, now)
+        if gang.phase not in PLANNABLE:
+            gang.need.since = None
+            if gang.phase is Phase.RUNNING:
+                self._set_open(gang, False, now)
+        marks = list(self._marks(gang, wanted, now, most))
+        self.outbox.extend(marks)
+        if len(marks) == most:
+            self.note(gang)
+        if gang.need.sent:
+            self._look_again(gang, now + UNSEEN_SECONDS)
+        return len(marks)
+
+    def _look_again(self, gang: Gang, at: float) -> None:
+        """Have a gang looked at by then; what is due later is found then."""
+        if at < self._again_at.get(gang.key, math.inf):
+            self._again_at[gang.key] = at
+            heapq.heappush(self._later, (at, gang.number, gang.key))
+
+    # -- whether ---------------------------------------------------------------------------------
+
+    def _wanted(self, gang: Gang, now: float) -> bool | None:
+        """Whether the members of a gang are to be marked; None: as they are."""
+        if gang.phase in (Phase.GATHERING, Phase.DONE):
+            return False
+        if gang.phase not in PLANNABLE or MAKES_ROOM in gang.reporting.once:
+            return None
+        need = gang.need
+        if gang.reporting.sentence_at is None:
+            return None  # nothing is known yet, or a plan was lost
+        if need.since is None or gang.binding.awaited:
+            return False
+        if need.is_open:
+            self._look_into(gang, now)
+            return True
+        is_marked = any(each.pod.is_marked for each in gang.members.values())
+        if not (is_marked or self._is_due(gang, now)):
+            return False
+        return self._is_capacity_alone(gang, now)
+
+    def _is_due(self, gang: Gang, now: float) -> bool:
+        """Whether a gang that lacks capacity has waited for long enough, or will not fit anyway."""
+        need, lack = gang.need, gang.need.lack
+        if need.since is None or lack is None:
+            return False
+        is_certain = lack.is_proven and not lack.is_cut_short
+        if self.settings.needs_nodes == "never":
+            due = math.inf
+        elif is_certain:
+            due = need.since + self.settings.needs_nodes_seconds
+        else:
+            due = need.since + self.settings.needs_nodes_stall_seconds
+        if now >= due or (is_certain and self._is_never(gang, now)):
+            return True
+        self._look_again(gang, min(due, now + AGAIN_SECONDS))
+        return False
+
+    def _is_capacity_alone(self, gang: Gang, now: float) -> bool | None:
+        """Whether nodes that others are to have would not do, either; None: not looked at yet."""
+        if not self.planner.is_kept_off(gang):
+            return True
+        if self._searches <= 0:
+            self.note(gang)
+            return None
+        self._searches -= 1
+        if otherwise.fits_unreserved(self.planner, gang):
+            self._look_again(gang, now + AGAIN_SECONDS)
+            return False
+        return True
+
+    def _is_never(self, gang: Gang, now: float) -> bool:
+        """Whether it would not fit if no pod ran, as far as that has been looked at."""
+        need = gang.need
+        if now >= need.never_at + AGAIN_SECONDS:
+            if self._searches <= 0:
+                self.note(gang)
+                return False
+            self._searches -= 1
+            need.never_at = now
+            need.is_never = not otherwise.fits_empty(self.planner, gang)
+        return need.is_never
+
+    def _set_open(self, gang: Gang, wanted: bool, now: float) -> None:
+        need = gang.need
+        if wanted == need.is_open:
+            return
+        need.is_open = wanted
+        if wanted:
+            need.opened_at, need.why = now, NEVER if self._is_never(gang, now) else BUSY
+            self.open[gang.key] = None
+            self.reports.needs_nodes(gang, self._sentence(gang))
+            self._look_again(gang, now + self.settings.needs_nodes_stall_seconds)
+        else:
+            need.why = ""
+            self.open.pop(gang.key, None)
+
+    def _look_into(self, gang: Gang, now: float) -> None:
+        """Find out why no node has come for long: its pods may fit, but not together."""
+        need, patience = gang.need, self.settings.needs_nodes_stall_seconds
+        since = max(need.opened_at, self._nodes_at)
+        if need.why == FRAGMENTED or need.lack is None or not need.lack.level:
+            return
+        if now < since + patience or self._searches <= 0:
+            self._look_again(gang, max(since + patience, now + AGAIN_SECONDS))
+            return
+        self._searches -= 1
+        if otherwise.fits_anywhere(self.planner, gang):
+            need.why = FRAGMENTED
+            self.reports.no_nodes_come(gang, messages.fragmented(gang.key, need.lack.level))
+        else:
+            self._look_again(gang, now + patience)
+
+    # -- the marks -------------------------------------------------------------------------------
+
+    def _marks(self, gang: Gang, wanted: bool | None, now: float, most: int) -> Iterator[Mark]:
+        """A Mark for each member whose condition is another one than it should be."""
+        sent, sentence = gang.need.sent, self._sentence(gang)
+        for uid in sent.keys() - gang.members.keys():
+            del sent[uid]
+        waiting = {each.pod.uid for each in gang.unplanned()}
+        for uid, member in gang.members.items():
+            if most <= 0:
+                return
+            if not _is_ours(member) or (wanted is None and not member.pod.is_marked):
+                sent.pop(uid, None)
+                continue
+            if wanted is None or uid in gang.plan.nodes:
+                continue
+            is_marked = wanted and uid in waiting
+            if member.pod.is_marked == is_marked:
+                sent.pop(uid, None)
+                continue
+            last = sent.get(uid)
+            again_after = UNSEEN_SECONDS
+            if last is not None and last.is_marked == is_marked:
+                if now < last.at + last.again_after:
+                    continue
+                again_after = min(2 * last.again_after, MOST_UNSEEN_SECONDS)
+            sent[uid] = SentMark(is_marked, now, again_after)
+            pod, said = member.pod, sentence if is_marked else ""
+            most -= 1
+            yield Mark(pod.namespace, pod.name, uid, pod.version, said)
+
+    def _sentence(self, gang: Gang) -> str:
+        return messages.needs_nodes(gang.key, gang.need.lack)
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def needs(self, now: float) -> Needs:
+        """What all gangs that are marked ask for together."""
+        gangs, pods, resources = dict.fromkeys((NEVER, BUSY, FRAGMENTED), 0), 0, Counter[str]()
+        oldest, counted = 0.0, self._counted
+        self._counted = {}
+        for key in self.open:
+            gang = self.gangs.by_key.get(key)
+            if gang is None or gang.phase not in PLANNABLE:
+                continue
+            gangs[gang.need.why] += 1
+            oldest = max(oldest, now - gang.need.opened_at)
+            known = counted.get(key)
+            if known is None or known[0] != gang.version:
+                known = gang.version, Counter(each.pod.request for each in gang.unplanned())
+            self._counted[key] = known
+            for request, number in known[1].items():
+                pods += number
+                resources.update({resource: amount * number for resource, amount in request})
+        return Needs(gangs, pods, resources, oldest)
+
+
+def _lack(verdict: NoPlan) -> NoFit | None:
+    """The verdict, if it says that the cluster is too small or too full."""
+    if isinstance(verdict.why, NoFit) and not verdict.is_narrowed_apart:
+        return verdict.why
+    return None
+
+
+def _is_ours(member: Member) -> bool:
+    """Whether we mark a member: it is behind our gate, and alive."""
+    return member.is_gated and member.is_live and not member.pod.node
