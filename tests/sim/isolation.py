@@ -56,11 +56,11 @@ def make_fail(engine: Engine, fails: Callable[[GangKey], bool], hits: Hits) -> N
     class Failing(Planner):
         __slots__ = ()
 
-        def _closed_to(self, gang: Gang) -> frozenset[str]:  # on the way of every search
+        def kept_from(self, gang: Gang) -> frozenset[str]:  # on the way of every search
             if fails(gang.key):
                 hits.hit("I10 failed")
                 raise EvaluationFailed(str(gang.key))
-            return Planner._closed_to(self, gang)
+            return Planner.kept_from(self, gang)
 
     engine.planner.__class__ = Failing
 

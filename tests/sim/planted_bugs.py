@@ -193,7 +193,7 @@ PLANTED = (
         "an error in the search for one gang stops the work on all gangs",
     ),
     Planted(
-        "app.state.plan.planner.Planner._closed_to",
+        "app.state.plan.planner.Planner.kept_from",
         Change("expression", "its < rank", becomes="its > rank"),
         "nodes kept for a starving gang are given to gangs behind it in the queue",
     ),

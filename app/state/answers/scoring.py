@@ -9,6 +9,7 @@ So it is led elsewhere as long as there is any other node.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,11 +42,8 @@ class Scoring:
         """Scores 0..10, in the order of `candidates.names()`; 0 for a node that is not known."""
         self.books.refresh()
         topology, names = self._topology(), candidates.names()
-        slot_of = topology.tree.slot_of
-        slots = np.array([slot_of.get(name, -1) for name in names], dtype=np.intp)
-        found, is_known = np.zeros(slots.size, dtype=np.int64), slots >= 0
-        found[is_known] = self._of(topology, self.books.vector(pod.request), slots[is_known])
-        given: list[int] = found.tolist()
+        tiers = self._tiers_of(topology)
+        given = self._scored(topology, tiers, self.books.vector(pod.request), names)
         awaited = self.nominations.nodes_of_others(pod.uid)
         if not awaited:
             return given
@@ -64,10 +62,26 @@ class Scoring:
         tiered = [each for each in named if self.topologies.tiers(each.name)]
         return (*tiered, *named, self.books.topologies[ALL_NODES])[0]
 
-    def _of(self, topology: TopologyBooks, request: Vector, slots: Rows) -> Counts:
+    def _scored(
+        self,
+        topology: TopologyBooks,
+        tiers: tuple[Tier, ...],
+        request: Vector,
+        names: Sequence[str],
+    ) -> list[int]:
+        """The scores of nodes by their names; 0 for one that is not in the tree."""
+        slot_of = topology.tree.slot_of
+        slots = np.array([slot_of.get(name, -1) for name in names], dtype=np.intp)
+        found, is_known = np.zeros(slots.size, dtype=np.int64), slots >= 0
+        found[is_known] = self._of(topology, tiers, request, slots[is_known])
+        scores: list[int] = found.tolist()
+        return scores
+
+    def _of(
+        self, topology: TopologyBooks, tiers: tuple[Tier, ...], request: Vector, slots: Rows
+    ) -> Counts:
         """The scores of some nodes. Shapes: slots (S,) -> (S,)."""
         tree, capacity, packing = topology.tree, topology.capacity, self.settings.packing
-        tiers = self._tiers_of(topology)
         if not tiers:
             return order.packing_scores(tree, capacity, request)[slots]
         found = np.zeros(slots.size, dtype=np.int64)
@@ -82,14 +96,14 @@ class Scoring:
 
     def _tiers_of(self, topology: TopologyBooks) -> tuple[Tier, ...]:
         """The tiers of a topology as its tree is now; none if it has levels by label."""
-        tree = topology.tree
-        if self._tree is not tree:
-            levels = {
-                tier: tree.levels.index(key)
-                for tier, key in self.topologies.tiers(topology.name).items()
-            }
-            self._tree = tree
-            self._tiers = tuple(
-                Tier(level, tier, has_tier(tree, level)) for tier, level in levels.items()
-            )
+        if self._tree is not topology.tree:
+            self._tree, self._tiers = topology.tree, self._tiers_in(topology)
         return self._tiers
+
+    def _tiers_in(self, topology: TopologyBooks) -> tuple[Tier, ...]:
+        tree = topology.tree
+        levels = {
+            tier: tree.levels.index(key)
+            for tier, key in self.topologies.tiers(topology.name).items()
+        }
+        return tuple(Tier(level, tier, has_tier(tree, level)) for tier, level in levels.items())

@@ -119,7 +119,7 @@ class Planner:
 
         Where members are settled, only one that has their nodes serves the rest.
         """
-        found = self._with_levels(self._levels(gang, pod_sets), gang.membership.topology)
+        found = self.with_levels(self._levels(gang, pod_sets), gang.membership.topology)
         settled = [node for _, node in gang.settled()] if len(found) > 1 else []
         around = tuple(
             topology
@@ -133,7 +133,8 @@ class Planner:
         levels = {level for pod_set in pod_sets for level in pod_set.levels}
         return levels.union(levels_of(self.families.shared(gang).constraint))
 
-    def _with_levels(self, levels: set[str], name: str | None = None) -> tuple[TopologyBooks, ...]:
+    def with_levels(self, levels: set[str], name: str | None = None) -> tuple[TopologyBooks, ...]:
+        """The topologies that have all of these levels, or the one of this name if it has them."""
         topologies = self.books.topologies
         if name is not None:
             named = topologies.get(name)
@@ -150,7 +151,7 @@ class Planner:
         self.refresh()
         nodes = pods_by_leaf(spec, gang.membership.bound)
         levels = {level for constraint in spec.constraints() for level in levels_of(constraint)}
-        found = self._with_levels(levels, spec.topology) if levels else ()
+        found = self.with_levels(levels, spec.topology) if levels else ()
         return max((nearness(spec, nodes, each) for each in found), default=None)
 
     # -- single nodes --------------------------------------------------------------------------
@@ -158,7 +159,7 @@ class Planner:
     def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
         """The domain of a node that a member gets without a search; None if it is in none."""
         level = member.constraint.required or member.constraint.preferred
-        for topology in self._with_levels({level} if level else set(), gang.membership.topology):
+        for topology in self.with_levels({level} if level else set(), gang.membership.topology):
             slot = topology.tree.slot_of.get(node)
             if slot is not None:
                 depth = topology.levels.index(level or NODE_LEVEL)
@@ -193,7 +194,7 @@ class Planner:
     def _shares_domain(self, gang: Gang, level: str, node: str, others: Iterable[str]) -> bool:
         """Whether a node is in a domain of a level with one of the others, if there is any."""
         is_alone = True
-        topologies = self._with_levels({level}, gang.membership.topology)
+        topologies = self.with_levels({level}, gang.membership.topology)
         here = [
             (topology.tree.slot_of, domains, domains[slot])
             for topology in topologies
@@ -351,7 +352,7 @@ class Planner:
         return Question.of(
             gang,
             pod_sets,
-            self._closed_to(gang),
+            self.kept_from(gang),
             offer,
             self._nominated(gang),
             self.families.shared(gang),
@@ -447,7 +448,7 @@ class Planner:
 
     def _others(self, gang: Gang) -> tuple[object, ...]:
         """What of a signature changes without the gang, as it is now (`depends_on`)."""
-        return self._closed_to(gang), self._nominated(gang), self.families.shared(gang)
+        return self.kept_from(gang), self._nominated(gang), self.families.shared(gang)
 
     def _nominated(self, gang: Gang) -> Together:
         """Pods that this gang gives way to on the nodes they are nominated for."""
@@ -455,7 +456,7 @@ class Planner:
         known = (gang.members, gang.placeholders, self.nominations.booked(self.books))
         return self.nominations.above(lowest, *known)
 
-    def _closed_to(self, gang: Gang) -> frozenset[str]:
+    def kept_from(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""
         if not self.earmarked:
             return frozenset()

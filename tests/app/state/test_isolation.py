@@ -28,13 +28,13 @@ class Trips(Planner):
     __slots__ = ()
     over = ("default/bad",)
 
-    def _closed_to(self, gang):
+    def kept_from(self, gang):
         if str(gang.key) in self.over:
             raise Boom(str(gang.key))
-        return Planner._closed_to(self, gang)
+        return Planner.kept_from(self, gang)
 
     def view(self, gang):
-        self._closed_to(gang)
+        self.kept_from(gang)
         return Planner.view(self, gang)
 
 
