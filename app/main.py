@@ -204,7 +204,8 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     resources = engine.dialects.resources(keep, labels, engine.books.axis)
     sinks = _sinks(settings, resources, driver, namespaces, kept)
     reflectors = _reflectors(outside.transport, sinks, metrics)
-    port = Port(inputs, keep, feed, desk, metrics, _limits(settings), labels.keeps)
+    limits, simulators = _limits(settings), engine.hypothetical
+    port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators)
     stream = Stream(
         Changes(engine, _whose(lease)),
         seconds=settings.tick_seconds,

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
 VERBS = ("filter", "prioritize", "bind", "preempt")
-ANSWERS = ("passed", "pinned", "rejected", "failed")
+ANSWERS = ("passed", "pinned", "rejected", "failed", "hypothetical")
 BIND_OUTCOMES = ("bound", "failed", "gone")
 UNGATE_OUTCOMES = ("ungated", "gone", "forbidden", "failed")
 ASKS = ("mark", "unmark")

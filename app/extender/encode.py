@@ -1,8 +1,9 @@
 """Writes our answers as kube-scheduler reads them: bytes, exact capitalised keys, integer scores.
 
 One node for a planned member; for a rejection the same short sentence at every candidate, and
-only where the whole answer is empty, for only then is it shown. Never `FailedNodes`: it would
-start a preemption dry run that knows nothing of us.
+only where the whole answer is empty, for only then is it shown; a simulator is told of every
+node that it cannot have why. Never `FailedNodes`: it would start a preemption dry run that knows
+nothing of us.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from app.extender.models import FullNodes, NodeNames, Nodes
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Rejected, Victims
+from app.state.filter_result import (
+    Failed,
+    FilterAnswer,
+    Passed,
+    Pinned,
+    Possible,
+    Rejected,
+    Victims,
+)
 
 SENTENCE_BYTES = 512  # an event's note is cut at 1,024; the pod's condition is never cut
 HELD_FOR_GANGS = "all fitting capacity is held for gangs that are about to start"
@@ -26,6 +35,13 @@ _NAMES = (
 _NODES = (
     b'{"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null,'
     b'"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
+)
+_POSSIBLE_NAMES = (
+    b'{"Nodes":null,"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":%b,"Error":""}'
+)
+_POSSIBLE_NODES = (
+    b'{"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null,'
+    b'"FailedNodes":{},"FailedAndUnresolvableNodes":%b,"Error":""}'
 )
 _ERROR = (
     b'{"Nodes":null,"NodeNames":null,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":%b}'
@@ -61,6 +77,8 @@ def filter_result(answer: FilterAnswer, nodes: Nodes) -> bytes:
             return _rejected(nodes, sentence)
         case Failed(sentence):
             return filter_error(sentence)
+        case Possible(names, why_not):
+            return _possible(nodes, names, why_not)
 
 
 def filter_error(sentence: str) -> bytes:
@@ -115,6 +133,14 @@ def _all_items(nodes: FullNodes) -> bytes:
 
 def _rejected(nodes: Nodes, sentence: str) -> bytes:
     return _EMPTY % _json(dict.fromkeys(nodes.names(), _cut(sentence)))
+
+
+def _possible(nodes: Nodes, names: Sequence[str], why_not: Mapping[str, str]) -> bytes:
+    cut = {sentence: _cut(sentence) for sentence in dict.fromkeys(why_not.values())}
+    failed = _json({name: cut[sentence] for name, sentence in why_not.items()})
+    if isinstance(nodes, FullNodes):
+        return _POSSIBLE_NODES % (b",".join(nodes.item_by_name[name] for name in names), failed)
+    return _POSSIBLE_NAMES % (_json(names), failed)
 
 
 def _meta_victims(victims_by_node: Mapping[str, Victims]) -> dict[str, _MetaVictims]:

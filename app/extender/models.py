@@ -3,7 +3,7 @@ further than an answer needs.
 
     {"Pod":{…},"Nodes":null,"NodeNames":[…]}
         │         │             └─ NodeNames: searched as bytes, decoded only when all are needed
-        │         └─ FullNodes: names read, items kept as bytes to be echoed
+        │         └─ FullNodes: names and marks read, items kept as bytes to be echoed
         └─ app.kube.decode
 
 The syntax of the whole body is checked once (40 us for 5,000 names); what is left as bytes is
@@ -12,14 +12,15 @@ well-formed JSON from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from app.dialects import cluster_autoscaler
 from app.kube.core import aside
-from app.kube.core.decode import Keep, decode_pod
-from app.kube.core.objects import PodRecord
+from app.kube.core.decode import Keep, decode_node, decode_pod
+from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.core.turns import turn
 from app.state.filter_result import Victims
 
@@ -28,6 +29,7 @@ MOST_FULL_NODES = 20_000  # of Nodes: each is read on its own, in 1.5 us
 _FEW_BYTES = 8 * MOST_NAMES  # of NodeNames: they are read within 10 ms, however many these are
 
 _NULL = msgspec.Raw(b"null")
+_ABSENT = msgspec.Raw(b"")
 _T = TypeVar("_T")
 
 
@@ -61,6 +63,31 @@ class _Named(msgspec.Struct, gc=False):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
+class _TemplateMark(msgspec.Struct, gc=False):
+    value: msgspec.Raw = msgspec.field(name=cluster_autoscaler.TEMPLATE_NODE, default=_ABSENT)
+
+
+class _UpcomingMark(msgspec.Struct, gc=False):
+    value: msgspec.Raw = msgspec.field(name=cluster_autoscaler.UPCOMING_NODE, default=_ABSENT)
+
+
+class _MarkedMetadata(msgspec.Struct, gc=False):
+    name: str = ""
+    labels: _TemplateMark | None = None
+    annotations: _UpcomingMark | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether one of the marks is there, whatever its value."""
+        return any(
+            each is not None and bytes(each.value) for each in (self.labels, self.annotations)
+        )
+
+
+class _MarkedNode(msgspec.Struct, gc=False):
+    metadata: _MarkedMetadata = msgspec.field(default_factory=_MarkedMetadata)
+
+
 class _NodeList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
@@ -92,11 +119,11 @@ _BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 _PREEMPTION = msgspec.json.Decoder(_PreemptionArgs)
 _NAMES = msgspec.json.Decoder(list[str])
 _NODE_LIST = msgspec.json.Decoder(_NodeList)
-_NODE = msgspec.json.Decoder(_Named)
+_NODE = msgspec.json.Decoder(_MarkedNode)
 
 
 class NodeNames:
-    """The candidates as the bytes of a JSON array, a `Candidates` of `app.state.answers`.
+    """The candidates as the bytes of a JSON array: `SentNodes` of `app.state.filter_result`.
 
     `in` and `len` read the bytes: 26 and 43 us for 5,000 names against 90 for decoding them, and
     `in` is all that a planned member needs. Bytes that cannot be searched so (escapes, characters
@@ -105,6 +132,8 @@ class NodeNames:
     Raises: BadRequest where the array holds something else than strings, or more of them than
         MOST_NAMES, at the latest by `names()`.
     """
+
+    marked: Collection[str] = ()
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -133,6 +162,10 @@ class NodeNames:
             self._names = names
         return self._names
 
+    def sent(self, name: str) -> NodeRecord | None:
+        """None: a name says nothing else."""
+        return None
+
 
 class FullNodes:
     """The candidates as whole Node objects (`nodeCacheCapable: false`); items stay bytes.
@@ -145,9 +178,15 @@ class FullNodes:
         items = _decoded(_NODE_LIST, raw, "Nodes").items or []
         if len(items) > MOST_FULL_NODES:
             raise BadRequest(f"Nodes.items: {len(items)} nodes, more than {MOST_FULL_NODES}")
-        self.item_by_name = {
-            _decoded(_NODE, bytes(item), "Nodes.items").metadata.name: bytes(item) for item in items
-        }
+        self.item_by_name: dict[str, bytes] = {}
+        self.marked: dict[str, None] = {}
+        """Those that an autoscaler has marked as nodes that do not exist."""
+        for item in map(bytes, items):
+            turn()
+            metadata = _decoded(_NODE, item, "Nodes.items").metadata
+            self.item_by_name[metadata.name] = item
+            if metadata.is_marked:
+                self.marked[metadata.name] = None
         if "" in self.item_by_name:
             raise BadRequest("Nodes.items: a node without metadata.name")
 
@@ -160,6 +199,10 @@ class FullNodes:
     def names(self) -> Sequence[str]:
         """All names, in kube-scheduler's order."""
         return tuple(self.item_by_name)
+
+    def sent(self, name: str) -> NodeRecord | None:
+        """A node as the request describes it. Raises: app.errors.DecodeError."""
+        return decode_node(self.item_by_name[name])
 
 
 Nodes = NodeNames | FullNodes

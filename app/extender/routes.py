@@ -25,8 +25,10 @@ from app.kube.core.decode import Keep
 from app.kube.core.escapes import shortened
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
+from app.state.answers import hypothetical
+from app.state.answers.hypothetical import Hypothetical, Question
 from app.state.effects import Effect
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Victims
+from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Possible, Victims
 from app.state.inputs import Inputs
 from app.verbs.bind import BindDesk
 from app.verbs.filter import filter_nodes
@@ -60,6 +62,7 @@ class Port:
     metrics: Metrics
     limits: Limits
     keep_label: Keep | None = None  # which labels, if not the same keys
+    hypothetical: Hypothetical | None = None  # of the same engine; None: all asks kube-scheduler
 
 
 def verbs(port: Port) -> APIRouter:
@@ -81,7 +84,9 @@ def verbs(port: Port) -> APIRouter:
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
+            given = await _supposed(port, pod, nodes)
+            if given is None:
+                given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
 
@@ -93,7 +98,10 @@ def verbs(port: Port) -> APIRouter:
     async def prioritize(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
+            simulators = port.hypothetical
+            scores = None if simulators is None else simulators.scores(pod, nodes)
+            if scores is None:
+                scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
             return encode.priorities(nodes.names(), scores)
 
         return await _answered(
@@ -124,6 +132,15 @@ def verbs(port: Port) -> APIRouter:
         )
 
     return router
+
+
+async def _supposed(port: Port, pod: PodRecord, nodes: models.Nodes) -> FilterAnswer | None:
+    """What a simulator is answered; None: kube-scheduler asks."""
+    simulators = port.hypothetical
+    found = None if simulators is None else simulators.asked(pod, nodes)
+    if isinstance(found, Question):
+        return await aside.read(hypothetical.judged, found, hypothetical.AT_ONCE)
+    return found
 
 
 async def _answered(
@@ -177,4 +194,6 @@ def _kind(answer: FilterAnswer) -> str:
         return "passed"
     if isinstance(answer, Pinned):
         return "pinned"
+    if isinstance(answer, Possible):
+        return "hypothetical"
     return "failed" if isinstance(answer, Failed) else "rejected"

@@ -314,7 +314,7 @@ class Engine(EngineParts):
         if claim is None and not is_member:
             return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
-            sentence = "Corral is not ready: it has not read the whole cluster yet"
+            sentence = messages.not_ready()
             # A failed answer would take away the node that others may have been evicted from.
             return (Rejected if pod.nominated_node else Failed)(sentence), []
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)

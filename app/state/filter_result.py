@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from app.kube.core.objects import NodeRecord
 
 
 class Candidates(Protocol):
@@ -15,6 +17,20 @@ class Candidates(Protocol):
     def __len__(self) -> int: ...
 
     def names(self) -> Sequence[str]: ...
+
+
+class SentNodes(Candidates, Protocol):
+    """The candidates with what else the request says of them."""
+
+    @property
+    def marked(self) -> Collection[str]:
+        """Those that an autoscaler has marked as nodes that do not exist."""
+
+    def sent(self, name: str) -> NodeRecord | None:
+        """A candidate as the request describes it; None: only its name is there.
+
+        Raises: app.errors.DecodeError.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,14 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Possible:
+    """For a simulator: the nodes on which the pod alone may stand, and why not on the others."""
+
+    nodes: tuple[str, ...]
+    why_not: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Victims:
     """The pods that would have to go from one node, by uid."""
 
@@ -53,4 +77,4 @@ class Victims:
     pdb_violations: int
 
 
-FilterAnswer = Passed | Pinned | Rejected | Failed
+FilterAnswer = Passed | Pinned | Rejected | Failed | Possible

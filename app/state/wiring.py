@@ -11,6 +11,7 @@ from app.dialects.registry import Dialects
 from app.kube.core.objects import PodRecord
 from app.state.answers.bind_requests import BindRequests
 from app.state.answers.filtering import Filtering
+from app.state.answers.hypothetical import Hypothetical
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.answers.scoring import Scoring
@@ -255,6 +256,15 @@ class EngineParts:
             self.reservations,
         )
         self.scoring = Scoring(self.settings, self.books, self.topologies, self.nominations)
+        self.hypothetical = Hypothetical(
+            self.books,
+            self.claim_reader,
+            self.gangs,
+            self.planner,
+            self.nominations,
+            self.starvation,
+            self.scoring,
+        )
         self.preempting = Preempting(
             self.settings,
             self.books,

@@ -59,8 +59,10 @@ def targets() -> Iterator[Target]:
     """Every route and every kind that is watched."""
     member = _of_api(members("g", 2, annotations=_SAID)[0])
     args = {"Pod": member, "Nodes": None, "NodeNames": NAMES}
-    yield Target("/filter", args)
-    yield Target("/prioritize", args)
+    simulated = {"Pod": member, "Nodes": {"metadata": {}, "items": _simulated()}, "NodeNames": None}
+    for asked in (args, simulated):
+        yield Target("/filter", asked)
+        yield Target("/prioritize", asked)
     victims = {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 0}
     yield Target("/preempt", {"Pod": member, "NodeNameToMetaVictims": {NAMES[0]: victims}})
     named = {"PodName": "g-0", "PodNamespace": "default", "PodUID": "uid-g-0", "Node": NAMES[0]}
@@ -108,7 +110,15 @@ class Rig:
         )
         limits = Limits(8 * MIB, 32 * MIB, 64 * 1024, full_nodes=True)
         self._app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-        port = Port(self.engine, DIALECTS.keeps, self._feed, self._desk, metrics, limits)
+        port = Port(
+            self.engine,
+            DIALECTS.keeps,
+            self._feed,
+            self._desk,
+            metrics,
+            limits,
+            hypothetical=self.engine.hypothetical,
+        )
         self._app.include_router(verbs(port))
         self._app.include_router(webhook(Desk(Scope("corral"), DIALECTS, metrics, 8 * MIB)))
 
@@ -245,6 +255,12 @@ def _of_api(thing: Json) -> Json:
     }
     thing.setdefault("status", {})["phase"] = "Pending"
     return thing
+
+
+def _simulated() -> list[Json]:
+    """A node that is there, one that is not, and one made from a template."""
+    template = node("template", labels={"cluster-autoscaler.kubernetes.io/template-node": ""})
+    return [_of_api(each) for each in (node(NAMES[0]), node("unknown", gpus=8), template)]
 
 
 def _object(each: Resource, member: Json) -> Json:

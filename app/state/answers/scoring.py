@@ -62,6 +62,14 @@ class Scoring:
         tiered = [each for each in named if self.topologies.tiers(each.name)]
         return (*tiered, *named, self.books.topologies[ALL_NODES])[0]
 
+    def unchanged(self, pod: PodRecord, names: Sequence[str]) -> list[int]:
+        """The same for nodes by name, and nothing is remembered, rebuilt or brought up to date."""
+        topology = self._topology()
+        request = self.books.axis.request(pod.request)
+        given = self._scored(topology, self._tiers_in(topology), request, names)
+        awaited = self.nominations.nodes_of_others(pod.uid)
+        return [0 if name in awaited else score for name, score in zip(names, given, strict=True)]
+
     def _scored(
         self,
         topology: TopologyBooks,

@@ -278,7 +278,7 @@ class Planner:
         pod_sets = self._pod_sets(gang, members)
         topologies = self._topologies_for(gang, pod_sets)
         if not topologies:
-            return NoPlan(self._unknown(gang, pod_sets))
+            return NoPlan(self.unknown(self._levels(gang, pod_sets), gang.membership.topology))
         question = self._question(gang, pod_sets, offer)
         signature = question.signature
         if has_more_room:
@@ -366,13 +366,13 @@ class Planner:
             options = replace(options, weights=weights)
         return Builder(self.books, self.node_table, self.refusals, options, self.honours_preferred)
 
-    def _unknown(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> UnknownTopology:
-        levels = sorted(self._levels(gang, pod_sets))
-        named = gang.membership.topology
-        if named is None:
-            return UnknownTopology(tuple(levels), self.books.known_levels())
-        there = self.books.topologies.get(named)
-        return UnknownTopology(tuple(levels), () if there is None else there.levels, named)
+    def unknown(self, levels: Iterable[str], name: str | None = None) -> UnknownTopology:
+        """Why there is none of `with_levels`."""
+        named = tuple(sorted(levels))
+        if name is None:
+            return UnknownTopology(named, self.books.known_levels())
+        there = self.books.topologies.get(name)
+        return UnknownTopology(named, () if there is None else there.levels, name)
 
     def requests(self, gang: Gang, *, is_free: bool = False) -> Iterator[SearchRequest]:
         """The searches for a gang that waits: one on each topology that may serve it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from app.dialects import cluster_autoscaler
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer, RoomVictim
@@ -17,6 +18,19 @@ from topology.model.answer import NoFit
 
 MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024
 MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
+
+
+def not_ready() -> str:
+    """A pod of a gang is at /filter before every list is in."""
+    return "Corral is not ready: it has not read the whole cluster yet"
+
+
+def node_not_shown() -> str:
+    """A candidate is unknown: kube-scheduler may be ahead of the watch, or a simulator asks."""
+    return (
+        "a candidate node is not in Corral's watch yet; a simulator marks nodes that do not exist"
+        f" with the label {cluster_autoscaler.TEMPLATE_NODE}"
+    )
 
 
 def not_waiting(namespace: str, name: str, scheduler: str) -> str:

@@ -21,6 +21,7 @@ from app.kube.core.decode import Keep
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.settings import Address
+from app.state.answers.hypothetical import Hypothetical
 from app.state.effects import Effect
 from app.state.filter_result import Candidates, FilterAnswer, Passed, Victims
 from app.verbs.bind import BindDesk
@@ -113,6 +114,7 @@ async def running_port(
     bind_body_bytes: int = 64 * 1024,
     full_nodes: bool = True,
     keep: Keep = DIALECTS.keeps,
+    hypothetical: Hypothetical | None = None,
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     engine = engine or ScriptedEngine()
@@ -121,7 +123,8 @@ async def running_port(
     desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds, most_held=1_000)
     limits = Limits(filter_body_bytes, preempt_body_bytes, bind_body_bytes, full_nodes)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(verbs(Port(engine, keep, fed.extend, desk, metrics, limits)))
+    port = Port(engine, keep, fed.extend, desk, metrics, limits, hypothetical=hypothetical)
+    app.include_router(verbs(port))
     app.include_router(health(lambda: unready, metrics.exposition))
     bounds = Bounds(
         receive_seconds,

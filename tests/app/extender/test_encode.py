@@ -8,7 +8,7 @@ import pytest
 
 from app.extender import encode
 from app.extender.models import FullNodes, NodeNames
-from app.state.filter_result import Failed, Passed, Pinned, Rejected, Victims
+from app.state.filter_result import Failed, Passed, Pinned, Possible, Rejected, Victims
 
 NAMES = NodeNames(b'["n1","n2","n3"]')
 ITEMS = FullNodes(
@@ -72,6 +72,25 @@ def test_filter_result_for_whole_nodes_echoes_the_chosen_items(answer, items):
         "metadata": {},
         "items": [{"metadata": {"name": name}} for name in items],
     }
+
+
+def test_a_simulator_is_told_of_every_node_that_it_cannot_have_why():
+    answer = Possible(("n2",), {"n1": "insufficient cpu", "n3": "x" * 600})
+    result = json.loads(encode.filter_result(answer, NAMES))
+    assert list(result) == FILTER_KEYS
+    assert (result["Nodes"], result["NodeNames"], result["FailedNodes"]) == (None, ["n2"], {})
+    failed = {"n1": "insufficient cpu", "n3": "x" * 512}
+    assert result["FailedAndUnresolvableNodes"] == failed
+    assert result["Error"] == ""
+
+
+def test_a_simulator_that_sends_whole_nodes_gets_them_back():
+    answer = Possible(("n2",), {"n1": "insufficient cpu"})
+    result = json.loads(encode.filter_result(answer, ITEMS))
+    assert list(result) == FILTER_KEYS
+    assert result["Nodes"] == {"metadata": {}, "items": [{"metadata": {"name": "n2"}}]}
+    assert result["NodeNames"] is None
+    assert result["FailedAndUnresolvableNodes"] == {"n1": "insufficient cpu"}
 
 
 def test_a_stranger_that_loses_every_node_is_told_why():

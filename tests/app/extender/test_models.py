@@ -21,6 +21,9 @@ from app.extender.models import (
 from app.state.filter_result import Victims
 from tests.app.extender.port import args, dumped, pod
 
+TEMPLATE = "cluster-autoscaler.kubernetes.io/template-node"
+UPCOMING = "cluster-autoscaler.k8s.io/upcoming-node"
+
 node_name = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?", fullmatch=True)
 any_name = st.one_of(node_name, st.text(max_size=6), st.sampled_from(["", ",", '","', "\\", " "]))
 
@@ -114,6 +117,43 @@ def test_a_request_with_whole_nodes():
     assert list(nodes.names()) == ["n1", "n2"]
     assert json.loads(nodes.item_by_name["n2"]) == items[1]
     assert ("n1" in nodes, "n3" in nodes, len(nodes)) == (True, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_marked"),
+    [
+        pytest.param({"labels": {TEMPLATE: "true"}}, True, id="template"),
+        pytest.param({"labels": {"a": "b", TEMPLATE: ""}}, True, id="whatever_its_value"),
+        pytest.param({"annotations": {UPCOMING: "true"}}, True, id="upcoming"),
+        pytest.param({"annotations": {TEMPLATE: "true"}}, False, id="no_label"),
+        pytest.param({"labels": {UPCOMING: "true"}}, False, id="no_annotation"),
+        pytest.param({"labels": {"a": TEMPLATE}, "annotations": None}, False, id="none"),
+        pytest.param({"labels": None}, False, id="no_labels"),
+    ],
+)
+def test_nodes_that_an_autoscaler_has_marked(metadata, is_marked):
+    items = [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2", **metadata}}]
+    _, nodes = models.pod_and_nodes(
+        args(None, Nodes={"items": items}), DIALECTS.keeps, full_nodes=True
+    )
+    assert list(nodes.marked) == (["n2"] if is_marked else [])
+
+
+def test_a_mark_is_read_however_it_is_written():
+    escaped = TEMPLATE.replace("/", r"\/").replace("-", r"\u002d").encode()
+    nodes = FullNodes(b'{"items":[{"metadata":{"name":"n","labels":{"%b":"x"}}}]}' % escaped)
+    assert list(nodes.marked) == ["n"]
+
+
+def test_a_whole_node_is_read_as_from_the_watch_and_a_name_says_nothing():
+    status = {"allocatable": {"cpu": "2", "pods": "10"}}
+    thing = {"metadata": {"name": "n1", "labels": {"a": "b"}}, "status": status}
+    record = FullNodes(dumped({"items": [thing]})).sent("n1")
+    assert record is not None
+    assert (record.name, record.labels) == ("n1", {"a": "b"})
+    assert record.allocatable == (("cpu", 2000), ("pods", 10))
+    names = NodeNames(b'["n1"]')
+    assert (list(names.marked), names.sent("n1")) == ([], None)
 
 
 def test_names_win_where_both_forms_are_there():

@@ -23,6 +23,8 @@ from tests.app.extender.port import (
     running_port,
 )
 from tests.app.polling import until
+from tests.app.state.world import World, four_racks
+from tests.cluster import GPU, node
 
 FILTER_KEYS = ["Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error"]
 BINDING = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n1"}
@@ -116,6 +118,86 @@ async def test_prioritize_keeps_scores_within_what_kube_scheduler_expects():
     async with running_port(ScriptedEngine(scores=[-3, 99])) as port:
         answer = await post(port.url, "prioritize", args(["n1", "n2"]))
     assert [host["Score"] for host in answer.json()] == [0, 10]
+
+
+# -- simulators ------------------------------------------------------------------------------------
+
+
+def template(name, gpus):
+    return node(name, gpus=gpus, labels={"cluster-autoscaler.kubernetes.io/template-node": ""})
+
+
+def simulated(*nodes, **more):
+    asked = {"Pod": pod(), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}
+    asked["Pod"]["spec"]["containers"][0]["resources"] = {"requests": {GPU: 8}}
+    return dumped({**asked, **more})
+
+
+async def test_a_simulator_is_answered_without_an_input_of_the_engine_and_counted():
+    world = World(four_racks())
+    body = simulated(*(template(f"t{i}", gpus=8 if i % 2 else 4) for i in range(50)))
+    async with running_port(hypothetical=world.engine.hypothetical) as port:
+        answer = (await post(port.url, "filter", body)).json()
+        scores = (await post(port.url, "prioritize", body)).json()
+        async with httpx.AsyncClient() as client:
+            text = (await client.get(f"{port.url}/metrics")).text
+        assert port.engine.asked == []
+        assert port.fed == []
+    fitting = [f"t{i}" for i in range(1, 50, 2)]
+    assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == fitting
+    assert set(answer["FailedAndUnresolvableNodes"].values()) == {f"insufficient {GPU}"}
+    assert scores == [{"Host": f"t{i}", "Score": 0} for i in range(50)]
+    assert 'corral_filter_answers_total{answer="hypothetical"} 1.0' in text
+    assert 'corral_extender_request_seconds_count{verb="filter"} 1.0' in text
+
+
+async def test_kube_scheduler_is_answered_by_the_engine_also_if_it_sends_whole_nodes():
+    world = World(four_racks())
+    async with running_port(hypothetical=world.engine.hypothetical) as port:
+        await post(port.url, "filter", simulated(node("n00"), node("n01")))
+        await post(port.url, "filter", args(["n00", "n01"]))
+        assert len(port.engine.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        pytest.param({"filter_body_bytes": 1_000}, "over 1000 bytes", id="larger_than_allowed"),
+        pytest.param({"full_nodes": False}, "not accepted", id="whole_nodes_refused"),
+    ],
+)
+async def test_a_simulator_has_the_limits_of_every_request(more, says):
+    engine = World(four_racks()).engine
+    body = simulated(*(template(f"t{i}", gpus=8) for i in range(50)))
+    async with running_port(hypothetical=engine.hypothetical, **more) as port:
+        answer = (await post(port.url, "filter", body)).json()
+    assert says in answer["Error"]
+    assert (answer["Nodes"], answer["NodeNames"]) == (None, None)
+
+
+async def test_a_node_that_cannot_be_read_is_an_error_that_names_it():
+    engine = World(four_racks()).engine
+    bad = template("bad", gpus=8)
+    bad["spec"]["taints"] = "none"
+    async with running_port(hypothetical=engine.hypothetical) as port:
+        answer = (await post(port.url, "filter", simulated(bad))).json()
+    assert "Node bad" in answer["Error"]
+
+
+async def test_a_request_that_takes_long_is_answered_beside_the_loop():
+    engine = World(four_racks()).engine
+    body = simulated(*(template(f"t{i}", gpus=8) for i in range(1_000)))
+    async with running_port(hypothetical=engine.hypothetical) as port:
+        asked = asyncio.create_task(post(port.url, "filter", body))
+        times = 0
+        while not asked.done():
+            await asyncio.sleep(0.001)
+            times += 1
+        assert len((await asked).json()["Nodes"]["items"]) == 1_000
+    assert times > 3
+
+
+# -- other verbs -----------------------------------------------------------------------------------
 
 
 async def test_preempt_answers_with_nodes_and_victims_and_hands_on_what_has_to_be_done():
