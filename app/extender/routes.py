@@ -62,7 +62,7 @@ class Port:
     metrics: Metrics
     limits: Limits
     keep_label: Keep | None = None  # which labels, if not the same keys
-    hypothetical: Hypothetical | None = None  # of the same engine; None: all asks kube-scheduler
+    hypothetical: Hypothetical | None = None  # None: every request is kube-scheduler's
 
 
 def verbs(port: Port) -> APIRouter:
