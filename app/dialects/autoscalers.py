@@ -1,7 +1,8 @@
-"""What node autoscalers read and write: annotations of pods and taints of nodes.
+"""Words of node autoscalers on pods and nodes.
 
-Source: kubernetes-sigs/karpenter pkg/apis/v1/labels.go and pkg/apis/v1/taints.go (v1.14.0);
-kubernetes/autoscaler cluster-autoscaler/utils/drain/drain.go and utils/taints/taints.go (1.36.1).
+Source: kubernetes-sigs/karpenter pkg/apis/v1/labels.go (v1.14.0); kubernetes/autoscaler, below
+cluster-autoscaler/ (1.36.1): utils/drain/drain.go, simulator/node_info_utils.go (the label of a
+node made from a template) and utils/annotations (a node that has been ordered).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 PROTECTION = ((DO_NOT_DISRUPT, "true"), (SAFE_TO_EVICT, "false"))
+TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"  # label, whatever its value
+UPCOMING_NODE = "cluster-autoscaler.k8s.io/upcoming-node"  # annotation, whatever its value
 KEPT = tuple(key for key, _ in PROTECTION)
 
 

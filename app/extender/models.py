@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.dialects import cluster_autoscaler
+from app.dialects import autoscalers
 from app.kube.core import aside
 from app.kube.core.decode import Keep, decode_node, decode_pod
 from app.kube.core.objects import NodeRecord, PodRecord
@@ -64,11 +64,11 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _TemplateMark(msgspec.Struct, gc=False):
-    value: msgspec.Raw = msgspec.field(name=cluster_autoscaler.TEMPLATE_NODE, default=_ABSENT)
+    value: msgspec.Raw = msgspec.field(name=autoscalers.TEMPLATE_NODE, default=_ABSENT)
 
 
 class _UpcomingMark(msgspec.Struct, gc=False):
-    value: msgspec.Raw = msgspec.field(name=cluster_autoscaler.UPCOMING_NODE, default=_ABSENT)
+    value: msgspec.Raw = msgspec.field(name=autoscalers.UPCOMING_NODE, default=_ABSENT)
 
 
 class _MarkedMetadata(msgspec.Struct, gc=False):

@@ -385,7 +385,7 @@ class Planner:
     def is_kept_off(self, gang: Gang) -> bool:
         """Whether nodes are kept for gangs before this one, or have refused pods like its own."""
         namespace = gang.key.namespace
-        return bool(self._closed_to(gang)) or any(
+        return bool(self.kept_from(gang)) or any(
             self.refusals.of(namespace, pod_set.shaped) for pod_set in self._pod_sets(gang)
         )
 

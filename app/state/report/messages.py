@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.dialects import cluster_autoscaler
+from app.dialects import autoscalers
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer, RoomVictim
@@ -29,7 +29,7 @@ def node_not_shown() -> str:
     """A candidate is unknown: kube-scheduler may be ahead of the watch, or a simulator asks."""
     return (
         "a candidate node is not in Corral's watch yet; a simulator marks nodes that do not exist"
-        f" with the label {cluster_autoscaler.TEMPLATE_NODE}"
+        f" with the label {autoscalers.TEMPLATE_NODE}"
     )
 
 
