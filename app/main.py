@@ -351,6 +351,7 @@ def _routes(
         metrics.show_gangs(engine.gangs_by_phase())
         metrics.absent_pods.set(len(engine.absent_pods))
         metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
+        metrics.new_nodes_kept.set(len(engine.new_nodes.nodes()))
         metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
         needs = engine.marks.needs(time.monotonic())
         metrics.show_needs(needs.gangs, needs.pods, needs.resources, needs.oldest_seconds)

@@ -226,6 +226,11 @@ class Metrics:
             "How long the first of these gangs has asked for nodes",
             registry=self.registry,
         )
+        self.new_nodes_kept = Gauge(
+            "corral_new_nodes_kept",
+            "Nodes that came while a gang asked for some, and are kept for it",
+            registry=self.registry,
+        )
         asks = Counter(
             "corral_node_asks",
             "Conditions of pods written for node autoscalers to read, or taken back",

@@ -253,6 +253,10 @@ class EngineOptions(BaseModel):
     needs_nodes_seconds: Seconds = 30.0
     # With no node added for so long it is looked into why: autoscalers see free nodes, not racks.
     needs_nodes_stall_seconds: Seconds = 300.0
+    # Nodes that come while a gang asks are kept for it so long after the last one, at most thrice
+    # as long in all; and so long those whose labels of levels have not come yet.
+    needs_nodes_hold_seconds: Seconds = 600.0
+    node_settle_seconds: Seconds = 60.0
     # Pods of gangs are bound with the annotations that keep cluster-autoscaler and Karpenter from
     # moving what runs; those that a pod has already stay. Karpenter takes narrowed pods for pods
     # that may go anywhere.

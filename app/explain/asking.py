@@ -13,7 +13,8 @@ from itertools import islice
 from app.dialects.spec import GangKey
 from app.explain.gangs import view
 from app.explain.view import Attempt, GangView, RunsOn
-from app.state.cache.books import is_open
+from app.kube.core.objects import NodeRecord
+from app.state.cache.books import is_leaving, is_open
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
@@ -69,11 +70,7 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
     for each in engine.gangs.by_key.values():
         if each.placeholders:
             gang_of.update(dict.fromkeys(each.placeholders, each.key))
-    away = {
-        name: "cordoned" if node.is_unschedulable else "not ready"
-        for name, node in engine.books.nodes.items()
-        if not is_open(node)
-    }
+    away = {name: _why_away(node) for name, node in engine.books.nodes.items() if not is_open(node)}
     unlabelled: tuple[str, ...] = ()
     if searches and searches[0].unlabelled:
         has = searches[0].request.tree.slot_of
@@ -92,6 +89,12 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
         unlabelled,
         names_in,
     )
+
+
+def _why_away(node: NodeRecord) -> str:
+    if node.is_unschedulable:
+        return "cordoned"
+    return "about to be removed" if is_leaving(node) else "not ready"
 
 
 def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:

@@ -118,6 +118,7 @@ class Engine(EngineParts):
                 named = {record.name for record in event.records}
                 gone = [name for name in self.books.nodes if name not in named]
                 self._each("Node", gone, lambda name: self.nodes.drop(name, now))
+                self._each("Node", gone, self.new_nodes.drop)
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
                 known = [
@@ -175,9 +176,10 @@ class Engine(EngineParts):
         if isinstance(record, PodRecord):
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
-            if record.name not in self.books.nodes:
-                self.marks.note_new_node(now)
-            self.nodes.put(record, now)
+            if self.nodes.put(record, now):
+                self.new_nodes.put(record.name, now)
+            else:
+                self.new_nodes.note_change(record.name)
         else:
             self._regroup(self.topologies.put(record), now)
             self.domain_statuses.note(record.uid, now)
@@ -192,6 +194,7 @@ class Engine(EngineParts):
             self._drop_pod(record.uid, now)
         elif isinstance(record, NodeRecord):
             self.nodes.drop(record.name, now)
+            self.new_nodes.drop(record.name)
         else:
             self.domain_statuses.drop(record.uid)
             self._regroup(self.topologies.drop(record.uid), now)
@@ -309,6 +312,7 @@ class Engine(EngineParts):
 
         A pod that the watch shows is what the watch shows, whatever the request says of it.
         """
+        self._keep_new_nodes(now)
         is_member = pod.uid in self.gangs.key_of
         claim = None if is_member else self.claim_reader.claim(pod)
         if claim is None and not is_member:
@@ -424,6 +428,7 @@ class Engine(EngineParts):
             self._tell_of_room,
             self._read_pods_again,
             self._review_earmarks,
+            self._keep_new_nodes,
             self._begin,
             self._ask_for_nodes,
             self._make_room,
@@ -510,6 +515,11 @@ class Engine(EngineParts):
         )
         ended = self.starvation.review(starting, now)
         if ended:
+            self.reservations.capacity_grew(ended)
+
+    def _keep_new_nodes(self, now: float) -> None:
+        """Keep nodes that were made for gangs, before others are placed on them."""
+        if self.new_nodes.is_due(now) and (ended := self.new_nodes.review(now)):
             self.reservations.capacity_grew(ended)
 
     def differences(self) -> list[str]:

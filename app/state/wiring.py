@@ -12,11 +12,13 @@ from app.kube.core.objects import PodRecord
 from app.state.answers.bind_requests import BindRequests
 from app.state.answers.filtering import Filtering
 from app.state.answers.hypothetical import Hypothetical
+from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
 from app.state.autoscaling.marks import Marks
+from app.state.autoscaling.new_nodes import NewNodes
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -124,6 +126,9 @@ class EngineParts:
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # autoscaling
         self.marks = Marks(self.settings, self.gangs, self.planner, self.reports, self.outbox)
+        self.new_nodes = NewNodes(
+            self.settings, self.books, self.gangs, self.planner, self.marks, self.reports
+        )
         # lifecycle
         self.reservations = Reservations(
             self.books,
@@ -235,6 +240,7 @@ class EngineParts:
             Failures(self.settings),
             Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
         )
+        self.kept_nodes = KeptNodes(self.starvation, self.new_nodes)
         self.filtering = Filtering(
             self.settings,
             self.books,
@@ -252,7 +258,7 @@ class EngineParts:
             self.rejected_pods,
             self.grants,
             self.nominations,
-            self.starvation,
+            self.kept_nodes,
             self.reservations,
         )
         self.scoring = Scoring(self.settings, self.books, self.topologies, self.nominations)
@@ -262,7 +268,7 @@ class EngineParts:
             self.gangs,
             self.planner,
             self.nominations,
-            self.starvation,
+            self.kept_nodes,
             self.scoring,
         )
         self.preempting = Preempting(
@@ -274,7 +280,7 @@ class EngineParts:
             self.nominations,
             self.grants,
             self.gangs,
-            self.starvation,
+            self.kept_nodes,
             self.plans,
             self.reports,
         )

@@ -74,7 +74,7 @@ def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
     text = "".join(path.read_text() for path in (ROOT / "app" / "state").rglob("*.py"))
     emitted = set(
         re.findall(
-            r'"((?:Eviction|Gang|Member|Needs|NoNodes|NoRoom|Places|Pod|Preemption|Ranks|Room|Nodes)[A-Z][A-Za-z]+'
+            r'"((?:Eviction|Gang|Member|Needs|New|NoNodes|NoRoom|Places|Pod|Preemption|Ranks|Room|Nodes)[A-Z][A-Za-z]+'
             r'|Preempt(?:ing|ed))"',
             text,
         )

@@ -33,10 +33,10 @@ from app.dialects.nvlink import level_value
 from app.dialects.spec import Claim
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord, Shape
 from app.kube.core.turns import turn
+from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.scoring import Scoring
 from app.state.cache.books import ALL_NODES, Booking, Books, TopologyBooks, bounded, is_open
 from app.state.cache.eligibility import why_not
-from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Failed, Possible, Rejected, SentNodes
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -151,7 +151,7 @@ class Hypothetical:
     gangs: Gangs
     planner: Planner
     nominations: Nominations
-    starvation: Starvation
+    kept_nodes: KeptNodes
     scoring: Scoring
 
     def asked(self, pod: PodRecord, nodes: SentNodes) -> Question | Rejected | Failed | None:
@@ -242,8 +242,8 @@ class Hypothetical:
         if gang is not None:
             return self.planner.kept_from(gang)
         if claim is None:
-            return self.starvation.closed_to(pod)
-        return frozenset().union(*(nodes for nodes, _ in self.planner.earmarked.values()))
+            return self.kept_nodes.closed_to(pod)
+        return self.planner.kept()
 
     def _lacks(self, names: Sequence[str], pod: PodRecord, gang: Gang | None) -> list[str]:
         """What each of these nodes has too little of for the pod, as a reason; "" where it fits.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.kube.core.objects import PodRecord
+from app.state.answers.kept_nodes import KeptNodes
 from app.state.cache.books import Books
-from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Candidates, Passed
 from app.state.pods.arrivals import Arrivals
 from app.state.pods.assumed_pods import AssumedPods
@@ -29,7 +29,7 @@ class OrdinaryPods:
     rejected_pods: RejectedPods
     grants: Grants
     nominations: Nominations
-    starvation: Starvation
+    kept_nodes: KeptNodes
     reservations: Reservations
 
     def answer(self, pod: PodRecord, candidates: Candidates) -> Passed:
@@ -41,7 +41,7 @@ class OrdinaryPods:
         self.books.refresh()
         request = pod.request if known is None else known.request
         priority = pod.priority if known is None else known.priority
-        closed = self.starvation.closed_to(pod) - self._freed_for(pod)
+        closed = self.kept_nodes.closed_to(pod) - self._freed_for(pod)
         if kept := self.nominations.kept(priority, self.nominations.booked(self.books)):
             closed |= self.books.without_room_beside(request, kept)
         without = self.books.held_without_room(request) | closed

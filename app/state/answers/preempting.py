@@ -21,9 +21,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.victim_cost import Cost, VictimCosts
 from app.state.cache.books import Books
-from app.state.fairness.starvation import Starvation
 from app.state.filter_result import Victims
 from app.state.gang.gangs import Gangs
 from app.state.pods.arrivals import Arrivals, WaitingPod
@@ -74,7 +74,7 @@ class Preempting:
     nominations: Nominations
     grants: Grants
     gangs: Gangs
-    starvation: Starvation
+    kept_nodes: KeptNodes
     plans: Plans
     reports: Reports
     _unshown: dict[str, Mapping[str, Victims]] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class Preempting:
         costs: VictimCosts,
     ) -> list[_Choice]:
         """The nodes where all victims are, with what they cost; else those where some are."""
-        closed = self.starvation.closed_to(pod)
+        closed = self.kept_nodes.closed_to(pod)
         whole = list(self._worked_out(by, closed, offered, costs))
         return whole or list(self._worked_out(by, closed, offered, costs, parts=True))
 

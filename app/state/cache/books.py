@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.dialects import autoscalers
 from app.dialects.nvlink import level_value
 from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
@@ -570,7 +571,12 @@ def bounded(amounts: Vector) -> Vector:
 
 def is_open(node: NodeRecord) -> bool:
     """Whether the node takes new pods at all."""
-    return node.is_ready and not node.is_unschedulable and not node.problem
+    return node.is_ready and not (node.is_unschedulable or node.problem or is_leaving(node))
+
+
+def is_leaving(node: NodeRecord) -> bool:
+    """Whether a node autoscaler is about to remove the node."""
+    return any(taint.key in autoscalers.LEAVING for taint in node.taints)
 
 
 def _paths(split: trees.SplitValue) -> str:

@@ -27,8 +27,8 @@ class NodeEvents:
     failures: Failures
     repairs: Repairs
 
-    def put(self, node: NodeRecord, now: float) -> None:
-        """Add a node or replace what is known of it."""
+    def put(self, node: NodeRecord, now: float) -> bool:
+        """Add a node or replace what is known of it; whether it is a new one."""
         before = self.books.nodes.get(node.name)
         has_moved = before is None or self.books.has_moved(before, node)
         if before is None or before.labels != node.labels:
@@ -41,7 +41,7 @@ class NodeEvents:
         if self.failures.put_node(node, now):
             self.repairs.return_node(node.name, now)
         if before is not None and _is_heartbeat(before, node):
-            return
+            return False
         self.reservations.capacity_grew([node.name])
         if node.name in self.books.held_on:
             if not is_open(node):
@@ -51,6 +51,7 @@ class NodeEvents:
                 self.invalidation.lose_barred(node, now)
                 self.invalidation.lose_overcommitted(node.name, now)
         self.repairs.lose_ending(node.name, now)
+        return before is None
 
     def drop(self, name: str, now: float) -> None:
         """Forget a node that is gone."""

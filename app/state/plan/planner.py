@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from app.dialects.spec import GangKey, TierPacking
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
@@ -82,6 +82,8 @@ class Planner:
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`fairness/starvation.py`)."""
+    new_nodes: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
+    """The same of nodes that were made while it asked for some (`autoscaling/new_nodes.py`)."""
     _options: Options = field(init=False)
     _unfit: Unfit = field(init=False)
 
@@ -458,10 +460,14 @@ class Planner:
 
     def kept_from(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""
-        if not self.earmarked:
+        if not (self.earmarked or self.new_nodes):
             return frozenset()
         rank = rank_in_queue(gang)
-        others = (
-            nodes for key, (nodes, its) in self.earmarked.items() if key != gang.key and its < rank
-        )
+        each = chain(self.earmarked.items(), self.new_nodes.items())
+        others = (nodes for key, (nodes, its) in each if key != gang.key and its < rank)
         return frozenset().union(*others)
+
+    def kept(self) -> frozenset[str]:
+        """Nodes that are kept for any gang."""
+        each = chain(self.earmarked.values(), self.new_nodes.values())
+        return frozenset().union(*(nodes for nodes, _ in each))

@@ -302,6 +302,12 @@ def fragmented(key: GangKey, level: str) -> str:
     )
 
 
+def new_nodes_released(key: GangKey, nodes: int) -> str:
+    """Too few nodes have come for a gang that asked for some."""
+    came = "1 node that came is" if nodes == 1 else f"{nodes} nodes that came are"
+    return f"gang {key} needs more nodes: the {came} too few and kept for it no longer"
+
+
 def mistaken(key: GangKey, problem: str) -> str:
     """What the gang's pods or objects say is not valid, or contradicts itself."""
     return f"gang {key} is invalid: {problem}"

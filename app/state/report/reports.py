@@ -59,6 +59,8 @@ ABOUT_ROOM = (ROOM, NO_ROOM, MAKES_ROOM, ROOM_NOT_MADE)
 POD_NOT_IN_GANG = "PodNotInGang"
 NEEDS_NODES = "NeedsNodes"
 NO_NODES_COME = "NoNodesCome"
+NODES_RELEASED = "NewNodesReleased"
+ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED)
 NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 
@@ -246,6 +248,10 @@ class Reports:
         """Report why they make none."""
         self._report_once(gang, NO_NODES_COME, sentence)
 
+    def new_nodes_released(self, gang: Gang, sentence: str) -> None:
+        """Report that nodes which came for it, too few, are anybody's now."""
+        self._report_once(gang, NODES_RELEASED, sentence)
+
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
         sentence = messages.places_given_up(gang.key, pods)
@@ -258,7 +264,7 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (EVICTED, *ABOUT_ROOM, NEEDS_NODES, NO_NODES_COME):
+        for reason in (EVICTED, *ABOUT_ROOM, *ABOUT_NODES):
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))

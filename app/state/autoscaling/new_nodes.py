@@ -1,0 +1,270 @@
+"""Nodes that were made while gangs asked for nodes: kept for these gangs until they are enough.
+
+An autoscaler makes nodes one after the other, and the first of them would be taken by whoever fits.
+So of the nodes that came since a gang asked, those of the domain in which most of it fits are kept
+for it, as few as its pods need: no gang behind it in the queue is placed there, and no ordinary pod
+that requests what it needs, but for pods of a higher priority. A node whose labels have not come
+yet may be of any domain: for a moment it is kept for the first gang that names a level.
+
+Each new node in the domain prolongs that, up to thrice its time. Then what has come is told, the
+nodes are anybody's, and the gang has none kept for as long as it had some.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
+from app.state.autoscaling.marks import Marks
+from app.state.cache.books import ALL_NODES, Books, TopologyBooks
+from app.state.fairness.starvation import Earmark
+from app.state.gang.gang import PLANNABLE, Gang
+from app.state.gang.gangs import Gangs
+from app.state.isolation import confined
+from app.state.plan.planner import Planner
+from app.state.plan.pod_sets import PodSetMembers
+from app.state.plan.request import among
+from app.state.report import messages
+from app.state.report.reports import Reports
+from app.state.settings import EngineSettings
+from app.state.turns.queue import in_order, rank_in_queue
+from topology.fit.fit import pods_per_node
+from topology.model.resources import PODS, Counts, Rows
+
+NOTHING: frozenset[str] = frozenset()
+MOST_GANGS = 32  # that have nodes kept at one time …
+MOST_OF_NAMESPACE = 8  # … and of these, of one namespace
+REVIEW_SECONDS = 5.0  # between two looks, unless a new node changes
+MOST_NODES = 10_000  # that are remembered as new
+MOST_PROLONGED = 3  # times as long as nodes are kept after the last one came
+
+
+@dataclass(slots=True)
+class Kept:
+    """The nodes that are kept for one gang."""
+
+    since: float
+    last_at: float  # when the last of them came
+    nodes: frozenset[str] = NOTHING
+
+
+@dataclass(slots=True)
+class NewNodes:
+    """Which new nodes are kept for which gang.
+
+    Invariant: no node is kept for two gangs.
+    """
+
+    settings: EngineSettings
+    books: Books
+    gangs: Gangs
+    planner: Planner
+    marks: Marks
+    reports: Reports
+    of: dict[GangKey, Earmark] = field(default_factory=dict)
+    _kept: dict[GangKey, Kept] = field(default_factory=dict)
+    _rests: dict[GangKey, float] = field(default_factory=dict)  # until when it has none kept again
+    _made: dict[str, float] = field(default_factory=dict)
+    """When nodes came that were not there before, while some gang asks for nodes."""
+    _has_changed: bool = False  # one of these, or what else decides
+    _reviewed_at: float = 0.0
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def put(self, name: str, now: float) -> None:
+        """Note a node that was not there before."""
+        self.marks.note_new_node(now)
+        if self.marks.open:
+            self._made[name] = now
+            self._has_changed = True
+            if len(self._made) > MOST_NODES:
+                del self._made[next(iter(self._made))]
+
+    def note_change(self, name: str) -> None:
+        """Note that a node has changed."""
+        self._has_changed = self._has_changed or name in self._made
+
+    def drop(self, name: str) -> None:
+        """Note that a node is gone."""
+        if self._made.pop(name, None) is not None:
+            self._has_changed = True
+
+    # -- whose they are ----------------------------------------------------------------------------
+
+    def closed_to(self, pod: PodRecord) -> frozenset[str]:
+        """The nodes that are closed to an ordinary pod."""
+        if not self.of:
+            return NOTHING
+        return NOTHING.union(*(each.nodes for each in self.of.values() if each.bars(pod)))
+
+    def nodes(self) -> frozenset[str]:
+        """Every node that is kept."""
+        return NOTHING.union(*(each.nodes for each in self.of.values()))
+
+    def is_due(self, now: float) -> bool:
+        """Whether new nodes have changed, or it is time to look at them."""
+        is_time = now >= self._reviewed_at + REVIEW_SECONDS
+        return self.planner.is_ready and (self._has_changed or (bool(self._made) and is_time))
+
+    def review(self, now: float) -> frozenset[str]:
+        """Keep nodes for gangs that asked before they came; those kept no more, or for others."""
+        self._has_changed, self._reviewed_at = False, now
+        self.books.refresh()
+        before = self.of
+        asking = in_order(self._asking())
+        self._end({gang.key for gang in asking}, now)
+        longest = MOST_PROLONGED * self.settings.needs_nodes_hold_seconds
+        while self._made:
+            first = next(iter(self._made))
+            if self.marks.open and now < self._made[first] + longest:
+                break
+            del self._made[first]  # they are in the order of time
+        self.of = {}
+        taken, in_namespace = set[str](), Counter[str]()
+        for gang in asking:
+            namespace = gang.key.namespace
+            if len(self.of) >= MOST_GANGS or in_namespace[namespace] >= MOST_OF_NAMESPACE:
+                continue
+            if now < self._rests.get(gang.key, 0.0):
+                continue
+            with confined(self.planner.on_fault, "new nodes for gang {}", gang.key):
+                mark = self._mark(gang, taken, now)
+                if mark is not None:
+                    self.of[gang.key] = mark
+                    taken |= mark.nodes
+                    in_namespace[namespace] += 1
+        rank = {gang.key: rank_in_queue(gang) for gang in asking}
+        self.planner.new_nodes = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
+        kept = {key: each.nodes for key, each in self.of.items()}
+        return NOTHING.union(*(each.nodes - kept.get(key, NOTHING) for key, each in before.items()))
+
+    def _asking(self) -> Iterator[Gang]:
+        for key in self.marks.open:
+            gang = self.gangs.by_key.get(key)
+            if gang is not None and gang.phase in PLANNABLE:
+                yield gang
+
+    def _end(self, asking: set[GangKey], now: float) -> None:
+        """End what was kept for long enough, and what is kept for gangs that ask no more."""
+        for key, kept in list(self._kept.items()):
+            most = self.settings.needs_nodes_hold_seconds
+            is_over = now >= min(kept.last_at + most, kept.since + MOST_PROLONGED * most)
+            if key not in asking:
+                del self._kept[key]
+            elif is_over:
+                del self._kept[key]
+                self._rests[key] = 2 * now - kept.since
+                came = len(kept.nodes)
+                self.reports.new_nodes_released(
+                    self.gangs.by_key[key], messages.new_nodes_released(key, came)
+                )
+        self._rests = {key: end for key, end in self._rests.items() if end > now and key in asking}
+
+    # -- which nodes -------------------------------------------------------------------------------
+
+    def _mark(self, gang: Gang, taken: set[str], now: float) -> Earmark | None:
+        """The new nodes to keep for a gang; None: there are none."""
+        viewed = self.planner.view(gang)
+        if viewed is None:
+            return None
+        pod_sets, topology = viewed
+        since = gang.need.opened_at
+        new = [each for each, at in self._made.items() if at >= since and each not in taken]
+        nodes = self._of_best_domain(pod_sets, topology, new)
+        if any(_required(each) for each in pod_sets):
+            nodes |= self._settling(new, topology, now)
+        kept = self._kept.get(gang.key)
+        if not nodes:
+            return None  # those that were kept are gone, or are not its any more
+        last_at = max(self._made[each] for each in nodes)
+        if kept is None:
+            kept = self._kept[gang.key] = Kept(now, now)
+        kept.last_at, kept.nodes = max(kept.last_at, last_at), nodes
+        asked = {resource for each in pod_sets for resource, _ in each.shaped[0]}
+        devices = {resource for resource in asked if "/" in resource}
+        return Earmark(
+            nodes,
+            gang.priority,
+            frozenset(devices or asked - {PODS}),
+            since=kept.since,
+            until=kept.last_at + self.settings.needs_nodes_hold_seconds,
+        )
+
+    def _of_best_domain(
+        self, pod_sets: Iterable[PodSetMembers], topology: TopologyBooks, new: Iterable[str]
+    ) -> frozenset[str]:
+        """The new nodes of the domain in which most of the gang fits, as few as it needs."""
+        tree = topology.tree
+        slots = np.array(
+            sorted(tree.slot_of[each] for each in new if each in tree.slot_of), dtype=np.intp
+        )
+        if not slots.size:
+            return NOTHING
+        pod_sets = tuple(pod_sets)
+        levels = {level for each in pod_sets for level in _required(each)}
+        fits = [self._fit(each, topology, slots) for each in pod_sets]
+        domains = np.zeros_like(slots)
+        if levels:
+            depth = min(topology.levels.index(each) for each in levels)
+            domains = tree.domain_of[depth][slots]
+        best, most = NOTHING, 0
+        for domain in np.unique(domains).tolist():
+            inside = domains == domain
+            pods = sum(
+                min(int(fit[inside].sum()), len(each.unplanned))
+                for each, fit in zip(pod_sets, fits, strict=True)
+            )
+            if pods > most:
+                most = pods
+                chosen = set[int]()
+                for each, fit in zip(pod_sets, fits, strict=True):
+                    chosen |= _enough(slots[inside], fit[inside], len(each.unplanned), chosen)
+                best = frozenset(tree.nodes[slot] for slot in chosen)
+        return best
+
+    def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, slots: Rows) -> Counts:
+        """How many pods of a pod set fit on each of these slots now. Shapes: (S,) -> (S,)."""
+        vector = self.books.vector(pod_set.shaped[0])
+        rows = [row for row, amount in enumerate(vector) if amount]
+        allowed = self.planner.node_table.mask(pod_set.shaped[1], topology.tree)[slots]
+        may_host = allowed & topology.capacity.is_open[slots]
+        if pod_set.allowed is not None:
+            may_host &= among(pod_set.allowed, topology)[slots]
+        free = topology.capacity.free(rows, slots)
+        fits: Counts = np.where(may_host, pods_per_node(free, [vector[row] for row in rows]), 0)
+        return fits
+
+    def _settling(self, new: Iterable[str], topology: TopologyBooks, now: float) -> frozenset[str]:
+        """New nodes that have no place in the topology yet, and may have one in a moment."""
+        limit = now - self.settings.node_settle_seconds
+        every: Mapping[str, int] = self.books.topologies[ALL_NODES].tree.slot_of
+        return frozenset(
+            each
+            for each in new
+            if each not in topology.tree.slot_of and each in every and self._made[each] > limit
+        )
+
+
+def _enough(slots: Rows, fit: Counts, pods: int, chosen: set[int]) -> set[int]:
+    """Slots that take so many pods, those that take most first; of those chosen already none."""
+    found = set[int]()
+    for index in np.argsort(-fit, kind="stable").tolist():
+        if pods <= 0 or not fit[index]:
+            break
+        slot = int(slots[index])
+        if slot not in chosen:
+            found.add(slot)
+            pods -= int(fit[index])
+    return found
+
+
+def _required(pod_set: PodSetMembers) -> Iterator[str]:
+    """The level keys that the pod set must have in common, its groups' included."""
+    for constraint in (pod_set.constraint, *(group.constraint for group in pod_set.groups)):
+        if constraint.required:
+            yield constraint.required

@@ -1,0 +1,225 @@
+"""Who gets the nodes that were made while gangs asked for some, and for how long they are kept."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.kube.core.objects import Shape, Taint, Toleration
+from app.state.effects import EmitEvent
+from app.state.filter_result import Passed
+from tests.app.state.autoscaling.marking import OURS, Marking, gated
+from tests.app.state.world import members, racks
+from tests.records import group, node, pod
+
+HOLD, SETTLE = 100.0, 60.0
+SETTINGS = {"needs_nodes_hold_seconds": HOLD, "node_settle_seconds": SETTLE}
+
+
+def rack(number, nodes=4, first=0):
+    return [node(f"b0/r{number}/n{number}{i}") for i in range(first, first + nodes)]
+
+
+def asking(*waiting, nodes=(), **settings):
+    """A world in which these gangs have asked for nodes."""
+    world = Marking(nodes, waiting, **{**SETTINGS, **settings})
+    world.wait(40)
+    assert set(world.marked) == {each.name for each in waiting}
+    return world
+
+
+def started(world, name):
+    """The pods of this gang that have nodes, by kube-scheduler; name -> node."""
+    world.patch(world.tick())
+    world.patch([each for each in world.effects if type(each).__name__ == "Ungate"])
+    own = [each for each in world.pods.values() if each.name.startswith(name)]
+    return world.schedule(*[each for each in own if not each.node])
+
+
+def alone(name, **more):
+    """A pod in no gang that takes a whole node."""
+    return pod(name, **more)
+
+
+def passes(world, one):
+    """The nodes that /filter leaves a pod."""
+    world.put(one)
+    answer = world.filter(one)
+    assert isinstance(answer, Passed)
+    return sorted(world.engine.books.nodes.keys() - answer.without)
+
+
+def test_a_smaller_gang_behind_does_not_take_nodes_that_came_for_the_first():
+    world = asking(*gated("g", 4), *gated("late", 2))
+    world.put(*rack(0, nodes=3))
+    assert started(world, "late") == {}
+    world.put(*rack(0, nodes=1, first=3))
+    assert racks(started(world, "g")) == {"n0"}
+    assert started(world, "late") == {}, "its own come later"
+    world.put(*rack(1, nodes=2))
+    assert racks(started(world, "late")) == {"n1"}
+
+
+def test_of_two_gangs_that_ask_each_has_a_rack_of_its_own():
+    world = asking(*gated("a", 4), *gated("b", 4))
+    world.put(*rack(0, nodes=2), *rack(1, nodes=3))
+    world.tick()
+    kept = {key.name: each.nodes for key, each in world.engine.new_nodes.of.items()}
+    assert kept == {"a": {"n10", "n11", "n12"}, "b": {"n00", "n01"}}
+
+
+def test_ordinary_pods_take_no_node_that_came_for_a_gang_until_it_is_kept_no_more():
+    world = asking(*gated("g", 4))
+    world.put(*rack(0, nodes=2), *rack(7, nodes=1))
+    assert passes(world, alone("o1")) == ["n70"]
+    assert passes(world, alone("above", priority=10)) == ["n00", "n01", "n70"]
+    assert passes(world, alone("small", gpus=0)) == ["n00", "n01", "n70"]
+    world.wait(HOLD + 10)
+    assert passes(world, alone("o2")) == ["n00", "n01", "n70"]
+
+
+def test_no_more_nodes_are_kept_than_the_gang_needs():
+    world = asking(*gated("g", 2))
+    world.put(*rack(0, nodes=1))
+    world.put(node("b0/r0/small", gpus=4))  # takes none of its pods
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"n00"}
+
+
+def test_of_large_nodes_as_few_are_kept_as_take_all_pods():
+    world = asking(*gated("g", 4, gpus=4), *gated("never", 9))
+    world.put(*rack(0, nodes=1))
+    world.tick()
+    world.put(*[node(f"b0/r1/m{i}", gpus=4) for i in range(4)])
+    world.tick()
+    kept = {key.name: each.nodes for key, each in world.engine.new_nodes.of.items()}
+    assert kept["g"] == {f"m{i}" for i in range(4)}
+    assert kept["never"] == {"n00"}
+
+
+def test_nodes_that_were_there_before_it_asked_are_anybodys():
+    world = asking(*gated("g", 4), nodes=rack(0, nodes=2))
+    assert passes(world, alone("o")) == ["n00", "n01"]
+
+
+def test_each_new_node_prolongs_the_hold_up_to_thrice_its_time():
+    world = asking(*gated("g", 20))
+    for i in range(9):
+        world.put(*rack(0, nodes=1, first=i))
+        world.wait(HOLD * 0.4)
+        is_kept = bool(world.engine.new_nodes.nodes())
+        assert is_kept == (HOLD * 0.4 * (i + 1) < 3 * HOLD), i
+
+
+def test_what_came_is_told_once_when_it_is_kept_no_more_and_a_smaller_gang_gets_it():
+    world = asking(*gated("g", 4), *gated("small", 2))
+    world.put(*rack(0, nodes=3))
+    world.wait(HOLD + 10)
+    told = [each for each in world.told(EmitEvent) if each.reason == "NewNodesReleased"]
+    assert [each.gang.name for each in told] == ["g"]
+    assert "3 nodes" in told[0].sentence
+    assert racks(started(world, "small")) == {"n0"}
+    assert world.pods["uid-g0"].is_marked, "it asks on"
+
+
+def test_after_that_it_has_none_kept_for_as_long_as_it_had_some():
+    world = asking(*gated("g", 4))
+    world.put(*rack(0, nodes=1))
+    world.wait(HOLD + 10)
+    world.put(*rack(0, nodes=1, first=1))
+    world.wait(5)
+    assert world.engine.new_nodes.nodes() == frozenset()
+    world.wait(HOLD + 20)
+    world.put(*rack(0, nodes=1, first=2))
+    world.wait(5)
+    assert "n02" in world.engine.new_nodes.nodes()
+
+
+def test_a_node_whose_labels_come_late_is_kept_for_the_gang_that_needs_them():
+    anywhere = pod("later0", annotations=group("later", 1), gates=OURS)
+    world = asking(*gated("g", 4), anywhere)
+    world.put(node("n00"))
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"n00"}
+    assert started(world, "later") == {}
+    assert passes(world, alone("o")) == []
+    world.wait(SETTLE + 10)
+    assert world.engine.new_nodes.nodes() == frozenset()
+    assert started(world, "later") == {"later0": "n00"}
+
+
+def test_a_gang_starts_when_the_last_label_is_there():
+    world = asking(*gated("g", 4))
+    world.put(*[node(f"n0{i}") for i in range(4)])
+    world.wait(5)
+    world.put(*rack(0, nodes=3))
+    assert started(world, "g") == {}
+    world.put(*rack(0, nodes=1, first=3))
+    assert len(started(world, "g")) == 4
+
+
+def test_a_node_without_its_gpus_yet_is_not_used_and_then_is():
+    world = asking(*gated("g", 2))
+    world.put(*[node(f"b0/r0/n0{i}", gpus=0) for i in range(2)])
+    assert started(world, "g") == {}
+    world.put(*rack(0, nodes=2))
+    assert len(started(world, "g")) == 2
+
+
+def test_when_the_gang_is_gone_its_nodes_are_anybodys():
+    world = asking(*gated("g", 4))
+    world.put(*rack(0, nodes=2))
+    for i in range(4):
+        world.delete(world.pods[f"uid-g{i}"])
+    world.wait(6)
+    assert passes(world, alone("o")) == ["n00", "n01"]
+    assert world.engine.new_nodes._made == {}
+
+
+def test_nodes_that_leave_are_kept_for_nobody():
+    world = asking(*gated("g", 4))
+    nodes = rack(0, nodes=2)
+    world.put(*nodes)
+    world.delete(nodes[0])
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"n01"}
+
+
+LEAVING = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
+
+
+def leaving(key, on):
+    """The node with the taint that an autoscaler writes before it removes it."""
+    return msgspec.structs.replace(on, taints=(Taint(key, "", "NoSchedule"),))
+
+
+@pytest.mark.parametrize("key", LEAVING)
+def test_a_node_that_is_about_to_be_removed_is_no_place_whatever_is_tolerated(key):
+    shape = Shape(tolerations=(Toleration("", "Exists", "", ""),))
+    world = Marking([leaving(key, each) for each in rack(0)], gated("g", 2, shape=shape))
+    assert started(world, "g") == {}
+    world.put(*rack(0))
+    assert len(started(world, "g")) == 2
+
+
+@pytest.mark.parametrize("key", LEAVING)
+def test_a_plan_on_a_node_that_is_about_to_be_removed_is_made_anew(key):
+    shape = Shape(tolerations=(Toleration("", "Exists", "", ""),))
+    world = Marking([*rack(0), *rack(1)], members("g", 4, shape=shape))
+    planned = set(world.held.values())
+    one = sorted(planned)[0]
+    (was,) = [each for each in (*rack(0), *rack(1)) if each.name == one]
+    world.put(leaving(key, was))
+    world.wait(5)
+    held = set(world.held.values())
+    assert one not in held
+    assert len(held) == 4
+    assert not held & planned, "all of it is in the other rack"
+
+
+def test_a_node_that_may_be_removed_later_is_as_good_as_any():
+    """cluster-autoscaler's DeletionCandidate… is PreferNoSchedule, and taken back."""
+    mark = Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule")
+    nodes = [msgspec.structs.replace(each, taints=(mark,)) for each in rack(0)]
+    world = Marking(nodes, gated("g", 4))
+    assert len(started(world, "g")) == 4
