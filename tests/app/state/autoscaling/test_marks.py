@@ -7,11 +7,14 @@ import pytest
 
 from app.explain.changes import Changes
 from app.explain.gangs import view
+from app.kube.watch.events import Listed
 from app.state.autoscaling import marks
 from app.state.effects import EmitEvent, Mark
+from app.state.engine import Engine
+from app.state.settings import EngineSettings
 from tests.app.state.autoscaling.marking import Marking, gated
-from tests.app.state.world import four_racks, members
-from tests.records import RACK, node, pod
+from tests.app.state.world import LISTED, four_racks, members
+from tests.records import BLOCK, RACK, node, pod
 
 PATIENCE = 30.0
 NAMES = ["g0", "g1", "g2", "g3"]
@@ -262,3 +265,26 @@ def test_what_a_gang_asks_for_is_shown_and_its_time_goes_on():
 def test_a_gang_that_asks_for_nothing_shows_nothing():
     world = Marking(four_racks(), [*full(), *gated("g", 4)])
     assert view(world.gang("g"), world.now).needs_nodes is None
+
+
+def test_ten_thousand_marked_pods_cost_no_write_and_no_search_while_nothing_happens():
+    waiting = [
+        msgspec.structs.replace(each, is_marked=True)
+        for i in range(1_250)
+        for each in gated(f"g{i}-", 8)
+    ]
+    engine = Engine(EngineSettings(levels=(BLOCK, RACK), kinds=LISTED))
+    effects = []
+    for kind, records in (("Topology", ()), ("Job", ()), ("Node", four_racks()), ("Pod", waiting)):
+        effects += engine.apply(Listed(kind, tuple(records)), 1000.0)
+    now = 1000.0
+    for _ in range(600):  # until all are known to be marked, and looked into
+        now += 1.0
+        effects += engine.tick(now)
+    assert len(engine.marks.open) == 1_250
+    before = engine.node_table.visits.total
+    for _ in range(50):
+        now += 0.1
+        effects += engine.tick(now)
+    assert engine.node_table.visits.total == before
+    assert not [each for each in effects if isinstance(each, Mark)]

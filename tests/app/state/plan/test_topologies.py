@@ -94,7 +94,7 @@ def test_a_gang_that_fits_no_topology_is_told_so_once():
     world = world_of(labelled("n0", zone="z1", ra="x", rb="x"), pods=members("g", 2, ZONE))
     go(world)
     assert all(not each.node for each in world.pods.values())
-    assert len([each for each in world.reports if "1 of 2 pods fit" in each]) == 1
+    assert len([each for each in world.reports if "placed: 1 of 2 pods fit" in each]) == 1
 
 
 def test_a_gang_that_names_its_topology_is_placed_on_no_other():
