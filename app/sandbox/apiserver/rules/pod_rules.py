@@ -7,8 +7,10 @@ Source: kubernetes 1.36 registry/core/pod/strategy.go, apis/core/validation/vali
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from app.sandbox.apiserver.rules.quantity import parse
-from app.sandbox.apiserver.storage.failures import invalid
+from app.sandbox.apiserver.storage.failures import bad_request, invalid
 from app.sandbox.apiserver.storage.kinds import POD, Object
 
 Causes = list[tuple[str, str, str]]  # (field, type, message)
@@ -103,6 +105,39 @@ def _qos_class(spec: Object) -> str:
         for name in ("cpu", "memory")
     )
     return "Guaranteed" if guaranteed else "Burstable"
+
+
+def with_new_status(pod: Object, before: Object) -> Object:
+    """The pod after a write of its status: its owners stay, and conditions have all their times.
+
+    Raises: Refused (400) for a time that is not one.
+    """
+    own, old = pod["metadata"], before["metadata"]
+    metadata = {name: value for name, value in own.items() if name != "ownerReferences"}
+    if "ownerReferences" in old:
+        metadata["ownerReferences"] = old["ownerReferences"]
+    was = before.get("status") or {}
+    kept = {"qosClass": was["qosClass"]} if "qosClass" in was else {}
+    status = kept | (pod.get("status") or {})
+    if conditions := status.get("conditions"):
+        status["conditions"] = [_with_times(each) for each in conditions]
+    return pod | {"metadata": metadata, "status": status}
+
+
+def _with_times(condition: Object) -> Object:
+    times = {name: _time(condition.get(name)) for name in ("lastProbeTime", "lastTransitionTime")}
+    return condition | times
+
+
+def _time(given: str | None) -> str | None:
+    """As the API server writes it: whole seconds, in UTC."""
+    if given is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise bad_request(f'parsing time "{given}": it is not RFC 3339') from error
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def check_new(pod: Object) -> None:

@@ -202,6 +202,8 @@ class Registry:
         if kind is POD:
             if not subresource:
                 after = pod_rules.with_default_tolerations(after)
+            elif subresource == "status":
+                after = pod_rules.with_new_status(after, old)
             pod_rules.check_update(after, old)
         elif kind is NAMESPACE:
             after = _labelled_namespace(after)

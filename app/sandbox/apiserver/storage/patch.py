@@ -80,18 +80,24 @@ def _merge_object(body: Object, change: Object, path: str) -> Object:
     if (kept := change.get("$retainKeys")) is not None:
         merged = {name: value for name, value in merged.items() if name in kept}
     for name, value in change.items():
+        where = f"{path}.{name}" if path else name
         if name.startswith(_DELETE_WORDS):
             target = name.removeprefix(_DELETE_WORDS)
             merged[target] = [word for word in merged.get(target) or [] if word not in value]
         elif not name.startswith("$"):
-            _merge_field(merged, name, value, f"{path}.{name}" if path else name)
+            _merge_field(merged, name, value, where, change.get(f"{_ORDER}{name}"))
         elif not name.startswith((_ORDER, "$patch", "$retainKeys")):
             raise bad_request(f"invalid strategic merge directive {name!r}")
     return merged
 
 
-def _merge_field(merged: Object, name: str, value: Any, path: str) -> None:
-    """Set, merge or delete one field of `merged`, which is a copy of our own."""
+def _merge_field(
+    merged: Object, name: str, value: Any, path: str, order: list[Object] | None
+) -> None:
+    """Set, merge or delete one field of `merged`, which is a copy of our own.
+
+    order: what the patch says of the order of a list of objects.
+    """
     present = merged.get(name)
     if value is None:
         merged.pop(name, None)
@@ -100,7 +106,7 @@ def _merge_field(merged: Object, name: str, value: Any, path: str) -> None:
         if not merged[name] and value.get("$patch") == "delete":
             del merged[name]
     elif isinstance(value, list) and path in _MERGE_KEYS:
-        merged[name] = _merge_list(present or [], value, path)
+        merged[name] = _merge_list(present or [], value, path, order)
         if not merged[name]:
             del merged[name]  # an empty list is not serialised by the real API either
     elif isinstance(value, list) and path in _MERGED_SETS:
@@ -109,7 +115,9 @@ def _merge_field(merged: Object, name: str, value: Any, path: str) -> None:
         merged[name] = value
 
 
-def _merge_list(present: list[Object], change: list[Object], path: str) -> list[Object]:
+def _merge_list(
+    present: list[Object], change: list[Object], path: str, order: list[Object] | None
+) -> list[Object]:
     key = _MERGE_KEYS[path]
     if any(item.get("$patch") == "replace" for item in change):
         return [item for item in change if item.get("$patch") != "replace"]
@@ -121,4 +129,23 @@ def _merge_list(present: list[Object], change: list[Object], path: str) -> list[
             items.pop(item[key], None)
         else:
             items[item[key]] = _merge_object(items.get(item[key], {}), item, path)
-    return list(items.values())
+    named = [item[key] for item in (change if order is None else order) if item[key] in items]
+    before = [item[key] for item in present if item[key] in items]
+    return [items[each] for each in _interleaved(list(dict.fromkeys(named)), before)]
+
+
+def _interleaved(named: list[str], before: list[str]) -> list[str]:
+    """The order of a merged list: items that the patch names, and those that only the server had.
+
+    The patch's come in the patch's order. One of the server's comes before the first of them that
+    came after it on the server, and behind those that are new.
+    Source: apimachinery strategicpatch.mergeSortedSlice (v0.36).
+    """
+    place = {each: index for index, each in enumerate(before)}
+    rest = [each for each in before if each not in named]
+    found: list[str] = []
+    for each in named:
+        while rest and each in place and place[rest[0]] < place[each]:
+            found.append(rest.pop(0))
+        found.append(each)
+    return found + rest
