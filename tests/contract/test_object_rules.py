@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.autoscaling.objects import definition
 from tests.cluster import RACK, Cluster
 from tests.contract.object_rules.rules import RULES, Rule, play
 from tests.contract.worlds import sandbox
@@ -13,8 +14,9 @@ from tests.contract.worlds import sandbox
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A sandbox that has no nodes."""
+    """A sandbox that serves ProvisioningRequests and has no nodes."""
     with sandbox(tmp_path_factory.mktemp("sandbox"), (RACK,)) as cluster:
+        cluster.create(definition())
         yield cluster
 
 

@@ -1,4 +1,4 @@
-"""Marks on pods: what is kept, merged and refused.
+"""Marks on pods, PodTemplates and ProvisioningRequests: what is kept, merged and refused.
 
 Each rule makes objects of the default namespace and deletes them again. Raises: AssertionError.
 """
@@ -6,9 +6,11 @@ Each rule makes objects of the default namespace and deletes them again. Raises:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tests.cluster import MERGE, STRATEGIC, Cluster, Object, Refused, pod
+from tests.autoscaling.objects import pod_template, provisioning_request
+from tests.cluster import GPU, MERGE, STRATEGIC, Cluster, Object, Refused, pod
 
 Rule = Callable[[Cluster], None]
 
@@ -198,6 +200,111 @@ def said_of_the_pod(cluster: Cluster) -> str:
     return str(conditions["PodScheduled"]["reason"])
 
 
+# -- PodTemplates --------------------------------------------------------------------------------
+
+
+def a_pod_template_is_kept_with_defaults(cluster: Cluster) -> None:
+    template = pod_template("shape", requests={GPU: 8})
+    template["template"]["spec"]["tolerations"] = [{"key": GPU, "operator": "Exists"}]
+    created = cluster.create(template)
+    assert created["metadata"]["generation"] == 1
+    spec = created["template"]["spec"]
+    assert spec["restartPolicy"] == "Always"
+    # What admission adds to pods is not added to templates.
+    assert spec["tolerations"] == template["template"]["spec"]["tolerations"]
+    assert "priority" not in spec
+    assert spec["containers"][0]["resources"]["requests"] == {GPU: "8"}
+    assert cluster.get("PodTemplate", "shape") == created
+
+
+def a_pod_templates_generation_counts_changes_of_the_template(cluster: Cluster) -> None:
+    cluster.create(pod_template("shape"))
+    labelled = cluster.patch("PodTemplate", "shape", {"metadata": {"labels": {"a": "b"}}})
+    selector = {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}
+    changed = cluster.patch("PodTemplate", "shape", selector, content_type=STRATEGIC)
+    assert [each["metadata"]["generation"] for each in (labelled, changed)] == [1, 2]
+
+
+def a_pod_template_without_containers_is_422(cluster: Cluster) -> None:
+    template = pod_template("shape")
+    template["template"]["spec"]["containers"] = []
+    refused = refusal(lambda: cluster.create(template))
+    assert refused.status == 422
+    assert "template.spec.containers: Required value" in refused.message
+
+
+# -- ProvisioningRequests ------------------------------------------------------------------------
+
+
+def a_request_is_kept_in_both_versions(cluster: Cluster) -> None:
+    created = cluster.create(provisioning_request("r", {"shape": 8}))
+    assert created["metadata"]["generation"] == 1
+    assert "status" not in created
+    path = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/provisioningrequests/r"
+    older = cluster.request("GET", path).json()
+    assert older["apiVersion"] == "autoscaling.x-k8s.io/v1beta1"
+    assert older["spec"] == created["spec"]
+
+
+def a_request_may_not_change(cluster: Cluster) -> None:
+    cluster.create(provisioning_request("r", {"shape": 8}, parameters={"noRetry": "true"}))
+    changes = {
+        "podSets": [{"count": 9, "podTemplateRef": {"name": "shape"}}],
+        "provisioningClassName": "other.example.com",
+        "parameters": {"noRetry": "false"},
+    }
+    for field, value in changes.items():
+        change = {"spec": {field: value}}
+        refused = refusal(lambda change=change: cluster.patch("ProvisioningRequest", "r", change))
+        assert (refused.status, refused.reason) == (422, "Invalid")
+        said = f'ProvisioningRequest.autoscaling.x-k8s.io "r" is invalid: spec.{field}: '
+        assert refused.message.startswith(said)
+        assert refused.message.endswith("Value is immutable")
+    cluster.patch("ProvisioningRequest", "r", {"metadata": {"labels": {"a": "b"}}})
+
+
+def parameters_may_be_set_once(cluster: Cluster) -> None:
+    """A rule about the value before says nothing where there was none."""
+    cluster.create(provisioning_request("r", {"shape": 8}))
+    given = {"spec": {"parameters": {"noRetry": "true"}}}
+    found = cluster.patch("ProvisioningRequest", "r", given)
+    assert found["metadata"]["generation"] == 2
+    change = {"spec": {"parameters": {"noRetry": "false"}}}
+    assert refusal(lambda: cluster.patch("ProvisioningRequest", "r", change)).status == 422
+
+
+def a_requests_status_is_written_apart(cluster: Cluster) -> None:
+    cluster.create(provisioning_request("r", {"shape": 8}))
+    accepted = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": THEN,
+    }
+    status = {"status": {"conditions": [accepted]}}
+    ignored = cluster.patch("ProvisioningRequest", "r", status)
+    assert "status" not in ignored
+    found = cluster.patch("ProvisioningRequest", "r/status", {**status, "spec": {"podSets": []}})
+    assert found["status"]["conditions"] == [accepted]
+    assert found["spec"]["podSets"] == [{"count": 8, "podTemplateRef": {"name": "shape"}}]
+    assert found["metadata"]["generation"] == 1
+
+
+def a_request_takes_no_strategic_merge(cluster: Cluster) -> None:
+    cluster.create(provisioning_request("r", {"shape": 8}))
+    change = {"metadata": {"labels": {"a": "b"}}}
+    strategic = partial(cluster.patch, content_type=STRATEGIC)
+    refused = refusal(lambda: strategic("ProvisioningRequest", "r", change))
+    assert refused.status == 415
+
+
+def a_second_request_of_the_name_is_409(cluster: Cluster) -> None:
+    cluster.create(provisioning_request("r", {"shape": 8}))
+    refused = refusal(lambda: cluster.create(provisioning_request("r", {"shape": 8})))
+    assert (refused.status, refused.reason) == (409, "AlreadyExists")
+
+
 # -- how they are played -------------------------------------------------------------------------
 
 MARKS: tuple[Rule, ...] = (
@@ -218,7 +325,20 @@ MARKS: tuple[Rule, ...] = (
     a_mark_of_a_pod_that_has_gone_is_404,
     binding_a_marked_pod_makes_its_condition_true,
 )
-RULES = MARKS
+TEMPLATES: tuple[Rule, ...] = (
+    a_pod_template_is_kept_with_defaults,
+    a_pod_templates_generation_counts_changes_of_the_template,
+    a_pod_template_without_containers_is_422,
+)
+REQUESTS: tuple[Rule, ...] = (
+    a_request_is_kept_in_both_versions,
+    a_request_may_not_change,
+    parameters_may_be_set_once,
+    a_requests_status_is_written_apart,
+    a_request_takes_no_strategic_merge,
+    a_second_request_of_the_name_is_409,
+)
+RULES = (*MARKS, *TEMPLATES, *REQUESTS)
 
 
 def play(rule: Rule, cluster: Cluster) -> None:
@@ -226,7 +346,7 @@ def play(rule: Rule, cluster: Cluster) -> None:
     try:
         rule(cluster)
     finally:
-        for kind in ("Pod",):
+        for kind in ("Pod", "PodTemplate", "ProvisioningRequest"):
             cluster.delete_all(kind)
 
 

@@ -5,15 +5,18 @@
 A kind is served as soon as its definition is stored. Deleting the definition removes the kind and
 its objects. As in kube-apiserver with the conversion strategy `None`, all versions show the same
 object and differ in apiVersion only.
-Left out: schemas are required but not enforced (nothing is pruned, defaulted or refused by them),
-webhook conversion, the scale subresource, selectable fields, printer columns, server-side apply,
-and definitions that compete for a name. Finalizers of the objects do not delay the deletion.
+A field whose schema has the rule `self == oldSelf` may not change once it is set.
+Left out: all else that schemas say (nothing is pruned, defaulted or refused by them), webhook
+conversion, the scale subresource, selectable fields, printer columns, server-side apply, and
+definitions that compete for a name. Finalizers of the objects do not delay the deletion.
 Source: kubernetes 1.36 apiextensions-apiserver.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from app.sandbox.apiserver.storage.failures import invalid
 from app.sandbox.apiserver.storage.kinds import DEFINITION, Kind, Object
@@ -21,6 +24,9 @@ from app.sandbox.apiserver.storage.kinds import DEFINITION, Kind, Object
 _Causes = list[tuple[str, str, str]]  # (field, type, message)
 _SCOPES = ("Cluster", "Namespaced")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_Path = tuple[str, ...]
+_UNCHANGED = "self == oldSelf"  # the one rule of x-kubernetes-validations that is enforced
+_TYPES: dict[type, str] = {dict: "object", list: "array", str: "string"}  # as schemas name them
 _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
@@ -44,6 +50,7 @@ def _kind(spec: Object, version: Object) -> Kind:
         has_status=(version.get("subresources") or {}).get("status") is not None,
         has_generation=True,
         must_name_version=True,
+        immutable=tuple(_immutable(version["schema"]["openAPIV3Schema"])),
         singular=names["singular"],
         list_name=names["listKind"],
         short_names=tuple(names.get("shortNames") or ()),
@@ -151,3 +158,39 @@ def _version_causes(spec: Object) -> _Causes:
         why = "Invalid value: must have exactly one version marked as storage version"
         causes.append(("spec.versions", "FieldValueInvalid", why))
     return causes
+
+
+def check_immutable(kind: Kind, after: Object, before: Object) -> None:
+    """Raises: Refused (422) naming every field that must stay as it is and does not.
+
+    A rule about the value before holds only where there is one before and after: such a field may
+    still be set for the first time, or go.
+    """
+    causes: _Causes = []
+    for path in kind.immutable:
+        now, was = _at(after, path), _at(before, path)
+        if now is not None and was is not None and now != was:
+            causes.append((".".join(path), "FieldValueInvalid", _changed(now)))
+    if causes:
+        raise invalid(kind, before["metadata"]["name"], causes)
+
+
+def _changed(now: Any) -> str:
+    type_ = _TYPES.get(type(now), "integer")
+    return f'Invalid value: "{type_}": Value is immutable'
+
+
+def _at(body: Object, path: _Path) -> Any:
+    found: Any = body
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _immutable(schema: Object, path: _Path = ()) -> Iterator[_Path]:
+    """The paths of fields that may not change, those inside lists left out."""
+    rules = schema.get("x-kubernetes-validations") or []
+    if path and any(rule.get("rule") == _UNCHANGED for rule in rules):
+        yield path
+    for name, field in (schema.get("properties") or {}).items():
+        yield from _immutable(field, (*path, name))

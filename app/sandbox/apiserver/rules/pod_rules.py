@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from app.sandbox.apiserver.rules.quantity import parse
 from app.sandbox.apiserver.storage.failures import bad_request, invalid
-from app.sandbox.apiserver.storage.kinds import POD, Object
+from app.sandbox.apiserver.storage.kinds import POD, POD_TEMPLATE, Object
 
 Causes = list[tuple[str, str, str]]  # (field, type, message)
 
@@ -37,6 +37,26 @@ def with_defaults(pod: Object) -> Object:
         if field in spec:
             spec[field] = [_container(container) for container in spec[field]]
     return with_default_tolerations(pod | {"spec": spec})
+
+
+def template_with_defaults(body: Object) -> Object:
+    """The PodTemplate with the defaults of its pods, but for those that admission fills in."""
+    template = body.get("template") or {}
+    spec = with_defaults(template)["spec"]
+    if tolerations := (template.get("spec") or {}).get("tolerations"):
+        spec = spec | {"tolerations": tolerations}
+    else:
+        del spec["tolerations"]
+    metadata = {"metadata": {"creationTimestamp": None} | (template.get("metadata") or {})}
+    return body | {"template": metadata | {"spec": spec}}
+
+
+def check_template(body: Object) -> None:
+    """Raises: Refused (422) naming every invalid field of a PodTemplate."""
+    spec = body["template"]["spec"]
+    found = [*_container_causes(spec), *_affinity_causes(spec)]
+    if causes := [(f"template.{field}", type_, why) for field, type_, why in found]:
+        raise invalid(POD_TEMPLATE, body["metadata"]["name"], causes)
 
 
 def with_default_tolerations(pod: Object) -> Object:

@@ -33,6 +33,7 @@ from app.sandbox.apiserver.storage.kinds import (
     MUTATING,
     NAMESPACE,
     POD,
+    POD_TEMPLATE,
     PRIORITY_CLASS,
     VALIDATING,
     Key,
@@ -121,6 +122,8 @@ class Registry:
             raise failures.not_found(NAMESPACE, namespace)
         if kind is POD:
             return pod_rules.with_defaults(self._with_priority(body))
+        if kind is POD_TEMPLATE:
+            return pod_rules.template_with_defaults(body)
         if kind is EVENT:
             return {"reportingComponent": "", "reportingInstance": "", "source": {}} | body
         if kind is JOB:
@@ -142,6 +145,8 @@ class Registry:
         if kind is POD:
             body["status"] = pod_rules.first_status(body["spec"], now=self.now())
             pod_rules.check_new(body)
+        elif kind is POD_TEMPLATE:
+            pod_rules.check_template(body)
         elif kind is NAMESPACE:
             body = _labelled_namespace(body) | {"status": {"phase": "Active"}}
         elif kind is JOB:
@@ -205,6 +210,11 @@ class Registry:
             elif subresource == "status":
                 after = pod_rules.with_new_status(after, old)
             pod_rules.check_update(after, old)
+        elif kind is POD_TEMPLATE:
+            after = pod_rules.template_with_defaults(after)
+            pod_rules.check_template(after)
+        elif kind.is_custom:
+            custom_resources.check_immutable(kind, after, old)
         elif kind is NAMESPACE:
             after = _labelled_namespace(after)
         elif kind is DEFINITION and not subresource:
@@ -350,7 +360,9 @@ def _with_status_of(source: Object, body: Object) -> Object:
 
 def _has_new_generation(kind: Kind, after: Object, before: Object) -> bool:
     if not kind.is_custom:
-        return any(after.get(field) != before.get(field) for field in ("spec", "webhooks"))
+        return any(
+            after.get(field) != before.get(field) for field in ("spec", "webhooks", "template")
+        )
     # A status with a subresource is the same in both by now.
     return _without(after, "metadata") != _without(before, "metadata")
 

@@ -20,9 +20,10 @@ class Kind:
     is_custom: defined by a CRD: no strategic merge, and list items carry kind and apiVersion.
     has_status: status is written through the /status subresource only.
     actions: the subresources that are only posted to.
-    has_generation: metadata.generation counts changes of spec (or `webhooks`); of a custom
-        resource, changes of everything but metadata and a status with a subresource.
+    has_generation: metadata.generation counts changes of spec (or `webhooks`, `template`); of a
+        custom resource, changes of everything but metadata and a status with a subresource.
     must_name_version: a PUT without metadata.resourceVersion is refused.
+    immutable: of a custom resource, the paths of fields that may not change once they are set.
     may_create_by_put: a PUT of an object that is not there creates it.
     """
 
@@ -37,6 +38,7 @@ class Kind:
     must_name_version: bool = False
     may_create_by_put: bool = False
     actions: tuple[str, ...] = ()
+    immutable: tuple[tuple[str, ...], ...] = ()
     singular: str = ""
     list_name: str = ""
     short_names: tuple[str, ...] = ()
@@ -79,6 +81,7 @@ POD = Kind(
     actions=("binding", "eviction"),
     short_names=("po",),
 )
+POD_TEMPLATE = Kind("", "v1", "podtemplates", "PodTemplate", has_generation=True)
 NODE = Kind("", "v1", "nodes", "Node", is_namespaced=False, has_status=True, short_names=("no",))
 NAMESPACE = Kind(
     "", "v1", "namespaces", "Namespace", is_namespaced=False, has_status=True, short_names=("ns",)
@@ -148,6 +151,7 @@ VALIDATING = Kind(
 
 BUILT_IN = (
     POD,
+    POD_TEMPLATE,
     NODE,
     NAMESPACE,
     EVENT,
