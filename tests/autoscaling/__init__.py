@@ -1,4 +1,16 @@
-"""A simulated node autoscaler: what a waiting gang needs nodes from, where there is no cloud.
+"""A simulated node autoscaler: what a waiting gang gets nodes from, where there is no cloud.
 
-objects: what nodes are asked for by, and a short definition of ProvisioningRequests.
+    pods, nodes, PodTemplates, requests ─▶ step(seen, now) ─▶ actions ─▶ the cluster
+
+cluster-autoscaler cannot be had as a program here, so its rules are written down once more, from
+its source: reference/autoscaling.md says which, and where they stand there. Nothing here reads a
+clock or draws a number but `on_cluster`, which carries the actions out at an API server;
+`tests/sim/node_autoscaler.py` does that in a simulated world.
+
+Order to read: objects, reading/, machines/, cluster_autoscaler/, karpenter · small (a cluster of
+plain objects) · on_cluster, plays (what it brings about on the sandbox and on kube-apiserver).
+
+Left out of both: inter-pod affinity and topology spread, volumes, host ports, DRA, disruption
+budgets, priorities between pods but for their order, balancing of similar groups, nodes that were
+whole once and are not ready any more.
 """
