@@ -4,5 +4,6 @@ Order to read: clock, dialects, api, objects, watch, calls · queue, extender, c
 kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets · faults,
 chaos · budgets, evictions · told, starts, checks, isolation, bypass, absent, preemption,
 making_room, shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/, grove/ and
-native/, whose `__init__` have their own order · world, runs, planted.
+native/, whose `__init__` have their own order · world, runs, planted · node_autoscaler, an actor
+that no random world has.
 """

@@ -64,6 +64,7 @@ class KubeScheduler:
         self._lacks_volume = lacks_volume
         self._queue = Queue(rest_seconds, pops_from_backoff=pops_from_backoff)
         self._told: dict[str, str] = {}  # uid -> the text of its PodScheduled condition
+        self._unschedulable_pods: set[str] = set()  # uids of which that has this reason
         self._cycle_at = math.inf
         self.streams = [
             Stream(clock, api, rng, kind, self._hear, lambda: 0.0) for kind in ("Node", "Pod")
@@ -89,6 +90,10 @@ class KubeScheduler:
     def pods_waiting(self) -> int:
         """How many pods have no node yet."""
         return len(self._queue.pods)
+
+    def calls_unschedulable(self, pod: PodRecord) -> bool:
+        """Whether the last it said of the pod is that no node takes it; an error is not that."""
+        return pod.uid in self._unschedulable_pods
 
     @property
     def puts_off_nominated(self) -> bool:
@@ -196,6 +201,7 @@ class KubeScheduler:
         try:
             left, why = self._ask(pod, names)
         except Unavailable:
+            self._unschedulable_pods.discard(pod.uid)
             self._nominate_nowhere(pod)
             self._queue.failed(queued, self._clock.now, is_error=True, by_extender=False)
             return
@@ -209,6 +215,7 @@ class KubeScheduler:
         if self._post_filter is not None and not self._lacks_volume(queued.pod):
             self._post_filter.run(queued.pod, refused)
         now = self._clock.now
+        self._unschedulable_pods.add(queued.pod.uid)
         self._queue.failed(queued, now, is_error=False, by_extender=bool(refused))
         self._tell(queued.pod, why)
 
@@ -315,6 +322,7 @@ class KubeScheduler:
             return
         self._queue.happened(now, helps_filters=True)
         self._nominate_nowhere(pod)
+        self._unschedulable_pods.discard(pod.uid)
         self._queue.failed(queued, now, is_error=True, by_extender=False)
         self._tell(pod, sentence)
         self._plan_cycle(now)
