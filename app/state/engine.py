@@ -429,8 +429,8 @@ class Engine(EngineParts):
             self._read_pods_again,
             self._review_earmarks,
             self._keep_new_nodes,
-            self._begin,
             self._ask_for_nodes,
+            self._begin,
             self._make_room,
             self._tell_of_domains,
         ):

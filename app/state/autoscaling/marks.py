@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
+from app.fair_queue import FairQueue
 from app.kube.core.objects import Amounts
 from app.state.autoscaling import otherwise
 from app.state.effects import Mark
@@ -63,8 +64,8 @@ class Needs:
 class Marks:
     """Marks the members of gangs that need nodes.
 
-    `open` are the gangs that are marked, or about to be, the oldest first; dicts to None are sets
-    that keep their order.
+    `open` are the gangs that are marked, or about to be, the oldest first: a set that keeps its
+    order. Namespaces take turns.
     """
 
     settings: EngineSettings
@@ -73,7 +74,7 @@ class Marks:
     reports: Reports
     outbox: Outbox
     open: dict[GangKey, None] = field(default_factory=dict)
-    _due: dict[GangKey, None] = field(default_factory=dict)
+    _due: FairQueue[GangKey, None] = field(default_factory=FairQueue)
     _later: list[tuple[float, int, GangKey]] = field(default_factory=list)  # a heap: when, which
     _again_at: dict[GangKey, float] = field(default_factory=dict)  # the entry of it that counts
     _counted: dict[GangKey, tuple[Version, Counter[Amounts]]] = field(default_factory=dict)
@@ -95,7 +96,7 @@ class Marks:
     def note(self, gang: Gang) -> None:
         """Look at a gang again that may have to be marked, or not any more."""
         if self.settings.needs_nodes != "off":
-            self._due[gang.key] = None
+            self._due.put(gang.key.namespace, gang.key, None)
 
     def note_change(self, gang: Gang) -> None:
         """The same after a roll call or a change of its phase, which mostly mean nothing here."""
@@ -123,15 +124,14 @@ class Marks:
             at, _, key = heapq.heappop(self._later)
             if self._again_at.get(key) == at:
                 del self._again_at[key]
-                self._due[key] = None
+                self._due.put(key.namespace, key, None)
         if not self.planner.is_ready:
             return
         self._searches, marks = MOST_SEARCHES, MOST_MARKS
         for _ in range(min(len(self._due), MOST_LOOKED_AT)):
             if marks <= 0:
                 return
-            key = next(iter(self._due))
-            del self._due[key]
+            _, key, _ = self._due.take()
             gang = self.gangs.by_key.get(key)
             if gang is None:
                 self.open.pop(key, None)
@@ -207,10 +207,9 @@ class Marks:
         """Whether nodes that others are to have would not do, either; None: not looked at yet."""
         if not self.planner.is_kept_off(gang):
             return True
-        if self._searches <= 0:
+        if not self._may_search():
             self.note(gang)
             return None
-        self._searches -= 1
         if otherwise.fits_unreserved(self.planner, gang):
             self._look_again(gang, now + AGAIN_SECONDS)
             return False
@@ -220,13 +219,23 @@ class Marks:
         """Whether it would not fit if no pod ran, as far as that has been looked at."""
         need = gang.need
         if now >= need.never_at + AGAIN_SECONDS:
-            if self._searches <= 0:
+            if not self._may_search():
                 self.note(gang)
                 return False
-            self._searches -= 1
             need.never_at = now
             need.is_never = not otherwise.fits_empty(self.planner, gang)
         return need.is_never
+
+    def _may_search(self) -> bool:
+        """Whether there is work left for a search in this tick; then it counts as made.
+
+        Half of what a tick may do is for finding places.
+        """
+        budget = self.planner.budget
+        if self._searches <= 0 or 2 * budget.spent >= budget.most:
+            return False
+        self._searches -= 1
+        return True
 
     def _set_open(self, gang: Gang, wanted: bool, now: float) -> None:
         need = gang.need
@@ -245,18 +254,22 @@ class Marks:
     def _look_into(self, gang: Gang, now: float) -> None:
         """Find out why no node has come for long: its pods may fit, but not together."""
         need, patience = gang.need, self.settings.needs_nodes_stall_seconds
-        since = max(need.opened_at, self._nodes_at)
         if need.why == FRAGMENTED or need.lack is None or not need.lack.level:
             return
-        if now < since + patience or self._searches <= 0:
-            self._look_again(gang, max(since + patience, now + AGAIN_SECONDS))
+        pause = max(patience, need.looked_at - need.opened_at)  # twice as long each time
+        due = max(need.opened_at + patience, self._nodes_at + patience, need.looked_at + pause)
+        if now < due:
+            self._look_again(gang, due)
             return
-        self._searches -= 1
+        if not self._may_search():
+            self.note(gang)
+            return
+        need.looked_at = now
         if otherwise.fits_anywhere(self.planner, gang):
             need.why = FRAGMENTED
             self.reports.no_nodes_come(gang, messages.fragmented(gang.key, need.lack.level))
         else:
-            self._look_again(gang, now + patience)
+            self._look_again(gang, now + max(patience, now - need.opened_at))
 
     # -- the marks -------------------------------------------------------------------------------
 

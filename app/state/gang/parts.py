@@ -125,6 +125,7 @@ class NodeNeed:
     is_open: bool = False  # its members are marked, or about to be
     opened_at: float = 0.0  # when that began
     why: str = ""  # never, busy or fragmented
+    looked_at: float = -math.inf  # when it was last looked into why no node comes
     lack: NoFit | None = None  # the last verdict, of a gang that lacks capacity
     never_at: float = -math.inf  # when it was last looked whether it would fit on empty nodes
     is_never: bool = False  # what was found then

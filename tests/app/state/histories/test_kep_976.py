@@ -124,7 +124,7 @@ def test_story_2_a_group_starts_with_no_pod_where_one_of_its_shapes_has_no_room(
     world.tick()
     assert world.ungated == []
     assert world.held == {}
-    assert [report.reason for report in world.told(EmitEvent)] == ["GangNotPlaced"]
+    assert [report.reason for report in world.told(EmitEvent)] == ["GangNotPlaced", "NeedsNodes"]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])

@@ -48,7 +48,7 @@ def incomplete():
 
 
 def not_placed():
-    world = World(four_racks())
+    world = World(four_racks(), needs_nodes="off")
     world.put(*members("g", 5))
     world.tick()
     return world, "GangNotPlaced"
