@@ -185,6 +185,18 @@ def test_a_binding_of_corrals_brings_annotations_of_corrals_alone(
     assert cluster.bound() == {"p": "only"}
 
 
+def test_kube_apiserver_adds_the_zone_and_region_of_the_node_to_a_binding_of_corrals(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster
+) -> None:
+    where = {f"topology.kubernetes.io/{name}": f"{name}-a" for name in ("zone", "region")}
+    plane.nodes([node("only", labels=where)])
+    cluster.create(pod("p", labels={"app": "a"}, scheduler="none"))
+    corral.request("POST", f"{POD}/binding", body=binding(annotations={"corral.dev/gang": "g"}))
+    bound = cluster.get("Pod", "p")
+    assert bound is not None
+    assert bound["metadata"]["labels"] == {"app": "a", **where}
+
+
 def condition(type_: str = "PodScheduled", **said: object) -> Object:
     return {"type": type_, "status": "False", "reason": "Unschedulable", **said}
 
