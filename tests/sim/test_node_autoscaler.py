@@ -9,55 +9,15 @@ from tests.autoscaling.cluster_autoscaler.loop import ClusterAutoscaler, Setting
 from tests.autoscaling.karpenter import Karpenter
 from tests.autoscaling.machines.groups import NodeGroup
 from tests.autoscaling.reading.pods import request_of, required_terms
-from tests.autoscaling.small import Autoscaler
 from tests.records import BLOCK, GPU, RACK, node, pod
-from tests.sim.kinds import Template, Workload
+from tests.sim.grown import SEED, Grown
 from tests.sim.liveness import check_books, check_empty
-from tests.sim.node_autoscaler import NodeAutoscaler, node_object, node_record, pod_object
+from tests.sim.node_autoscaler import node_object, node_record, pod_object
 from tests.sim.world import EMPTY_SECONDS, World
 
 MACHINE = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}
 QUICK = Settings(unneeded=60.0, delay_after_add=0.0, provisioning_requests=False)
-SEED = 150  # one Corral; no preemption, no evictions, no objects of vocabularies, no oddities
 MOST_SECONDS = 200.0  # until all pods run
-
-
-class Grown(World):
-    """A world that begins without nodes, and in which nothing goes wrong."""
-
-    def __init__(self, autoscaler: Autoscaler) -> None:
-        super().__init__(SEED)
-        self.nodes = NodeAutoscaler(
-            self.clock,
-            self.api,
-            self.history,
-            autoscaler,
-            is_unschedulable=lambda each: self.scheduler.calls_unschedulable(each),
-            node_gone=self.workloads.kubelets.node_gone,
-        )
-        self.nodes.begin()
-
-    def _create_nodes(self) -> None:
-        pass
-
-    def plain(self, pods: int, gpus: int, seconds: float) -> Workload:
-        """A workload of ordinary, ungated pods."""
-        workload = Workload(
-            name=self.workloads.new_name("plain"),
-            kind="plain",
-            templates=(Template(pods, gpus, 1000),),
-            annotations={},
-            priority=0,
-            is_gated=False,
-            seconds=seconds,
-            declared=pods,
-            replaces=False,
-        )
-        self.workloads.begin(workload)
-        return workload
-
-    def bound(self) -> list[str]:
-        return [each.node for each in self.api.list("Pod") if each.node]
 
 
 def rack(name: str, most: int) -> NodeGroup:

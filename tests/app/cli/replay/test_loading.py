@@ -357,6 +357,7 @@ def test_nothing_of_it_is_left_when_it_is_killed(tmp_path: Path) -> None:
     time.sleep(3.0)
     process.kill()
     process.wait()
+    deadline = time.monotonic() + 30.0
     while any(is_alive(each) for each in children) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(children) == 3
