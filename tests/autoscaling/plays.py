@@ -141,3 +141,4 @@ def play(scene: Play, cluster: Cluster) -> None:
     finally:
         for kind in ("Pod", "Node", "PodTemplate", "ProvisioningRequest"):
             cluster.clear(kind)
+        cluster.delete_all("Event")
