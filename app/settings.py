@@ -253,6 +253,10 @@ class EngineOptions(BaseModel):
     needs_nodes_seconds: Seconds = 30.0
     # With no node added for so long it is looked into why: autoscalers see free nodes, not racks.
     needs_nodes_stall_seconds: Seconds = 300.0
+    # What /filter says of pods without a gate whose gang is not complete. rejected: for
+    # kube-scheduler they are unschedulable, so autoscalers make nodes; they are woken at once.
+    # failed: an error, which no autoscaler counts; kube-scheduler tries again after 1 to 10 s.
+    gathering_answer: Literal["rejected", "failed"] = "rejected"
     # Nodes that come while a gang asks are kept for it so long after the last one, at most thrice
     # as long in all; and so long those whose labels of levels have not come yet.
     needs_nodes_hold_seconds: Seconds = 600.0

@@ -128,3 +128,20 @@ def test_a_gang_on_a_full_cluster_is_marked_after_a_while_and_a_strangers_mark_g
         content_type="application/strategic-merge-patch+json",
     )
     cluster.wait(lambda: marked(cluster) == ["g-0", "g-1"], START_SECONDS, "only what is warranted")
+
+
+def test_pods_without_a_gate_ask_for_no_node_while_their_gang_gathers(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    made = members("g", 3, annotations=IN_RACK, requests={GPU: 8})
+    with scheduled(plane, tmp_path, gathering_answer="failed") as corral:
+        plane.nodes(grid(racks=1, nodes=1, gpus=8))
+        cluster.create_all(made[:2])
+
+        def reasons() -> set[str]:
+            return {its["reason"] for its in conditions(cluster).values()}
+
+        cluster.wait(lambda: reasons() == {"SchedulerError"}, START_SECONDS, "two errors")
+        cluster.create(made[2])
+        cluster.wait(lambda: len(marked(cluster)) == 3, START_SECONDS, "kube-scheduler's marks")
+        assert corral.bugs() == {}

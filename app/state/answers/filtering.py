@@ -17,7 +17,7 @@ from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
 from app.state.cache.books import Books
 from app.state.cache.node_refusals import Offer, Refusals
-from app.state.filter_result import Candidates, Pinned, Rejected
+from app.state.filter_result import Candidates, Failed, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
@@ -49,7 +49,7 @@ class Filtering:
 
     def answer(
         self, pod: PodRecord, claim: Claim | None, candidates: Candidates, now: float
-    ) -> Pinned | Rejected:
+    ) -> Pinned | Rejected | Failed:
         """Which of these nodes a pod of a gang may have.
 
         `claim`: what the request says of a pod that no gang has yet.
@@ -58,7 +58,7 @@ class Filtering:
         gang = self.gangs.of_pod(uid)
         if gang is None:
             assert claim is not None
-            return self._reject_early(uid, claim)
+            return self._gathering(pod, self._reject_early(uid, claim))
         member = gang.members[uid]
         if (member.pod.namespace, member.pod.name) != (pod.namespace, pod.name):
             return Rejected(messages.another_pod(pod.namespace, pod.name))
@@ -72,7 +72,15 @@ class Filtering:
             binding.answer(gang, uid, now)
         elif not _is_probe(pod, candidates):
             requeue.reject(gang, uid, answer.sentence)
+        if isinstance(answer, Rejected) and gang.phase is Phase.GATHERING:
+            return self._gathering(pod, answer)
         return answer
+
+    def _gathering(self, pod: PodRecord, answer: Rejected) -> Rejected | Failed:
+        """The answer for a pod whose gang is not complete: autoscalers read what becomes of it."""
+        if self.settings.gathering_answer == "rejected" or pod.nominated_node:
+            return answer  # a failed one would take away the node that others were evicted from
+        return Failed(answer.sentence)
 
     def _answer(
         self, gang: Gang, member: Member, pod: PodRecord, candidates: Candidates, now: float

@@ -265,3 +265,22 @@ def test_no_node_scores_before_the_lists_are_in():
     first, second, nowhere = engine.prioritize(asked, names, 0.0)
     assert nowhere == 0
     assert first < second, "the node that is used already"
+
+
+def test_pods_without_a_gate_may_ask_for_no_node_while_their_gang_gathers():
+    world = World(four_racks(), gathering_answer="failed")
+    first, *rest = members("g", 3)
+    early = world.filter(first)  # before the watch shows it
+    world.put(first, *rest[:1])
+    assert isinstance(early, Failed)
+    assert isinstance(world.filter(first), Failed)
+    nominated = msgspec.structs.replace(first, nominated_node="n00")
+    assert isinstance(world.filter(nominated), Rejected)
+    world.put(rest[1])
+    assert set(world.schedule(first, *rest)) == {"g0", "g1", "g2"}
+
+
+def test_a_gang_that_is_complete_and_has_no_room_is_rejected_so_that_it_asks_for_nodes():
+    world = World(four_racks(), gathering_answer="failed")
+    world.put(*members("g", 5))
+    assert isinstance(world.filter(world.pods["uid-g0"]), Rejected)
