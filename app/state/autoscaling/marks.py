@@ -144,6 +144,8 @@ class Marks:
 
     def _review(self, gang: Gang, now: float, most: int) -> int:
         """Look at one gang; how many marks were sent."""
+        if not gang.need.is_open:
+            self.open.pop(gang.key, None)  # of one that was made again under its name
         wanted = self._wanted(gang, now)
         if wanted is not None:
             self._set_open(gang, wanted, now)
@@ -307,15 +309,20 @@ class Marks:
 
     # -- figures ---------------------------------------------------------------------------------
 
+    def asking(self) -> Iterator[Gang]:
+        """The gangs that ask for nodes."""
+        for key in self.open:
+            gang = self.gangs.by_key.get(key)
+            if gang is not None and gang.need.is_open and gang.phase in PLANNABLE:
+                yield gang
+
     def needs(self, now: float) -> Needs:
         """What all gangs that are marked ask for together."""
         gangs, pods, resources = dict.fromkeys((NEVER, BUSY, FRAGMENTED), 0), 0, Counter[str]()
         oldest, counted = 0.0, self._counted
         self._counted = {}
-        for key in self.open:
-            gang = self.gangs.by_key.get(key)
-            if gang is None or gang.phase not in PLANNABLE:
-                continue
+        for gang in self.asking():
+            key = gang.key
             gangs[gang.need.why] += 1
             oldest = max(oldest, now - gang.need.opened_at)
             known = counted.get(key)

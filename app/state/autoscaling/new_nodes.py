@@ -23,7 +23,7 @@ from app.kube.core.objects import PodRecord
 from app.state.autoscaling.marks import Marks
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks
 from app.state.fairness.starvation import Earmark
-from app.state.gang.gang import PLANNABLE, Gang
+from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
@@ -116,7 +116,7 @@ class NewNodes:
         self._has_changed, self._reviewed_at = False, now
         self.books.refresh()
         before = self.of
-        asking = in_order(self._asking())
+        asking = in_order(self.marks.asking())
         self._end({gang.key for gang in asking}, now)
         longest = MOST_PROLONGED * self.settings.needs_nodes_hold_seconds
         while self._made:
@@ -142,12 +142,6 @@ class NewNodes:
         self.planner.new_nodes = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
         kept = {key: each.nodes for key, each in self.of.items()}
         return NOTHING.union(*(each.nodes - kept.get(key, NOTHING) for key, each in before.items()))
-
-    def _asking(self) -> Iterator[Gang]:
-        for key in self.marks.open:
-            gang = self.gangs.by_key.get(key)
-            if gang is not None and gang.phase in PLANNABLE:
-                yield gang
 
     def _end(self, asking: set[GangKey], now: float) -> None:
         """End what was kept for long enough, and what is kept for gangs that ask no more."""

@@ -289,3 +289,18 @@ def test_ten_thousand_marked_pods_cost_no_write_and_no_search_while_nothing_happ
         effects += engine.tick(now)
     assert engine.node_table.visits.total == before
     assert not [each for each in effects if isinstance(each, Mark)]
+
+
+def test_a_gang_that_is_made_again_under_its_name_asks_anew():
+    world = Marking(four_racks(), gated("g", 5))
+    world.wait(5)
+    for each in list(world.pods.values()):
+        world.delete(each)
+    again = [msgspec.structs.replace(each, uid=f"{each.uid}-2") for each in gated("g", 5)]
+    world.put(*again[:4])
+    assert world.engine.marks.needs(world.now).gangs == {"never": 0, "busy": 0, "fragmented": 0}
+    world.wait(2)
+    assert (world.marked, world.engine.marks.open) == ([], {})
+    world.put(again[4])
+    world.wait(2)
+    assert len(world.marked) == 5
