@@ -15,7 +15,7 @@ VERBS = ("filter", "prioritize", "bind", "preempt")
 ANSWERS = ("passed", "pinned", "rejected", "failed", "hypothetical")
 BIND_OUTCOMES = ("bound", "failed", "gone")
 UNGATE_OUTCOMES = ("ungated", "gone", "forbidden", "failed")
-ASKS = ("mark", "unmark")
+ASKS = ("mark", "unmark", "protect", "unprotect")
 ASK_OUTCOMES = ("written", "gone", "conflict", "refused", "failed", "dropped")
 NEEDS = ("never", "busy", "fragmented")
 REMOVALS = ("evict", "delete")
@@ -233,7 +233,7 @@ class Metrics:
         )
         asks = Counter(
             "corral_node_asks",
-            "Conditions of pods written for node autoscalers to read, or taken back",
+            "Written for node autoscalers, or taken back: conditions of pods, annotations of nodes",
             ["how", "result"],
             registry=self.registry,
         )

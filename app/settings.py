@@ -265,6 +265,9 @@ class EngineOptions(BaseModel):
     # moving what runs; those that a pod has already stay. Karpenter takes narrowed pods for pods
     # that may go anywhere.
     protect_running: bool = True
+    # Nodes on which gangs have places are annotated until the last of these pods is bound, so that
+    # neither of the two removes them meanwhile; needs the ClusterRole corral-protect-nodes.
+    protect_held_nodes: bool = False
 
     # Repair, and pods that are one too many
     # A lost member's node is held this long for its replacement; 0: it is not.

@@ -13,6 +13,7 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     Mark,
+    ProtectNode,
     ReadAgain,
     RejectBind,
     Requeue,
@@ -31,6 +32,7 @@ class Dispatcher:
     annotate: Callable[[Annotate], None]
     ungate: Callable[[Ungate], None]
     mark: Callable[[Mark], None]
+    protect: Callable[[ProtectNode], None]
     remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
     refuse: Callable[[RejectBind], None]
@@ -54,6 +56,8 @@ class Dispatcher:
                     self.ungate(effect)
                 case Mark():
                     self.mark(effect)
+                case ProtectNode():
+                    self.protect(effect)
                 case Evict() | Delete():
                     self.remove(effect)
                 case RejectBind():

@@ -25,6 +25,7 @@ from app.controllers.pods.mark import MarkController
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
 from app.controllers.prerequisites import PrerequisiteController
+from app.controllers.protect import ProtectController
 from app.controllers.report import ReportController
 from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
@@ -124,6 +125,9 @@ class Writers:
             most_tries=1,
         )
         self._marks = MarkController(client, lambda how, outcome: metrics.asks[how, outcome].inc())
+        self._protects = ProtectController(
+            client, lambda how, outcome: metrics.asks[how, outcome].inc()
+        )
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
@@ -152,6 +156,7 @@ class Writers:
             annotate=self._if_leading(self._notes.take),
             ungate=self._ungate,
             mark=self._if_leading(self._marks.take),
+            protect=self._if_leading(self._protects.take),
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
             refuse=receivers.refuse,
@@ -172,6 +177,7 @@ class Writers:
             ("bind", self._binds.run()),
             ("ungate", self._ungates.run()),
             ("mark", self._marks.run()),
+            ("protect", self._protects.run()),
             ("evict", self._evicts.run()),
             ("try_eviction", self._trials.run()),
             ("wake", self._wakes.run()),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from app.dialects import budgets, grove, kai, kueue, native, quota, volcano
+from app.dialects import autoscalers, budgets, grove, kai, kueue, native, quota, volcano
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -54,6 +54,8 @@ class Dialects:
     """The names of those that pods of some schedulers are read in; pods of others: in all."""
     spoken: frozenset[str] | None = None
     """The names of those that pods of some scheduler of ours are read in; None: all of them."""
+    of_nodes: frozenset[str] = frozenset()
+    """The keys of annotations of nodes that are kept."""
 
     def configured(self, options: EngineOptions) -> Dialects:
         """The same vocabularies, as the operator wants them read.
@@ -67,7 +69,8 @@ class Dialects:
                 raise ValueError(f"{scheduler}={name}: expected one of {', '.join(known)}")
             chosen[scheduler] = chosen.get(scheduler, frozenset()) | {name}
         each = tuple(dialect.configured(options) for dialect in self.each)
-        return Dialects(each, chosen, _spoken(options.scheduler_name, chosen))
+        of_nodes = autoscalers.OF_NODES if options.protect_held_nodes else frozenset[str]()
+        return Dialects(each, chosen, _spoken(options.scheduler_name, chosen), of_nodes)
 
     def resources(
         self,
@@ -82,7 +85,8 @@ class Dialects:
         """
         keep = keep or self.keeps
         own = {one.kind: one for dialect in self.each for one in dialect.resources(keep)}
-        return (nodes(), pods(keep, labels, offered), *own.values())
+        of_nodes = nodes(self.of_nodes.__contains__ if self.of_nodes else None)
+        return (of_nodes, pods(keep, labels, offered), *own.values())
 
     @property
     def kinds(self) -> tuple[str, ...]:

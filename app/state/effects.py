@@ -75,6 +75,21 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtectNode:
+    """Annotate a node that gangs have places on, so that node autoscalers keep it, or undo that.
+
+    None removes an annotation; all others stay.
+    """
+
+    node: str
+    uid: str
+    version: str
+    """Of the node: written only if nobody has changed it since, so that nobody's is overwritten."""
+    is_held: bool
+    annotations: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Evict:
     """Evict a pod through the Eviction API, where a policy says so; the sentence says why."""
 
@@ -166,6 +181,7 @@ Effect = (
     | Annotate
     | Ungate
     | Mark
+    | ProtectNode
     | Evict
     | TryEviction
     | Delete

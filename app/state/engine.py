@@ -119,6 +119,7 @@ class Engine(EngineParts):
                 gone = [name for name in self.books.nodes if name not in named]
                 self._each("Node", gone, lambda name: self.nodes.drop(name, now))
                 self._each("Node", gone, self.new_nodes.drop)
+                self._each("Node", gone, self.held_nodes.drop)
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
                 known = [
@@ -180,6 +181,7 @@ class Engine(EngineParts):
                 self.new_nodes.put(record.name, now)
             else:
                 self.new_nodes.note_change(record.name)
+            self.held_nodes.put(record)
         else:
             self._regroup(self.topologies.put(record), now)
             self.domain_statuses.note(record.uid, now)
@@ -195,6 +197,7 @@ class Engine(EngineParts):
         elif isinstance(record, NodeRecord):
             self.nodes.drop(record.name, now)
             self.new_nodes.drop(record.name)
+            self.held_nodes.drop(record.name)
         else:
             self.domain_statuses.drop(record.uid)
             self._regroup(self.topologies.drop(record.uid), now)
@@ -431,6 +434,7 @@ class Engine(EngineParts):
             self._keep_new_nodes,
             self._ask_for_nodes,
             self._begin,
+            self._protect_nodes,
             self._make_room,
             self._tell_of_domains,
         ):
@@ -496,6 +500,11 @@ class Engine(EngineParts):
         if not self.is_draining:
             self.marks.review(now)
 
+    def _protect_nodes(self, now: float) -> None:
+        """Have node autoscalers keep the nodes that gangs have places on."""
+        if not self.is_draining:
+            self.held_nodes.review(now)
+
     def _make_room(self, now: float) -> None:
         """Find out who would have to go for gangs that have no place."""
         if self.is_draining:
@@ -529,6 +538,7 @@ class Engine(EngineParts):
         found.extend(self.owed_places.differences(self.gangs.by_key.values()))
         found.extend(self.claims.differences())
         found.extend(self.pools.differences())
+        found.extend(self.held_nodes.differences(self.gangs.by_key.values()))
         return found
 
     def heal(self, now: float) -> list[Effect]:
@@ -536,6 +546,7 @@ class Engine(EngineParts):
         self.claims.heal(now)
         self.pools.heal()
         self.healing.heal(self.assumed_pods.uids, now)
+        self.held_nodes.recount(self.gangs.by_key.values())
         return self._effects()
 
     def drain(self, now: float) -> list[Effect]:

@@ -17,6 +17,7 @@ from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
+from app.state.autoscaling.held_nodes import HeldNodes
 from app.state.autoscaling.marks import Marks
 from app.state.autoscaling.new_nodes import NewNodes
 from app.state.cache.books import Books
@@ -129,6 +130,7 @@ class EngineParts:
         self.new_nodes = NewNodes(
             self.settings, self.books, self.gangs, self.planner, self.marks, self.reports
         )
+        self.held_nodes = HeldNodes(self.settings, self.books, self.planner, self.outbox)
         # lifecycle
         self.reservations = Reservations(
             self.books,
@@ -136,6 +138,7 @@ class EngineParts:
             self.queue,
             self.absent_pods,
             self.owed_places,
+            self.held_nodes,
             self.outbox,
         )
         self.replacements = Replacements(

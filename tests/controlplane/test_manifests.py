@@ -36,6 +36,7 @@ APART = {
     "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
     "corral-hypernodes": ("delete", "topology.volcano.sh", "hypernodes", "", "", ""),
     "corral-native-pod-groups": ("watch", "scheduling.k8s.io", "podgroups", "", "", ""),
+    "corral-protect-nodes": ("patch", "", "nodes", "", "", ""),
     "corral-readers": ("create", "authentication.k8s.io", "tokenreviews", "", "", ""),
 }
 REFUSED = [
@@ -44,7 +45,6 @@ REFUSED = [
     ("get", "", "secrets", "", "corral-system", ""),
     ("list", "", "secrets", "", "", ""),
     ("get", "", "nodes", "", "", ""),
-    ("patch", "", "nodes", "", "", ""),
     ("update", "", "nodes", "", "", ""),
     ("delete", "", "nodes", "", "", ""),
     ("create", "", "pods", "", "default", ""),

@@ -41,6 +41,7 @@ APART = {
         ("scheduling.k8s.io", "podgroups/status"): {"patch"},
         ("scheduling.k8s.io", "compositepodgroups/status"): {"patch"},
     },
+    "corral-protect-nodes": {("", "nodes"): {"patch"}},
     "corral-readers": {
         ("authentication.k8s.io", "tokenreviews"): {"create"},
         ("authorization.k8s.io", "subjectaccessreviews"): {"create"},

@@ -139,9 +139,10 @@ def pod_record(
     )
 
 
-def decode_node(raw: Json) -> NodeRecord:
+def decode_node(raw: Json, keep: Keep | None = None) -> NodeRecord:
     """Return the record of a node.
 
+    `keep`: which annotations are kept; None: none.
     Raises: DecodeError naming the node and the field.
     """
     if len(raw) <= large.LARGE:
@@ -169,6 +170,7 @@ def decode_node(raw: Json) -> NodeRecord:
         ),
         version=metadata.resource_version or "",
         problem=f"Node {name}: {problem}" if problem else "",
+        annotations=kept(metadata.annotations, keep) if keep else _NOTHING,
     )
 
 

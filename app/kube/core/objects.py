@@ -84,6 +84,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     taints: tuple[Taint, ...]
     version: str
     problem: str = ""
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Only the keys that the decoder was told to keep; they decide nothing about pods."""
 
 
 LASTING_KINDS = frozenset(

@@ -41,6 +41,7 @@ def pods(keep: Keep, labels: LabelKeys | None = None, offered: Offered = NONE_OF
     return Resource("Pod", "/api/v1/pods", PodRecord, decode, edition=lambda: labels.edition)
 
 
-def nodes() -> Resource:
-    """All nodes, with all labels."""
-    return Resource("Node", "/api/v1/nodes", NodeRecord, decode_node)
+def nodes(keep: Keep | None = None) -> Resource:
+    """All nodes, with all labels; annotations as `keep` says, None: without."""
+    decode = decode_node if keep is None else partial(decode_node, keep=keep)
+    return Resource("Node", "/api/v1/nodes", NodeRecord, decode)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from app.kube.core.objects import Shape
+from app.state.autoscaling.held_nodes import HeldNodes
 from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
@@ -33,6 +34,7 @@ class Reservations:
     queue: Queue
     absent_pods: AbsentPods
     owed_places: OwedPlaces
+    held_nodes: HeldNodes
     outbox: Outbox
     _freed_nodes: dict[str, None] = field(default_factory=dict)  # where ordinary pods may fit now
 
@@ -44,6 +46,7 @@ class Reservations:
             for uid, node in plan.nodes.items()
         )
         gang.plan.nodes.update(plan.nodes)
+        self.held_nodes.hold(gang.key, plan.nodes.values())
         gang.plan.domains.update(plan.domains)
         gang.plan.domain_nodes.update(plan.domain_nodes)
         if gang.placeholders:
@@ -142,7 +145,9 @@ class Reservations:
     def _forget(self, gang: Gang, uid: str) -> None:
         """Drop one member's part of the plan."""
         gang.plan.version += 1
-        gang.plan.nodes.pop(uid, None)
+        node = gang.plan.nodes.pop(uid, None)
+        if node is not None:
+            self.held_nodes.release(gang.key, node)
         gang.plan.domains.pop(uid, None)
         gang.plan.domain_nodes.pop(uid, None)
         binding.forget(gang, uid)

@@ -10,7 +10,9 @@ from app.state.effects import (
     Delete,
     EmitEvent,
     Evict,
+    Mark,
     ObjectRef,
+    ProtectNode,
     ReadAgain,
     RejectBind,
     Requeue,
@@ -35,6 +37,8 @@ EFFECTS = [
     ReadAgain("Pod"),
     SeekRoom(GANG),
     TryEviction("team", "f", "u8"),
+    Mark("team", "g", "u9", "7", "needs nodes"),
+    ProtectNode("n1", "u10", "7", True, (("karpenter.sh/do-not-disrupt", "true"),)),
 ]
 
 
@@ -51,6 +55,8 @@ def test_each_kind_goes_to_its_taker_in_order():
         "read_again": [],
         "seek_room": [],
         "try_eviction": [],
+        "mark": [],
+        "protect": [],
     }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
@@ -65,4 +71,6 @@ def test_each_kind_goes_to_its_taker_in_order():
         "read_again": [EFFECTS[10]],
         "seek_room": [EFFECTS[11]],
         "try_eviction": [EFFECTS[12]],
+        "mark": [EFFECTS[13]],
+        "protect": [EFFECTS[14]],
     }

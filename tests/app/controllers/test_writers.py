@@ -24,6 +24,7 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     ObjectRef,
+    ProtectNode,
     RejectBind,
     Requeue,
     TryEviction,
@@ -43,6 +44,7 @@ TRY = TryEviction("team", "a", "u1")
 FOR_THE_LEADER = [
     Requeue("team", "a", "u1"),
     Annotate("team", "c", "u3", (("corral.dev/succeeded", "w=1"),)),
+    ProtectNode("n1", "u4", "7", True, (("karpenter.sh/do-not-disrupt", "true"),)),
     Evict("team", "a", "u1", "its node is gone"),
     Delete(GANG, "team", "b", "u2", "one too many"),
     EmitEvent(GANG, POD, "PodNotInGang", "one too many", is_warning=True),
@@ -139,6 +141,7 @@ async def test_the_leaders_own_corral_writes_it_all():
     written = [
         "annotate_pod",
         "annotate_pod",
+        "change",
         "delete_pod",
         "evict_pod",
         "record_event",

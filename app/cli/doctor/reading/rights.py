@@ -30,6 +30,7 @@ OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
     "corral-delete-excess": lambda it: it.delete_excess_pods,
     "corral-namespaces": lambda it: bool(it.admission_namespace_selector.keys - {METADATA_NAME}),
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),
+    "corral-protect-nodes": lambda it: it.protect_held_nodes,
     "corral-native-pod-groups": lambda it: it.native_pod_groups == "on",
     "corral-readers": lambda it: it.api_cert is not None,
 }

@@ -248,6 +248,7 @@ def test_missing_rights_are_one_line_for_each_role():
         ({"admission_namespace_selector": "team=a"}, "corral-namespaces"),
         ({"hyper_nodes_from": "gke"}, "corral-hypernodes"),
         ({"native_pod_groups": "on"}, "corral-native-pod-groups"),
+        ({"protect_held_nodes": True}, "corral-protect-nodes"),
         ({"api_cert": "/tls.crt"}, "corral-readers"),
     ],
 )
