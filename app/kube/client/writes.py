@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from app.errors import ApiError, Conflict, NotFound, NotLeading
-from app.kube.core.decode import SCHEDULED, Keep, decode_pod
+from app.kube.core.decode import SCHEDULED, Keep, decode_pod, decode_uid
 from app.kube.core.objects import PodRecord
 
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
@@ -246,29 +246,49 @@ class Client:
         """
         await self._write("POST", path, dict(body))
 
+    async def ensure(self, path: str, name: str, body: Mapping[str, object]) -> str:
+        """Make an object unless there is one of that name; the uid of the one that is there now.
+
+        Raises: NotFound if its kind is not served, any other ApiError.
+        """
+        if not await self._may_write():
+            raise NotLeading
+        try:
+            made = await self._transport.request("POST", path, body=dict(body))
+        except Conflict:
+            made = await self._transport.request("GET", f"{path}/{_segment(name)}")
+        return decode_uid(made)
+
+    async def read_pod(self, namespace: str, name: str) -> bytes | None:
+        """Return a pod as it is now, its whole JSON; None if there is none of that name.
+
+        Raises: ApiError.
+        """
+        try:
+            return await self._transport.request("GET", _pod_path(namespace, name))
+        except NotFound:
+            return None
+
     async def change(
         self, path: str, name: str, uid: str, version: str, patch: Mapping[str, Any]
     ) -> None:
-        """Merge this into an object. `path`: of all objects of its kind.
+        """Merge this into an object. `path`: of all objects of its kind. `version` "": any.
 
         Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
             ApiError.
         """
-        known = {"uid": uid, "resourceVersion": version}
+        known = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
         whole = {**patch, "metadata": {**patch.get("metadata", {}), **known}}
         await self._send(f"{path}/{_segment(name)}", whole, MERGE)
 
     async def delete(self, path: str, name: str, uid: str, version: str) -> None:
-        """Delete an object. `path`: of all objects of its kind.
+        """Delete an object. `path`: of all objects of its kind. `version` "": any.
 
         Raises: Conflict if the object has another uid or version, NotFound if it is gone, any other
             ApiError.
         """
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": uid, "resourceVersion": version},
-        }
+        known = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": known}
         await self._write("DELETE", f"{path}/{_segment(name)}", options)
 
     async def record_event(

@@ -182,6 +182,14 @@ def decode_version(raw: Json) -> str:
     return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).resource_version or ""
 
 
+def decode_uid(raw: Json) -> str:
+    """Return the uid of any object, "" if it has none.
+
+    Raises: DecodeError.
+    """
+    return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).uid or ""
+
+
 def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
     """Return the wire object in the bytes.
 

@@ -214,6 +214,7 @@ class WatchLine(Wire):
 class VersionedMetadata(Wire):
     name: Text = None
     namespace: Text = None
+    uid: Text = None
     resource_version: Text = None
 
 

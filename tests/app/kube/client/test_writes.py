@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -374,6 +375,37 @@ async def test_a_deletion_names_the_uid_and_leaves_the_grace_period_alone(server
     }
 
 
+async def test_an_object_that_is_ensured_is_made_or_the_one_that_is_there(server, transport):
+    made, there = ({"metadata": {"name": "c", "uid": uid}} for uid in ("u1", "u2"))
+    server.script = [reply(201, made), refusal(409, "AlreadyExists"), reply(200, there)]
+    client, body = Client(transport), {"metadata": {"name": "c"}}
+    assert await client.ensure("/apis/a/v1/bs", "c", body) == "u1"
+    assert await client.ensure("/apis/a/v1/bs", "c", body) == "u2"
+    asked = [(each.method, each.path) for each in server.asked]
+    assert asked == [
+        ("POST", "/apis/a/v1/bs"),
+        ("POST", "/apis/a/v1/bs"),
+        ("GET", "/apis/a/v1/bs/c"),
+    ]
+
+
+async def test_a_change_and_a_deletion_may_mean_any_version_of_an_object(server, transport):
+    server.script = [reply(200, {}), reply(200, {})]
+    client = Client(transport)
+    await client.change("/apis/a/v1/bs", "c", "u1", "", {"metadata": {"labels": {"a": "b"}}})
+    await client.delete("/apis/a/v1/bs", "c", "u1", "")
+    change, deletion = server.asked
+    assert change.body == {"metadata": {"labels": {"a": "b"}, "uid": "u1"}}
+    assert deletion.body["preconditions"] == {"uid": "u1"}
+
+
+async def test_a_pod_is_read_whole_if_it_is_there(server, transport):
+    server.script = [reply(200, {"spec": {"anything": 1}}), refusal(404, "NotFound")]
+    client = Client(transport)
+    assert json.loads(await client.read_pod("team", "p") or b"") == {"spec": {"anything": 1}}
+    assert await client.read_pod("team", "p") is None
+
+
 WRITES = {
     "bind": lambda client: client.bind("team", "worker-0", "u1", "n1", {}),
     "annotate": lambda client: client.annotate_pod("team", "worker-0", "u1", {"a": "b"}),
@@ -382,6 +414,7 @@ WRITES = {
     "delete": lambda client: client.delete_pod("team", "worker-0", "u1"),
     "status": lambda client: client.patch_status("/apis/a/v1/namespaces/n/b/c", "u1", {}),
     "create": lambda client: client.create("/apis/a/v1/bs", {"metadata": {"name": "c"}}),
+    "ensure": lambda client: client.ensure("/apis/a/v1/bs", "c", {"metadata": {"name": "c"}}),
     "change": lambda client: client.change("/apis/a/v1/bs", "c", "u1", "7", {}),
     "delete_object": lambda client: client.delete("/apis/a/v1/bs", "c", "u1", "7"),
     "event": lambda client: client.record_event(About(), "R", "m", is_warning=True, at=NOON),
@@ -407,5 +440,6 @@ async def test_nothing_is_written_while_another_pair_may_lead(server, transport,
 def test_every_write_is_held_back():
     pods = {"bind", "annotate_pod", "ungate_pod", "mark_pod", "evict_pod", "delete_pod"}
     public = {name for name in vars(Client) if not name.startswith("_")}
-    others = {"create", "change", "delete", "patch_status", "record_event", "get_pod", "exists"}
-    assert public == pods | others
+    others = {"create", "ensure", "change", "delete", "patch_status", "record_event"}
+    reads = {"get_pod", "read_pod", "exists"}
+    assert public == pods | others | reads
