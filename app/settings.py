@@ -261,6 +261,20 @@ class EngineOptions(BaseModel):
     # as long in all; and so long those whose labels of levels have not come yet.
     needs_nodes_hold_seconds: Seconds = 600.0
     node_settle_seconds: Seconds = 60.0
+    # Instead of by marks a gang asks by a ProvisioningRequest of this class, for all of its nodes
+    # or none, as cluster-autoscaler has them with --enable-provisioning-requests. The annotation
+    # corral.dev/provisioning-class of its pods names another. *: only gangs that name one. none: no
+    # gang does. Needs the ClusterRole corral-provisioning.
+    provisioning_class: Annotated[
+        str,
+        Field(
+            max_length=253,
+            pattern=r"^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
+        ),
+    ] = ""
+    # At one time so many of them wait for their first answer: cluster-autoscaler looks at one after
+    # the other in no order of its own.
+    provisioning_requests: Annotated[int, Field(ge=1, le=64)] = 4
     # Pods of gangs are bound with the annotations that keep cluster-autoscaler and Karpenter from
     # moving what runs; those that a pod has already stay. Karpenter takes narrowed pods for pods
     # that may go anywhere.

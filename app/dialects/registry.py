@@ -6,7 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from app.dialects import autoscalers, budgets, grove, kai, kueue, native, quota, volcano
+from app.dialects import (
+    autoscalers,
+    budgets,
+    grove,
+    kai,
+    kueue,
+    native,
+    provisioning,
+    quota,
+    volcano,
+)
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -352,5 +362,6 @@ DIALECTS = Dialects(
         kai.DIALECT,
         quota.DIALECT,
         budgets.DIALECT,
+        provisioning.DIALECT,
     )
 )
