@@ -15,8 +15,16 @@ VERBS = ("filter", "prioritize", "bind", "preempt")
 ANSWERS = ("passed", "pinned", "rejected", "failed", "hypothetical")
 BIND_OUTCOMES = ("bound", "failed", "gone")
 UNGATE_OUTCOMES = ("ungated", "gone", "forbidden", "failed")
-ASKS = ("mark", "unmark", "protect", "unprotect")
 ASK_OUTCOMES = ("written", "gone", "conflict", "refused", "failed", "dropped")
+REQUEST_OUTCOMES = ("written", "gone", "absent", "refused", "failed", "dropped")
+ASKS = {
+    "mark": ASK_OUTCOMES,
+    "unmark": ASK_OUTCOMES,
+    "protect": ASK_OUTCOMES,
+    "unprotect": ASK_OUTCOMES,
+    "request": REQUEST_OUTCOMES,
+    "withdraw": REQUEST_OUTCOMES,
+}
 NEEDS = ("never", "busy", "fragmented")
 REMOVALS = ("evict", "delete")
 REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
@@ -233,11 +241,11 @@ class Metrics:
         )
         asks = Counter(
             "corral_node_asks",
-            "Written for node autoscalers, or taken back: conditions of pods, annotations of nodes",
+            "Written for node autoscalers, or taken back: conditions, requests, nodes' annotations",
             ["how", "result"],
             registry=self.registry,
         )
-        self.asks = {(how, each): asks.labels(how, each) for how in ASKS for each in ASK_OUTCOMES}
+        self.asks = {(how, each): asks.labels(how, each) for how in ASKS for each in ASKS[how]}
 
     def show_needs(
         self,

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from app.state.effects import (
     Annotate,
+    AskNodes,
     Bind,
     Delete,
     Effect,
     EmitEvent,
+    EndAsk,
     Evict,
     Mark,
     ProtectNode,
@@ -33,6 +35,7 @@ class Dispatcher:
     ungate: Callable[[Ungate], None]
     mark: Callable[[Mark], None]
     protect: Callable[[ProtectNode], None]
+    ask_nodes: Callable[[AskNodes | EndAsk], None]
     remove: Callable[[Evict | Delete], None]
     bind: Callable[[Bind], None]
     refuse: Callable[[RejectBind], None]
@@ -58,6 +61,8 @@ class Dispatcher:
                     self.mark(effect)
                 case ProtectNode():
                     self.protect(effect)
+                case AskNodes() | EndAsk():
+                    self.ask_nodes(effect)
                 case Evict() | Delete():
                     self.remove(effect)
                 case RejectBind():

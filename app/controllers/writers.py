@@ -26,6 +26,7 @@ from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
 from app.controllers.prerequisites import PrerequisiteController
 from app.controllers.protect import ProtectController
+from app.controllers.provisioning import ProvisioningController
 from app.controllers.report import ReportController
 from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
@@ -128,6 +129,9 @@ class Writers:
         self._protects = ProtectController(
             client, lambda how, outcome: metrics.asks[how, outcome].inc()
         )
+        self._requests = ProvisioningController(
+            client, lambda how, outcome: metrics.asks[how, outcome].inc()
+        )
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
@@ -157,6 +161,7 @@ class Writers:
             ungate=self._ungate,
             mark=self._if_leading(self._marks.take),
             protect=self._if_leading(self._protects.take),
+            ask_nodes=self._if_leading(self._requests.take),
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
             refuse=receivers.refuse,
@@ -178,6 +183,7 @@ class Writers:
             ("ungate", self._ungates.run()),
             ("mark", self._marks.run()),
             ("protect", self._protects.run()),
+            ("provisioning", self._requests.run()),
             ("evict", self._evicts.run()),
             ("try_eviction", self._trials.run()),
             ("wake", self._wakes.run()),

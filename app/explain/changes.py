@@ -132,5 +132,5 @@ def _mark(gang: Gang, now: float, whose: str) -> Mark:
     there, bound = membership.members_live, len(membership.bound)
     if whose and gang.phase in LED:
         return gang.phase, Reason.NOT_LEADING, whose, there, bound, ""
-    asked = gang.need.why
+    asked = f"{gang.need.why} {gang.ask.shown}" if gang.need.is_open else ""
     return gang.phase, reason_of(gang, now), message_of(gang), there, bound, asked

@@ -9,6 +9,7 @@ from itertools import islice
 from app.explain.elsewhere import LED, of_follower
 from app.explain.view import GangPage, GangView, NeedsNodes, Pods
 from app.kube.core.objects import PodRecord
+from app.state.autoscaling.requests import REQUEST
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.reasons import Reason
@@ -123,7 +124,9 @@ def _needs_nodes(gang: Gang, now: float) -> NeedsNodes | None:
         pods=len(gang.unplanned()),
         level=need.lack.level,
         largest=need.lack.available,
-        ask="mark",
+        ask="request" if gang.ask.how == REQUEST else "mark",
+        request=gang.ask.request if gang.ask.how == REQUEST else "",
+        message=gang.ask.shown if gang.ask.how == REQUEST else "",
         since_seconds=max(0.0, now - need.opened_at),
     )
 

@@ -38,7 +38,12 @@ class NeedsNodes(View):
     largest: int
     """So many of them fit in the best one now."""
     ask: str
-    """How they are asked. mark: the condition PodScheduled of its pods says Unschedulable."""
+    """How they are asked. mark: the condition PodScheduled of its pods says Unschedulable. request:
+    by a ProvisioningRequest, or it waits for its turn to make one."""
+    request: str = ""
+    """Its name; empty: there is none that may still bring nodes."""
+    message: str = ""
+    """How far it is, in the words of the one who serves it; of one that has failed, why."""
     since_seconds: float
     """For how long."""
 

@@ -90,6 +90,48 @@ class ProtectNode:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedPods:
+    """Pods of one kind in an AskNodes: so many like this one."""
+
+    name: str
+    uid: str
+    pods: int
+    off_nodes: tuple[str, ...] = ()
+    """They are kept off these nodes, …"""
+    off_level: str = ""
+    off_domains: tuple[str, ...] = ()
+    """… and off those that have one of these values for this label."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskNodes:
+    """Have a ProvisioningRequest made, and the PodTemplates it names; what is there already stays.
+
+    They end with the last of the `owners`.
+    """
+
+    gang: GangKey
+    name: str
+    gang_uid: str
+    class_name: str
+    owners: tuple[ObjectRef, ...]
+    pod_sets: tuple[AskedPods, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsk:
+    """Delete a ProvisioningRequest and then these of its PodTemplates, (name, uid) each.
+
+    No `uid`: only these.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    templates: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Evict:
     """Evict a pod through the Eviction API, where a policy says so; the sentence says why."""
 
@@ -182,6 +224,8 @@ Effect = (
     | Ungate
     | Mark
     | ProtectNode
+    | AskNodes
+    | EndAsk
     | Evict
     | TryEviction
     | Delete

@@ -147,6 +147,7 @@ class Engine(EngineParts):
             self.planner.is_ready = True
             self.roll_calls.review_all(now)
             self.room_plans.take_back(now)
+            self.requests.begin()
             self.reservations.capacity_grew()
 
     def _is_first(self, event: Listed) -> bool:
@@ -160,6 +161,7 @@ class Engine(EngineParts):
         self._each(kind, gone, self._drop_allowance)
         self._each(kind, gone, self.budgets.drop)
         self._each(kind, gone, self.pools.drop)
+        self._each(kind, gone, self._drop_request)
         self._each(kind, gone, self.domain_statuses.drop)
         self._regroup(self.topologies.replace(kind, records), now)
 
@@ -189,6 +191,7 @@ class Engine(EngineParts):
                 self.queue.want_pass()
             self.budgets.put(record)
             self.pools.put(record)
+            self.marks.note_request(self.requests.put(record))
             self.claims.put_object(record)
 
     def _drop(self, record: Record, now: float) -> None:
@@ -204,6 +207,7 @@ class Engine(EngineParts):
             self._drop_allowance(record.uid)
             self.budgets.drop(record.uid)
             self.pools.drop(record.uid)
+            self._drop_request(record.uid)
             self.claims.drop_object(record.uid)
 
     def _regroup(self, change: Change, now: float) -> None:
@@ -219,6 +223,9 @@ class Engine(EngineParts):
     def _drop_allowance(self, uid: str) -> None:
         if self.absent_pods.drop_object(uid):
             self.queue.want_pass()
+
+    def _drop_request(self, uid: str) -> None:
+        self.marks.note_request(self.requests.drop(uid))
 
     def _put_pod(self, pod: PodRecord, now: float) -> None:
         gang = self.gangs.of_pod(pod.uid)
@@ -496,9 +503,13 @@ class Engine(EngineParts):
             self.outbox.extend(self.domain_statuses.review(now))
 
     def _ask_for_nodes(self, now: float) -> None:
-        """Mark pods that node autoscalers are to make nodes for."""
+        """Mark pods that node autoscalers are to make nodes for, or make requests for them."""
         if not self.is_draining:
             self.marks.review(now)
+            if self.planner.is_ready:
+                for gang in self.requests.hand_out(now):
+                    self.marks.note(gang)  # it is looked whether that comes to be there
+                self.requests.audit(now)
 
     def _protect_nodes(self, now: float) -> None:
         """Have node autoscalers keep the nodes that gangs have places on."""

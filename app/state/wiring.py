@@ -20,6 +20,7 @@ from app.state.audit import Healing
 from app.state.autoscaling.held_nodes import HeldNodes
 from app.state.autoscaling.marks import Marks
 from app.state.autoscaling.new_nodes import NewNodes
+from app.state.autoscaling.requests import Requests
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -126,7 +127,10 @@ class EngineParts:
         self.requeues = Requeues(self.settings, self.outbox)
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # autoscaling
-        self.marks = Marks(self.settings, self.gangs, self.planner, self.reports, self.outbox)
+        self.requests = Requests(self.settings, self.gangs, self.planner, self.reports, self.outbox)
+        self.marks = Marks(
+            self.settings, self.gangs, self.planner, self.reports, self.requests, self.outbox
+        )
         self.new_nodes = NewNodes(
             self.settings, self.books, self.gangs, self.planner, self.marks, self.reports
         )

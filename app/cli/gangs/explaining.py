@@ -122,9 +122,20 @@ def _needs_nodes(needs: dict[str, Any] | None, best: dict[str, Any] | None) -> I
         yield f"{nodes}{where} would do, each as large as the largest there is"
     if needs is None:
         return
-    yield f"asked of node autoscalers for {options.span(needs['since_seconds'])}, by marks on pods"
+    since = options.span(needs["since_seconds"])
+    if needs.get("ask") == "request":
+        yield f"asked of node autoscalers for {since}, {_by_request(needs)}"
+        if needs["message"]:
+            yield needs["message"]
+        return
+    yield f"asked of node autoscalers for {since}, by marks on pods"
     if needs["reason"] == "fragmented":
         yield "they will make none: the pods fit on free nodes, but not together"
+
+
+def _by_request(needs: dict[str, Any]) -> str:
+    name = needs["request"]
+    return f"by ProvisioningRequest {name}" if name else "by a ProvisioningRequest"
 
 
 def _blocker(each: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ nothing but capacity is marked by us: its condition says the same, and its gate 
 
 The condition is the state. It is read back from the watch, also after a restart and whoever wrote
 it, and written only where it differs from what holds: once per pod and change. Members without a
-gate are kube-scheduler's to mark.
+gate are kube-scheduler's to mark. A gang that asks by a request (`requests.py`) has no marks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
 from app.kube.core.objects import Amounts
 from app.state.autoscaling import otherwise
+from app.state.autoscaling.requests import REQUEST, Requests
 from app.state.effects import Mark
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -72,6 +73,7 @@ class Marks:
     gangs: Gangs
     planner: Planner
     reports: Reports
+    requests: Requests
     outbox: Outbox
     open: dict[GangKey, None] = field(default_factory=dict)
     _due: FairQueue[GangKey, None] = field(default_factory=FairQueue)
@@ -101,7 +103,13 @@ class Marks:
     def note_change(self, gang: Gang) -> None:
         """The same after a roll call or a change of its phase, which mostly mean nothing here."""
         need = gang.need
-        if need.since is not None or need.is_open or need.sent:
+        if need.since is not None or need.is_open or need.sent or gang.ask.request:
+            self.note(gang)
+
+    def note_request(self, key: GangKey | None) -> None:
+        """Look at a gang of whose request the watch shows something new."""
+        gang = None if key is None else self.gangs.by_key.get(key)
+        if gang is not None:
             self.note(gang)
 
     def note_seen(self, gang: Gang, uid: str, *, is_marked: bool) -> None:
@@ -153,6 +161,11 @@ class Marks:
             gang.need.since = None
             if gang.phase is Phase.RUNNING:
                 self._set_open(gang, False, now)
+        standing = self.requests.review(gang, wanted, now)
+        if standing.again_at < math.inf:
+            self._look_again(gang, standing.again_at)
+        if standing.by_request and wanted:
+            wanted = False  # what a request asks for would count twice
         marks = list(self._marks(gang, wanted, now, most))
         self.outbox.extend(marks)
         if len(marks) == most:
@@ -183,8 +196,10 @@ class Marks:
         if need.is_open:
             self._look_into(gang, now)
             return True
-        is_marked = any(each.pod.is_marked for each in gang.members.values())
-        if not (is_marked or self._is_due(gang, now)):
+        has_asked = self.requests.has(gang) or any(
+            each.pod.is_marked for each in gang.members.values()
+        )
+        if not (has_asked or self._is_due(gang, now)):
             return False
         return self._is_capacity_alone(gang, now)
 
@@ -258,6 +273,8 @@ class Marks:
         need, patience = gang.need, self.settings.needs_nodes_stall_seconds
         if need.why == FRAGMENTED or need.lack is None or not need.lack.level:
             return
+        if gang.ask.how == REQUEST:
+            return  # it says more than that pods need nodes
         pause = max(patience, need.looked_at - need.opened_at)  # twice as long each time
         due = max(need.opened_at + patience, self._nodes_at + patience, need.looked_at + pause)
         if now < due:

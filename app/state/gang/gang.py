@@ -33,6 +33,7 @@ from app.state.gang.parts import (
     BackOff,
     Binding,
     HeldPlan,
+    NodeAsk,
     NodeNeed,
     Placeholder,
     Rejections,
@@ -97,6 +98,7 @@ class Gang:
     binding: Binding = field(default_factory=Binding)
     ungating: Ungating = field(default_factory=Ungating)
     need: NodeNeed = field(default_factory=NodeNeed)
+    ask: NodeAsk = field(default_factory=NodeAsk)
     rejections: Rejections = field(default_factory=Rejections)
     reporting: Reporting = field(default_factory=Reporting)
     back_off: BackOff = field(default_factory=BackOff)

@@ -132,6 +132,30 @@ class NodeNeed:
     sent: dict[str, SentMark] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SentAsk:
+    """An attempt to ask by a request that was made and that the watch does not show whole."""
+
+    attempt: int
+    first_at: float
+    at: float
+    again_after: float
+    times: int = 1
+
+
+@dataclass(slots=True)
+class NodeAsk:
+    """How the gang asks for nodes, if not by marks. Written by `autoscaling/requests.py`."""
+
+    how: str = ""  # "request" or "mark", from when its need is open until it runs
+    gang_uid: str = ""  # the gang in a label; "": not looked up yet
+    request: str = ""  # the name of its ProvisioningRequest that brings nodes, or keeps them …
+    class_name: str = ""  # … and its class; both as the watch shows them
+    shown: str = ""  # how far it is, for people
+    sent: SentAsk | None = None
+    unwanted_at: float | None = None  # since when its request is not warranted any more
+
+
 @dataclass(slots=True)
 class Rejections:
     """Members that /filter rejected. Written by `report/requeue.py`.

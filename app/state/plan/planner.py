@@ -7,15 +7,17 @@ A request that found no place is searched again when something has changed for i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+import numpy as np
+
 from app.dialects.spec import GangKey, TierPacking
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
-from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.node_refusals import Offer, Refusals, Shaped
 from app.state.cache.node_table import NodeTable
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
@@ -55,6 +57,7 @@ from app.state.pods.nominations import Nominations, Together
 from app.state.turns.budget import POD, Budget
 from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
+from topology.fit.fit import pods_per_node
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
@@ -418,6 +421,19 @@ class Planner:
             for topology in self._topologies_for(gang, pod_sets):
                 with suppress(InvalidRequest):
                     yield question, topology, builder.request(question, topology)
+
+    def pods_by_node(self, gang: Gang, shaped: Shaped) -> Mapping[str, int]:
+        """How many pods like these each node takes now; nodes that take none are left out.
+
+        As those see it who know nothing of what is kept for gangs, nor of levels.
+        """
+        request, shape = shaped
+        every, vector = self.books.topologies[ALL_NODES], self.books.vector(request)
+        with self._counted(gang):
+            mask = self.node_table.mask(shape, every.tree) & every.capacity.is_open
+        pods = pods_per_node(every.capacity.free(range(len(vector))), vector)
+        slots = np.flatnonzero(mask & (pods > 0)).tolist()
+        return {every.tree.nodes[slot]: int(pods[slot]) for slot in slots}
 
     def sought(self, gang: Gang) -> tuple[object, ...]:
         """What a gang needs a place for: the same places serve those for which this is equal."""

@@ -308,6 +308,33 @@ def new_nodes_released(key: GangKey, nodes: int) -> str:
     return f"gang {key} needs more nodes: the {came} too few and kept for it no longer"
 
 
+def not_accepted(key: GangKey, name: str, class_name: str, seconds: float) -> str:
+    """Nobody serves the class of a gang's request."""
+    return (
+        f"ProvisioningRequest {name} of gang {key} was not accepted in {seconds:.0f} s, so nobody"
+        f" serves class {class_name}: its pods are marked for node autoscalers instead"
+    )
+
+
+def not_requested(key: GangKey, why: str) -> str:
+    """The gang cannot ask by a request."""
+    return (
+        f"gang {key} makes no ProvisioningRequest: {why}; its pods are marked for node"
+        " autoscalers instead"
+    )
+
+
+def request_ended(key: GangKey, name: str, why: str, *, is_last: bool) -> str:
+    """A gang's request brings no nodes any more."""
+    next_step = "delete it to have another one made" if is_last else "another one is made"
+    return f"ProvisioningRequest {name} of gang {key} brings no nodes: {why}; {next_step}"
+
+
+def capacity_revoked(key: GangKey, name: str, why: str) -> str:
+    """The nodes of a gang's request may be taken away; its pods that run are not moved."""
+    return f"the nodes of ProvisioningRequest {name} of gang {key} are withdrawn: {why}"
+
+
 def mistaken(key: GangKey, problem: str) -> str:
     """What the gang's pods or objects say is not valid, or contradicts itself."""
     return f"gang {key} is invalid: {problem}"

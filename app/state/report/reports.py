@@ -60,7 +60,9 @@ POD_NOT_IN_GANG = "PodNotInGang"
 NEEDS_NODES = "NeedsNodes"
 NO_NODES_COME = "NoNodesCome"
 NODES_RELEASED = "NewNodesReleased"
-ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED)
+NOT_PROVIDED = "NodesNotProvided"
+NOT_REQUESTED = "NodesNotRequested"
+ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED, NOT_PROVIDED, NOT_REQUESTED)
 NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 
@@ -251,6 +253,20 @@ class Reports:
     def new_nodes_released(self, gang: Gang, sentence: str) -> None:
         """Report that nodes which came for it, too few, are anybody's now."""
         self._report_once(gang, NODES_RELEASED, sentence)
+
+    def not_provided(self, gang: Gang, sentence: str) -> None:
+        """Report that a request for nodes has ended, or was withdrawn, and what follows."""
+        self._report_anew(gang, NOT_PROVIDED, sentence)
+
+    def not_requested(self, gang: Gang, sentence: str) -> None:
+        """Report why a gang does not ask by a request, although it should."""
+        self._report_anew(gang, NOT_REQUESTED, sentence)
+
+    def _report_anew(self, gang: Gang, reason: str, sentence: str) -> None:
+        """Emit an event that stands until there is another with its reason, unless it stands."""
+        if gang.reporting.once.get(reason) != sentence:
+            gang.reporting.once[reason] = sentence
+            self._emit(gang, reason, sentence)
 
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""

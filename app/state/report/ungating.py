@@ -8,6 +8,8 @@ no second one is sent, unless the first failed, or the watch has not shown it fo
     else, if the domain has labels      to these labels: no term can be added to the pod's own
     else                                not narrowed: /filter answers with the node
 
+If nodes were asked for by a request, the same patch says that the pod takes these.
+
 All pods of a pod set are narrowed alike, to all the domains it was placed in: if the plan is lost
 after some of them were ungated, they can still be placed together.
 """
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from app.dialects import corral
+from app.dialects.provisioning import keys
 from app.state.effects import Ungate
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
@@ -110,19 +113,23 @@ def has_failed(gang: Gang, uid: str, *, is_forbidden: bool) -> None:
 
 def _patch(gang: Gang, member: Member, nodes: tuple[str, ...], most: int) -> Ungate:
     pod, uid = member.pod, member.pod.uid
-    bare = Ungate(pod.namespace, pod.name, uid, corral.GATE)
-    if uid in gang.ungating.unnarrowed or not most:
+    ask, bare = gang.ask, Ungate(pod.namespace, pod.name, uid, corral.GATE)
+    if uid in gang.ungating.unnarrowed:
+        return bare  # what else there was in the patch may be what is forbidden
+    consuming = tuple(keys.consuming(ask.request, ask.class_name)) if ask.request else ()
+    bare = replace(bare, annotations=consuming)
+    if not most:
         return bare
     if not member.shape.terms:
         node = gang.plan.nodes[uid]
         own = nodes if node in nodes else (node, *nodes[: most - 1])
-        return replace(bare, nodes=own, annotations=((corral.NARROWED, corral.NODES),))
+        return replace(bare, nodes=own, annotations=((corral.NARROWED, corral.NODES), *consuming))
     own_keys = {key for key, _ in member.shape.selector}
     labels = tuple(pair for pair in gang.plan.domain_nodes[uid].labels if pair[0] not in own_keys)
     if not labels:
         return bare
-    keys = ",".join(key for key, _ in labels)
-    return replace(bare, selector=labels, annotations=((corral.NARROWED, keys),))
+    names = ",".join(key for key, _ in labels)
+    return replace(bare, selector=labels, annotations=((corral.NARROWED, names), *consuming))
 
 
 def _planned_first(gang: Gang, like: Member, most: int) -> tuple[str, ...]:

@@ -6,9 +6,11 @@ from app.controllers.dispatch import Dispatcher
 from app.dialects.spec import GangKey
 from app.state.effects import (
     Annotate,
+    AskNodes,
     Bind,
     Delete,
     EmitEvent,
+    EndAsk,
     Evict,
     Mark,
     ObjectRef,
@@ -39,6 +41,8 @@ EFFECTS = [
     TryEviction("team", "f", "u8"),
     Mark("team", "g", "u9", "7", "needs nodes"),
     ProtectNode("n1", "u10", "7", True, (("karpenter.sh/do-not-disrupt", "true"),)),
+    AskNodes(GANG, "corral-1f-1", "1f", "class", (), ()),
+    EndAsk("team", "corral-1f-1", "u10"),
 ]
 
 
@@ -57,6 +61,7 @@ def test_each_kind_goes_to_its_taker_in_order():
         "try_eviction": [],
         "mark": [],
         "protect": [],
+        "ask_nodes": [],
     }
     Dispatcher(**{kind: effects.append for kind, effects in taken.items()}).feed(EFFECTS)
     assert taken == {
@@ -73,4 +78,5 @@ def test_each_kind_goes_to_its_taker_in_order():
         "try_eviction": [EFFECTS[12]],
         "mark": [EFFECTS[13]],
         "protect": [EFFECTS[14]],
+        "ask_nodes": EFFECTS[15:],
     }

@@ -1,0 +1,372 @@
+"""Which gangs ask by a ProvisioningRequest, in its place of marks, and what becomes of it.
+
+    need open ─▶ a turn ─▶ AskNodes ─▶ the watch shows it ─┬─ not accepted in time ─▶ marks, EndAsk
+                   ▲                                       ├─ answered: wait for nodes
+                   └── a pause, longer each time ◀─────────┴─ failed, or its booking is over
+    all bound, need over, gang gone ─▶ EndAsk
+
+A gang has either marks or a request, for else its need would count twice. What the watch shows is
+the state: the attempt is in the name of the request, its gang in a label, and a gang whose pods are
+marked while no request of it was ever accepted asks by marks. So whenever Corral is killed, the
+next one goes on from there: the same name is made again, which is one object. What has to be
+written is said again until the watch shows it, ever later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import NamedTuple
+
+from app.dialects.provisioning import keys
+from app.dialects.provisioning.records import (
+    BOOKING_EXPIRED,
+    CAPACITY_REVOKED,
+    FAILED,
+    FOUND,
+    PROVISIONED,
+)
+from app.dialects.spec import GangKey
+from app.kube.core.objects import ObjectRecord
+from app.state.autoscaling import otherwise
+from app.state.autoscaling.asking import asked_pods, class_of, owners_of
+from app.state.autoscaling.shown_requests import (
+    MOST_UNSEEN_SECONDS,
+    UNSEEN_SECONDS,
+    Place,
+    Shown,
+    ShownRequests,
+)
+from app.state.autoscaling.useless_nodes import useless_nodes
+from app.state.effects import AskNodes
+from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.gangs import Gangs
+from app.state.gang.parts import SentAsk
+from app.state.pauses import doubled
+from app.state.plan.planner import Planner
+from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.reports import Reports
+from app.state.settings import EngineSettings
+from app.state.turns.queue import rank_in_queue
+
+ACCEPT_SECONDS = 120.0  # until a request has to be accepted; cluster-autoscaler does it in one loop
+RETRY_SECONDS, MOST_RETRY_SECONDS = 60.0, 1_800.0  # between two attempts, doubled each time
+MOST_ATTEMPTS = 4  # three more after the first
+LINGER_SECONDS = 30.0  # a request that is not warranted stays for so long: pods are made anew
+MOST_MENDED = 5  # times a request is made again whose PodTemplates do not show as its own
+LOOK_SECONDS = 30.0  # between two searches for why nodes that were found are of no use
+AUDIT_SECONDS = 10.0  # between two looks for what belongs to no gang
+REQUEST, MARK = "request", "mark"
+
+
+class Standing(NamedTuple):
+    """How a gang asks, and when it is to be looked at again."""
+
+    by_request: bool
+    again_at: float = math.inf
+
+
+@dataclass(slots=True)
+class Requests:
+    """Decides for gangs that need nodes; `shown` is what there is."""
+
+    settings: EngineSettings
+    gangs: Gangs
+    planner: Planner
+    reports: Reports
+    outbox: Outbox
+    shown: ShownRequests = field(init=False)
+    _gang_at: dict[Place, GangKey] = field(default_factory=dict)  # those that were looked up
+    _turns: dict[GangKey, None] = field(default_factory=dict)  # gangs that may make one next
+    _unanswered: dict[GangKey, None] = field(default_factory=dict)
+    _audit_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.shown = ShownRequests(self.outbox)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any gang may ask so."""
+        return bool(self.settings.provisioning_class) and self.settings.needs_nodes != "off"
+
+    # -- the watch -----------------------------------------------------------------------------
+
+    def put(self, record: ObjectRecord) -> GangKey | None:
+        """Learn of an object; the gang that is to be looked at again, if it is one of ours."""
+        return self._adopted(self.shown.put(record))
+
+    def drop(self, uid: str) -> GangKey | None:
+        """Forget an object that is gone; the same."""
+        return self._adopted(self.shown.drop(uid))
+
+    def begin(self) -> None:
+        """Find the gangs of the requests that were there before us."""
+        namespaces = self.shown.namespaces
+        for gang in self.gangs.by_key.values() if namespaces else ():
+            if gang.key.namespace in namespaces:
+                self._adopted(self._place(gang))
+
+    def has(self, gang: Gang) -> bool:
+        """Whether a request of this gang is there."""
+        return bool(self.shown) and bool(self.shown.at(self._place(gang)))
+
+    def _place(self, gang: Gang) -> Place:
+        if not gang.ask.gang_uid:
+            gang.ask.gang_uid = keys.gang_uid(gang.key)
+        place = (gang.key.namespace, gang.ask.gang_uid)
+        self._gang_at[place] = gang.key
+        return place
+
+    def _adopted(self, place: Place | None) -> GangKey | None:
+        """Have a gang know its request, for its pods are to say that they take its nodes."""
+        key = None if place is None else self._gang_at.get(place)
+        gang = None if key is None else self.gangs.by_key.get(key)
+        if gang is None or place is None:
+            return None
+        requests = self.shown.at(place)
+        last = requests[-1].record if requests else None
+        gang.ask.request = "" if last is None or last.is_true(FAILED) else last.name
+        gang.ask.class_name = "" if last is None else last.class_name
+        gang.ask.shown = "" if last is None else last.shown
+        return key
+
+    # -- one gang ------------------------------------------------------------------------------
+
+    def review(self, gang: Gang, wanted: bool | None, now: float) -> Standing:
+        """Look at a gang. `wanted`: whether it is to ask for nodes at all; None: as it does."""
+        if not self.is_on:
+            return Standing(by_request=False)
+        ask, place = gang.ask, self._place(gang)
+        self._adopted(place)
+        requests = self.shown.at(place)
+        for each in requests:
+            each.since = min(each.since, now)
+        if wanted is None:
+            if gang.phase not in PLANNABLE:
+                self._wait_no_more(gang)
+            if gang.phase is Phase.RUNNING:
+                self._leave(gang, requests, now)
+            return Standing(ask.how == REQUEST)
+        if not wanted:
+            return self._unwanted(gang, requests, now)
+        ask.unwanted_at = None
+        if not ask.how:
+            ask.how = self._how(gang, requests)
+        if ask.how == MARK:
+            return self._by_marks(gang, requests, now)
+        return self._by_request(gang, requests, now)
+
+    def _unwanted(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
+        """Withdraw the request of a gang that does not need nodes, if that lasts."""
+        ask = gang.ask
+        if ask.unwanted_at is None:
+            ask.unwanted_at = now
+        self._wait_no_more(gang)
+        until = ask.unwanted_at + LINGER_SECONDS
+        if now < until and gang.phase is not Phase.DONE and (requests or ask.sent):
+            return Standing(by_request=False, again_at=until)
+        self._leave(gang, requests, now)
+        return Standing(by_request=False)
+
+    def _leave(self, gang: Gang, requests: list[Shown], now: float) -> None:
+        """End what it has, and begin anew the next time that it needs nodes."""
+        gang.ask.how, gang.ask.sent, gang.ask.unwanted_at = "", None, None
+        self._wait_no_more(gang)
+        self.shown.end(requests, now)
+
+    def _wait_no_more(self, gang: Gang) -> None:
+        self._turns.pop(gang.key, None)
+        self._unanswered.pop(gang.key, None)
+
+    def _how(self, gang: Gang, requests: list[Shown]) -> str:
+        """How a gang asks from now on."""
+        if any(each.record.is_accepted for each in requests):
+            return REQUEST
+        class_name, why_not = self._class_of(gang)
+        if why_not:
+            self.reports.not_requested(gang, messages.not_requested(gang.key, why_not))
+        if not class_name or why_not:
+            return MARK
+        # An earlier Corral found nobody who serves it, if they are marked.
+        return MARK if any(each.pod.is_marked for each in gang.members.values()) else REQUEST
+
+    def _class_of(self, gang: Gang) -> tuple[str, str]:
+        return class_of(gang, self.settings.provisioning_class, self._place(gang)[1])
+
+    def _by_marks(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
+        """Withdraw a request that nobody serves; not before its pods are seen to be marked."""
+        self._wait_no_more(gang)
+        gang.ask.sent = None
+        if any(each.pod.is_marked for each in gang.members.values()):
+            self.shown.end(requests, now)
+        return Standing(by_request=False)
+
+    def _by_request(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
+        ask, last = gang.ask, requests[-1] if requests else None
+        self.shown.end(requests[:-1], now)
+        if ask.sent is not None and last is not None and last.attempt >= ask.sent.attempt:
+            ask.sent = None
+        if ask.sent is not None:
+            return self._unseen(gang, ask.sent, requests, now)
+        if last is None:
+            return self._in_turn(gang)
+        if why := self._why_over(gang, last, now):
+            return self._over(gang, last, why, now)
+        self._turns.pop(gang.key, None)
+        last.over_at = math.inf
+        if last.record.is_accepted:
+            again_at = self._accepted(gang, last, now)
+        elif now >= (again_at := last.since + ACCEPT_SECONDS):
+            return self._give_up(gang, last.record.name, last.record.class_name, requests, now)
+        else:
+            self._unanswered[gang.key] = None
+        return Standing(by_request=True, again_at=min(again_at, self._mended(gang, last, now)))
+
+    def _accepted(self, gang: Gang, last: Shown, now: float) -> float:
+        """Look at a request that is served; when to look again."""
+        record = last.record
+        revoked, answer = record.condition(CAPACITY_REVOKED), record.condition(PROVISIONED)
+        if revoked is not None and revoked.is_true:
+            sentence = messages.capacity_revoked(gang.key, record.name, str(revoked))
+            self.reports.not_provided(gang, sentence)
+        patience = last.since + self.settings.needs_nodes_stall_seconds
+        if answer is None or (not answer.is_true and now < patience):
+            self._unanswered[gang.key] = None
+            return patience if now < patience else math.inf
+        self._unanswered.pop(gang.key, None)
+        return now + LOOK_SECONDS if answer.reason == FOUND else math.inf
+
+    def _unseen(self, gang: Gang, sent: SentAsk, requests: list[Shown], now: float) -> Standing:
+        """Make the same attempt again, for as long as it does not show."""
+        due = sent.first_at + ACCEPT_SECONDS
+        if now >= due:
+            name = keys.request_name(gang.ask.gang_uid, sent.attempt)
+            return self._give_up(gang, name, self._class_of(gang)[0], requests, now)
+        if now >= sent.at + sent.again_after:
+            sent = self._ask(gang, sent.attempt, now)
+        return Standing(by_request=True, again_at=min(due, sent.at + sent.again_after))
+
+    def _give_up(
+        self, gang: Gang, name: str, class_name: str, requests: list[Shown], now: float
+    ) -> Standing:
+        sentence = messages.not_accepted(gang.key, name, class_name, ACCEPT_SECONDS)
+        self.reports.not_requested(gang, sentence)
+        gang.ask.how = MARK
+        return self._by_marks(gang, requests, now)
+
+    def _why_over(self, gang: Gang, last: Shown, now: float) -> str:
+        """Why a request brings no nodes to a gang that still waits; "": it may."""
+        for type_ in (FAILED, BOOKING_EXPIRED):
+            said = last.record.condition(type_)
+            if said is not None and said.is_true:
+                return f"{type_}, {said}"
+        answer, lack = last.record.condition(PROVISIONED), gang.need.lack
+        is_found = answer is not None and answer.is_true and answer.reason == FOUND
+        if not is_found or lack is None or not lack.level:
+            return ""
+        budget = self.planner.budget
+        if now >= last.looked_at + LOOK_SECONDS and 2 * budget.spent < budget.most:
+            last.looked_at = now
+            last.is_apart = otherwise.fits_anywhere(self.planner, gang)
+        return f"the nodes that it found are not in one {lack.level}" if last.is_apart else ""
+
+    def _over(self, gang: Gang, last: Shown, why: str, now: float) -> Standing:
+        """Make the next attempt after a pause, if there is one left."""
+        self._unanswered.pop(gang.key, None)
+        record = last.record
+        last.over_at = min(last.over_at, now)
+        is_last = last.attempt >= MOST_ATTEMPTS
+        sentence = messages.request_ended(gang.key, record.name, why, is_last=is_last)
+        self.reports.not_provided(gang, sentence)
+        # A booking has lasted for longer than the pause.
+        begin = last.since if record.is_true(BOOKING_EXPIRED) else last.over_at
+        due = begin + doubled(RETRY_SECONDS, last.attempt, MOST_RETRY_SECONDS)
+        if is_last or now < due:
+            self._turns.pop(gang.key, None)
+            return Standing(by_request=True, again_at=math.inf if is_last else due)
+        return self._in_turn(gang)
+
+    def _in_turn(self, gang: Gang) -> Standing:
+        self._turns[gang.key] = None
+        return Standing(by_request=True)
+
+    # -- writes --------------------------------------------------------------------------------
+
+    def hand_out(self, now: float) -> list[Gang]:
+        """Have the first gangs of those that may make their requests, as far as others allow."""
+        by_key = self.gangs.by_key
+        self._unanswered = {key: None for key in self._unanswered if key in by_key}
+        free = self.settings.provisioning_requests - len(self._unanswered)
+        if not self._turns or free <= 0:
+            return []
+        self._turns = {key: None for key in self._turns if key in by_key}
+        first = nsmallest(free, (by_key[key] for key in self._turns), key=rank_in_queue)
+        for gang in first:
+            del self._turns[gang.key]
+            requests = self.shown.at(self._place(gang))
+            self._ask(gang, requests[-1].attempt + 1 if requests else 1, now)
+        return first
+
+    def _ask(self, gang: Gang, attempt: int, now: float) -> SentAsk:
+        sent = gang.ask.sent
+        if sent is None or sent.attempt != attempt:
+            sent = SentAsk(attempt, now, now, UNSEEN_SECONDS)
+        else:
+            pause = doubled(UNSEEN_SECONDS, sent.times + 1, MOST_UNSEEN_SECONDS)
+            sent = SentAsk(attempt, sent.first_at, now, pause, sent.times + 1)
+        gang.ask.sent = sent
+        self._unanswered[gang.key] = None
+        self.outbox.add(self._effect(gang, attempt))
+        return sent
+
+    def _mended(self, gang: Gang, last: Shown, now: float) -> float:
+        """Have what is missing of a request made, if its making was cut off; when to look again."""
+        if last.mended >= MOST_MENDED or self.shown.is_whole(last.record):
+            return math.inf
+        pause = doubled(UNSEEN_SECONDS, last.mended + 1, MOST_UNSEEN_SECONDS)
+        due = max(last.since, last.mended_at) + pause
+        if now < due:
+            return due
+        last.mended, last.mended_at = last.mended + 1, now
+        self.outbox.add(self._effect(gang, last.attempt))
+        return now + UNSEEN_SECONDS
+
+    def _effect(self, gang: Gang, attempt: int) -> AskNodes:
+        lack, requests = gang.need.lack, self.shown.at(self._place(gang))
+        were_ordered = any(
+            answer.is_true and answer.reason != FOUND
+            for each in requests
+            if each.attempt < attempt and (answer := each.record.condition(PROVISIONED)) is not None
+        )
+        level = "" if lack is None else lack.level
+        off = useless_nodes(self.planner, gang, level, were_ordered=were_ordered)
+        return AskNodes(
+            gang.key,
+            keys.request_name(gang.ask.gang_uid, attempt),
+            gang.ask.gang_uid,
+            gang.ask.class_name if requests else self._class_of(gang)[0],
+            owners_of(gang),
+            asked_pods(gang, off),
+        )
+
+    def audit(self, now: float) -> None:
+        """Delete what is ours and belongs to no gang; send deletions again that do not show."""
+        if now < self._audit_at or not (self.shown or self._gang_at):
+            return
+        self._audit_at = now + AUDIT_SECONDS
+        by_key = self.gangs.by_key
+        self._gang_at = {place: key for place, key in self._gang_at.items() if key in by_key}
+        self.begin()
+        self.shown.end_strays(self._kept, now)
+
+    def _kept(self, place: Place) -> Collection[str] | None:
+        """The request of a gang that is being made, if one is; None: the gang needs none."""
+        key = self._gang_at.get(place)
+        gang = None if key is None else self.gangs.by_key.get(key)
+        if gang is None or gang.phase in (Phase.DONE, Phase.RUNNING):
+            return None
+        sent = gang.ask.sent
+        return () if sent is None else (keys.request_name(gang.ask.gang_uid, sent.attempt),)
