@@ -194,9 +194,9 @@ class Growing:
         """What is there, but for uids, versions and times."""
         return {
             "pods": {
-                name: (node, tuple(sorted(self._pod(name).annotations)))
-                for name, node in sorted(self.bound().items())
+                name: tuple(sorted(self._pod(name).annotations)) for name in sorted(self.bound())
             },
+            "on": sorted(self.bound().values()),
             "marked": self.marked(),
             "others": [each for kind in KINDS[1:] for each in self.names(kind)],
         }
