@@ -111,7 +111,7 @@ def test_12_nodes_found_in_two_racks_are_told_and_the_next_attempt_excludes_them
     made.run(LONG)
     assert racks_of(made) == {"r2"}
     assert len(made.requests_ever()) == 2
-    assert f"not in one {RACK}" in made.told("NodeRequestEnded")[0]
+    assert f"not in one {RACK}" in made.told("NodesNotProvided")[0]
 
 
 def test_13_a_booking_that_ends_before_the_devices_come_is_followed_by_another_attempt():

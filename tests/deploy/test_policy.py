@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from app.dialects import autoscalers, corral
+from app.dialects.provisioning import keys
 from tests.deploy.test_readme import README, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -47,7 +48,8 @@ def test_each_word_of_ours_is_guarded_or_one_that_users_write() -> None:
     readme = " ".join(row[0] for row in table("annotation"))
     users_own = {word for word in words if f"/{word.partition('/')[2]}" in readme}
     assert words >= {*corral.WRITTEN, *corral.WORKLOAD}  # the search above finds them
-    assert words - users_own - {corral.MANAGED} == {*corral.WRITTEN}
+    labels = {corral.MANAGED, keys.GANG_UID}
+    assert words - users_own - labels == {*corral.WRITTEN}
     assert not users_own & {*corral.WRITTEN}
 
 
@@ -55,6 +57,15 @@ def test_what_a_binding_may_bring_beside_words_of_ours_is_what_protects_a_pod() 
     (said,) = [each for each in policy(CHANGES)["variables"] if each["name"] == "protection"]
     pairs = re.findall(r"'([^']+)': '([^']+)'", str(said["expression"]))
     assert tuple(pairs) == autoscalers.PROTECTION
+
+
+def test_what_may_come_with_the_gate_beside_words_of_ours_is_what_says_whose_nodes_a_pod_gets() -> (
+    None
+):
+    (said,) = [each for each in policy(CHANGES)["variables"] if each["name"] == "consumed"]
+    pairs = dict(re.findall(r"'([^']+)': '([^']*)'", str(said["expression"])))
+    assert pairs == {keys.CONSUME: keys.NAME, keys.CONSUME_CLASS: ""}
+    assert {*pairs} == {*keys.CONSUMED}
 
 
 def test_the_gate_that_is_guarded_is_ours() -> None:

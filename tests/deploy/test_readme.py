@@ -44,7 +44,7 @@ def written(default: object) -> str:
     """A setting's default as README writes it."""
     if isinstance(default, bool):
         return "on" if default else "off"
-    if default is None or default == ():
+    if default in (None, (), ""):
         return "none"
     if isinstance(default, tuple):
         return ",".join(default)

@@ -42,6 +42,10 @@ APART = {
         ("scheduling.k8s.io", "compositepodgroups/status"): {"patch"},
     },
     "corral-protect-nodes": {("", "nodes"): {"patch"}},
+    "corral-provisioning": {
+        ("autoscaling.x-k8s.io", "provisioningrequests"): {*READ, "get", "create", "delete"},
+        ("", "podtemplates"): {*READ, "get", "create", "patch", "delete"},
+    },
     "corral-readers": {
         ("authentication.k8s.io", "tokenreviews"): {"create"},
         ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
@@ -90,6 +94,13 @@ def test_what_a_vocabulary_reads_only_with_a_setting_its_cluster_role_has() -> N
     assert {kind for _, kind in paths} == {"podgroups", "compositepodgroups"}
     for path in paths:
         assert granted("corral-native-pod-groups")[path] == READ
+
+
+def test_requests_for_nodes_are_read_only_with_a_class_and_by_a_role_of_their_own() -> None:
+    usual = {each.kind for each in DIALECTS.resources()}
+    asking = DIALECTS.configured(EngineOptions(provisioning_class="*"))
+    more = {watched(each.path) for each in asking.resources() if each.kind not in usual}
+    assert more == APART["corral-provisioning"].keys()
 
 
 def test_what_only_a_setting_needs_is_bound_to_nobody_and_readme_names_it() -> None:

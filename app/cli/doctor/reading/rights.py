@@ -32,6 +32,7 @@ OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),
     "corral-protect-nodes": lambda it: it.protect_held_nodes,
     "corral-native-pod-groups": lambda it: it.native_pod_groups == "on",
+    "corral-provisioning": lambda it: bool(it.provisioning_class),
     "corral-readers": lambda it: it.api_cert is not None,
 }
 

@@ -249,6 +249,7 @@ def test_missing_rights_are_one_line_for_each_role():
         ({"hyper_nodes_from": "gke"}, "corral-hypernodes"),
         ({"native_pod_groups": "on"}, "corral-native-pod-groups"),
         ({"protect_held_nodes": True}, "corral-protect-nodes"),
+        ({"provisioning_class": "*"}, "corral-provisioning"),
         ({"api_cert": "/tls.crt"}, "corral-readers"),
     ],
 )

@@ -288,7 +288,7 @@ def test_one_that_failed_is_followed_by_another_later_each_time_and_then_by_none
     assert (attempts(made), made.marked()) == ([requests.MOST_ATTEMPTS], [])
     assert len(made.writes) == before
     assert len(made.names(TEMPLATE)) == 1
-    assert len(made.told("NodeRequestEnded")) == requests.MOST_ATTEMPTS
+    assert len(made.told("NodesNotProvided")) == requests.MOST_ATTEMPTS
 
 
 def test_one_that_failed_for_good_is_made_anew_once_somebody_deletes_it():
@@ -317,7 +317,7 @@ def test_revoked_capacity_is_told_and_nothing_is_done():
     before = len(made.writes)
     made.run(300)
     assert len(made.writes) == before
-    assert "Spot" in made.told("NodeRequestEnded")[0]
+    assert "Spot" in made.told("NodesNotProvided")[0]
 
 
 def test_conditions_that_are_not_known_mean_nothing():
@@ -335,7 +335,7 @@ def test_found_nodes_in_two_racks_are_told_and_the_next_attempt_excludes_them():
     made.run(100)
     assert attempts(made) == [2]
     assert excluded(made) == ["r0-0", "r0-1", "r1-0", "r1-1"]
-    assert f"not in one {RACK}" in made.told("NodeRequestEnded")[0]
+    assert f"not in one {RACK}" in made.told("NodesNotProvided")[0]
 
 
 def test_nodes_place_the_gang_whose_pods_say_that_they_take_them_and_the_request_goes():
