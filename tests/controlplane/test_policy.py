@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import yaml
 
+from tests.autoscaling.objects import CLASS_NAME, CONSUME
 from tests.cluster import MERGE, STRATEGIC, Cluster, Object, Refused, node, pod
 from tests.controlplane.plane import POLICY, ControlPlane
 from tests.workloads import GATE, gates_of
@@ -195,6 +196,25 @@ def test_kube_apiserver_adds_the_zone_and_region_of_the_node_to_a_binding_of_cor
     bound = cluster.get("Pod", "p")
     assert bound is not None
     assert bound["metadata"]["labels"] == {"app": "a", **where}
+
+
+def test_with_its_gate_corral_says_whose_nodes_a_pod_takes_and_at_no_other_time(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster
+) -> None:
+    takes = {CONSUME: "corral-1f-1", CLASS_NAME: "class.example"}
+    cluster.create_all(
+        [pod("p", gates=(FOREIGN, GATE)), pod("pq", gates=(GATE,), annotations={CONSUME: "his"})]
+    )
+    refusal(plane, CHANGES, lambda: change(corral, annotated(**takes), STRATEGIC))
+    others = (annotated(**{CONSUME: "his"}), annotated(**takes, team="b"))
+    for body in others:
+        refusal(plane, CHANGES, lambda body=body: change(corral, {**body, **UNGATE}, STRATEGIC))
+    both = {**annotated(**takes), **UNGATE}
+    refusal(plane, CHANGES, lambda: change(corral, both, STRATEGIC, f"{POD}q"))
+    after = change(corral, both, STRATEGIC)
+    assert (after["metadata"]["annotations"], gates_of(after)) == (takes, [FOREIGN])
+    assert change(corral, both, STRATEGIC)["metadata"]["annotations"] == takes
+    refusal(plane, CHANGES, lambda: change(corral, annotated(**{CONSUME: None})))
 
 
 def condition(type_: str = "PodScheduled", **said: object) -> Object:
