@@ -39,6 +39,8 @@ class RequestRecord(ObjectRecord, frozen=True, gc=False):
     gang_uid: str = ""
     class_name: str = ""
     templates: tuple[str, ...] = ()
+    pods: int = 0
+    """How many it is for."""
     said: tuple[tuple[str, Said], ...] = ()
 
     @property
@@ -100,6 +102,7 @@ class _TemplateRef(wire.Wire):
 
 
 class _PodSet(wire.Wire):
+    count: wire.Int32 | None = None
     pod_template_ref: _TemplateRef | None = None
 
 
@@ -147,12 +150,14 @@ def decode_request(raw: Json) -> RequestRecord:
         return named
     spec = part(_SPEC, found.spec, "spec", keys.KIND, metadata) or _Spec()
     status = part(_STATUS, found.status, "status", keys.KIND, metadata) or _Status()
-    refs = [each.pod_template_ref for each in spec.pod_sets or () if each is not None]
+    pod_sets = [each for each in (spec.pod_sets or ())[:MOST_SHOWN_SETS] if each is not None]
+    refs = [each.pod_template_ref for each in pod_sets]
     return msgspec.structs.replace(
         named,
         gang_uid=uid,
         class_name=spec.provisioning_class_name or "",
-        templates=tuple(each.name or "" for each in refs[:MOST_SHOWN_SETS] if each is not None),
+        templates=tuple(each.name or "" for each in refs if each is not None),
+        pods=sum(each.count or 0 for each in pod_sets),
         said=tuple(_said(status.conditions or ())),
     )
 

@@ -31,7 +31,7 @@ from app.dialects.provisioning.records import (
 from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord
 from app.state.autoscaling import otherwise
-from app.state.autoscaling.asking import asked_pods, class_of, owners_of
+from app.state.autoscaling.asking import asked_pods, class_of, kinds_of, owners_of
 from app.state.autoscaling.shown_requests import (
     MOST_UNSEEN_SECONDS,
     UNSEEN_SECONDS,
@@ -263,6 +263,9 @@ class Requests:
             said = last.record.condition(type_)
             if said is not None and said.is_true:
                 return f"{type_}, {said}"
+        pods = sum(number for _, number in kinds_of(gang))
+        if last.record.pods < pods:
+            return f"it is for {last.record.pods} pods, and {pods} need a node"
         answer, lack = last.record.condition(PROVISIONED), gang.need.lack
         is_found = answer is not None and answer.is_true and answer.reason == FOUND
         if not is_found or lack is None or not lack.level:

@@ -35,7 +35,7 @@ def said(type_, status="True", reason="Why", message=""):
 def test_a_request_of_ours_says_which_attempt_of_which_gang_it_is():
     record = request()
     assert (record.gang_uid, record.attempt, record.class_name) == (UID, 2, "a.example")
-    assert record.templates == (f"{NAME}-0",)
+    assert (record.templates, record.pods) == ((f"{NAME}-0",), 4)
     assert (record.is_accepted, record.is_over, record.shown) == (False, False, "")
 
 

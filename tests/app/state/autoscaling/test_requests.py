@@ -474,3 +474,16 @@ def test_nothing_is_remembered_of_gangs_that_are_gone():
     assert not held.shown
     assert (held._gang_at, held._turns, held._unanswered) == ({}, {}, {})
     assert (held.shown._ending, held.shown._requests, held.shown._templates) == ({}, {}, {})
+
+
+def test_a_request_for_fewer_pods_than_wait_is_followed_by_one_for_all():
+    """A group of the same name is made again at once, and is larger."""
+    made = asked()
+    made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
+    for n in range(4):
+        made.delete("Pod", f"g-{n}")
+    made.create(*gang(pods=6))
+    made.run(100)
+    (request,) = made.all(REQUEST)
+    assert [each["count"] for each in request["spec"]["podSets"]] == [6]
+    assert "it is for 4 pods, and 6 need a node" in made.told("NodesNotProvided")[0]
