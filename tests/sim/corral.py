@@ -483,6 +483,8 @@ class Corral:
 
     def _status_lost(self, effect: WriteStatus) -> None:
         self._hits.hit("F18 status dropped")
+        if self.life is not None:
+            self.life.let_in.pop(effect.uid, None)  # whether it may be is looked at again
         args = (effect.gang, STATUS, effect.uid)
         self._step(None, "status lost", lambda: self.taking.write_lost(*args, self.now))
 

@@ -170,12 +170,14 @@ class GroveChecks:
         unknown = [scope.level for scope in scopes if scope.level not in levels]
         planned = frozenset(gang.plan.nodes.items())
         if unknown:
+            # A lost pod's place is its replacement's, which has another uid.
+            before = {node for _, node in life.planned.get(gang.key, frozenset())}
             require(
-                planned <= life.planned.get(gang.key, frozenset()),
+                {node for _, node in planned} <= before,
                 f"G3: {gang.key} is planned on {sorted(planned)}, and no {unknown} is known",
             )
             return
-        life.planned[gang.key] = planned
+        life.planned[gang.key] = planned | {(pod.uid, pod.node) for pod in live if pod.node}
         for scope in scopes:
             _kept(scope, gang.plan.nodes, life, nodes, levels)
 
