@@ -96,6 +96,7 @@ class Growing:
         **settings: object,
     ) -> None:
         self.autoscaler, self.kill_after, self.is_served = autoscaler, kill_after, is_served
+        self.is_scheduling = True  # kube-scheduler is at work
         self.is_away = False  # no write of a request reaches the API server
         self.objects: dict[Key, Object] = {}
         self.writes: list[str] = []
@@ -107,6 +108,7 @@ class Growing:
         self._uids = 0
         self._versions = 0
         self._shown: dict[Key, Object] = {}  # what the watch has told
+        self._first: list[Effect] = []  # what the engine wants written as it begins
         for node in nodes:
             self._put("Node", node)
         self.engine = self._begun()
@@ -117,9 +119,10 @@ class Growing:
         kinds = tuple(kind for kind in KINDS if kind in self._resources)
         engine = Engine(engine.settings.model_copy(update={"kinds": kinds}))
         self._keeps = engine.dialects.keeps
+        self._first = []
         for kind in (*kinds[1:], "Pod"):
             records = tuple(self._record(key) for key in self.objects if key[0] == kind)
-            engine.apply(Listed(kind, records), self.now)
+            self._first += engine.apply(Listed(kind, records), self.now)
         self._shown = dict(self.objects)
         return engine
 
@@ -152,6 +155,10 @@ class Growing:
         pod = self._pod(name)
         self._put_mark(Mark("default", name, pod.uid, pod.version, "a stranger's"))
 
+    def restart(self) -> None:
+        """Corral is killed, and another one begins."""
+        self.engine = self._begun()
+
     def run(self, seconds: float) -> None:
         """Let so many seconds pass."""
         until = self.now + seconds
@@ -159,12 +166,14 @@ class Growing:
             self.now += STEP_SECONDS
             self._grow()
             try:
+                first, self._first = self._first, []
+                self._carry_out(first)
                 self._show()
                 self._carry_out(self.engine.tick(self.now))
                 self._show()
                 self._schedule()
             except Killed:
-                self.engine = self._begun()
+                self.restart()
 
     # -- what a test looks at ------------------------------------------------------------------
 
@@ -355,7 +364,7 @@ class Growing:
     def _schedule(self) -> None:
         """kube-scheduler tries each pod without a gate."""
         names = Names(self.names("Node"))
-        for name in self.names("Pod"):
+        for name in self.names("Pod") if self.is_scheduling else ():
             pod = self._pod(name)
             if pod.node or pod.gates or pod.scheduler != "corral":
                 continue

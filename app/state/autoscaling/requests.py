@@ -216,7 +216,6 @@ class Requests:
         if why := self._why_over(gang, last, now):
             return self._over(gang, last, why, now)
         self._turns.pop(gang.key, None)
-        last.over_at = math.inf
         if last.record.is_accepted:
             again_at = self._accepted(gang, last, now)
         elif now >= (again_at := last.since + ACCEPT_SECONDS):

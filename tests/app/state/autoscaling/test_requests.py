@@ -12,7 +12,7 @@ from app.explain.gangs import view
 from app.state.autoscaling import requests
 from tests.autoscaling.growing import Growing
 from tests.autoscaling.objects import ATOMIC_SCALE_UP
-from tests.cluster import RACK, Object, node
+from tests.cluster import GPU, RACK, Object, node, pod
 from tests.workloads import asking, behind_gate, members
 
 REQUEST, TEMPLATE = "ProvisioningRequest", "PodTemplate"
@@ -251,6 +251,7 @@ def test_where_there_are_no_requests_the_gang_is_marked_after_the_same_time():
     made.run(60)
     assert len(made.marked()) == 4
     assert made.names(TEMPLATE) == [], "templates of a request that cannot be made go, too"
+    assert max(made.ever.values()) == 1, "and not before"
 
 
 def test_what_is_not_provisioned_waits_and_its_message_is_shown():
@@ -343,7 +344,7 @@ def test_nodes_place_the_gang_whose_pods_say_that_they_take_them_and_the_request
     (name,) = made.names(REQUEST)
     made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
     made.create(*nodes("r0", 4))
-    made.run(20)
+    made.run(4)
     assert len(made.bound()) == 4
     for each in made.all("Pod"):
         said = each["metadata"]["annotations"]
@@ -445,10 +446,12 @@ def test_a_request_whose_making_was_cut_off_is_made_whole_and_no_more_than_a_few
 def test_a_gang_that_is_placed_while_it_waits_for_its_turn_makes_none():
     made = world(*gang("first", priority=5), *gang("second"), provisioning_requests=1)
     made.run(5)
+    made.is_scheduling = False
     made.create(*nodes("r0", 4), *nodes("r1", 4))
-    made.run(20)
-    assert len(made.bound()) == 8
-    made.run(200)
+    made.run(5)
+    for n in range(4):
+        made.delete("Pod", f"first-{n}")
+    made.run(5)
     assert len(made.requests_ever()) == 1
 
 
@@ -487,3 +490,37 @@ def test_a_request_for_fewer_pods_than_wait_is_followed_by_one_for_all():
     (request,) = made.all(REQUEST)
     assert [each["count"] for each in request["spec"]["podSets"]] == [6]
     assert "it is for 4 pods, and 6 need a node" in made.told("NodesNotProvided")[0]
+
+
+def test_a_corral_that_begins_when_the_nodes_are_there_says_whose_they_are():
+    made = asked()
+    made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
+    made.create(*nodes("r0", 4))
+    made.restart()
+    (known,) = made.engine.gangs.by_key.values()
+    assert known.ask.request, "before any gang is planned"
+    made.run(20)
+    assert len(made.bound()) == 4
+    assert all(keys.CONSUME in each["metadata"]["annotations"] for each in made.all("Pod"))
+
+
+def test_a_corral_that_begins_leaves_a_request_of_a_gang_that_waits_for_others_to_leave():
+    """By its own clock that gang has not waited for long."""
+    others = [pod(f"on-r0-{n}", requests={GPU: 8}, nodeName=f"r0-{n}") for n in range(4)]
+    made = asked(*nodes("r0", 4), *others, *gang(), needs_nodes_seconds=1.0)
+    made.say(Accepted=ACCEPTED)
+    made._settings["needs_nodes_seconds"] = 500.0
+    made.restart()
+    made.run(200)
+    assert made.ever[f"{REQUEST}/{made.names(REQUEST)[0]}"] == 1
+
+
+def test_nodes_that_were_ordered_and_came_are_not_excluded_from_the_next_attempt():
+    made = asked(*nodes("r1", 2), *gang())
+    made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
+    made.create(*nodes("r0", 3))
+    made.run(100)
+    made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED, BookingExpired="True/TimeExpired")
+    made.run(10)
+    assert attempts(made) == [2]
+    assert excluded(made) == ["r1-0", "r1-1"]
