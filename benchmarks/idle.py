@@ -3,7 +3,8 @@
     python -m benchmarks.idle [--json] [--pods 10000] [--seconds 60]
 
 A full cluster of 1,000 nodes with 8 GPUs, 16 nodes to a rack. Gangs of 8 wait for a rack, 8 GPUs a
-pod, and none fits. Measured twice, each time without the gated pods (the baseline) and with them:
+pod, and none fits, so all their pods are marked for autoscalers, once. Measured twice, each time
+without the gated pods (the baseline) and with them:
 
     quiet     nothing happens
     events    a pod of the full cluster ends and another takes its place, once a second, and three
@@ -31,7 +32,8 @@ from tests.workloads import GATE, GROUP, REQUIRED, TOTAL
 
 NODES_OF_CLUSTER, NODES_PER_RACK, RACKS_PER_BLOCK = 1000, 16, 16
 PODS_PER_GANG = 8
-SETTLE_SECONDS = 60.0  # for every gang to be known and planned once
+SETTLE_SECONDS = 180.0  # for every gang to be known, planned once, and marked
+MARKS = 'corral_node_asks_total{how="mark",result="written"}'
 CALM_SECONDS = 10.0  # between a change of the cluster and the measurement
 TARGETS = {"corral": "< 1 % more", "kube-scheduler": "nothing more"}
 
@@ -110,9 +112,11 @@ def both(plane: ControlPlane, seconds: float) -> dict[str, Percent]:
 
 
 def wait_known(cluster: Cluster, corral: CorralProcess, gangs: int) -> None:
-    """Returns when every gang is complete and has been told that it does not fit."""
+    """Returns when every gang is complete, has been told that it does not fit, and is marked."""
     known = 'corral_gangs{phase="waiting"}'
     cluster.wait(lambda: corral.metric(known) == gangs, SETTLE_SECONDS, f"{gangs} waiting gangs")
+    pods = gangs * PODS_PER_GANG
+    cluster.wait(lambda: corral.metric(MARKS) >= pods, SETTLE_SECONDS, f"{pods} marked pods")
     time.sleep(CALM_SECONDS)
 
 
@@ -140,6 +144,7 @@ def measure(pods: int, seconds: float) -> Iterator[Row]:
             )
     for said, key in (
         ("events written", 'corral_reports_total{outcome="written"}'),
+        ("marks written again", MARKS),
         ("pods woken", 'corral_wakes_total{outcome="woken"}'),
         ("engine errors", 'corral_engine_errors_total{input="tick"}'),
     ):
