@@ -118,7 +118,7 @@ class Engine(EngineParts):
                 named = {record.name for record in event.records}
                 gone = [name for name in self.books.nodes if name not in named]
                 self._each("Node", gone, lambda name: self.nodes.drop(name, now))
-                self._each("Node", gone, self.new_nodes.drop)
+                self._each("Node", gone, lambda name: self.new_nodes.drop(name, now))
                 self._each("Node", gone, self.held_nodes.drop)
             case "Pod":
                 listed = {record.uid for record in event.records if isinstance(record, PodRecord)}
@@ -199,7 +199,7 @@ class Engine(EngineParts):
             self._drop_pod(record.uid, now)
         elif isinstance(record, NodeRecord):
             self.nodes.drop(record.name, now)
-            self.new_nodes.drop(record.name)
+            self.new_nodes.drop(record.name, now)
             self.held_nodes.drop(record.name)
         else:
             self.domain_statuses.drop(record.uid)

@@ -7,11 +7,13 @@ that requests what it needs, but for pods of a higher priority. A node whose lab
 yet may be of any domain: for a moment it is kept for the first gang that names a level.
 
 Each new node in the domain prolongs that, up to thrice its time. Then what has come is told, the
-nodes are anybody's, and the gang has none kept for as long as it had some.
+nodes are anybody's, and the gang has none kept for as long as it had some; twice as long each time,
+for it may need what no autoscaler makes. A node that was there a moment ago is not new.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,9 +40,11 @@ from topology.model.resources import PODS, Counts, Rows
 
 NOTHING: frozenset[str] = frozenset()
 MOST_GANGS = 32  # that have nodes kept at one time …
-MOST_OF_NAMESPACE = 8  # … and of these, of one namespace
+MOST_OF_NAMESPACE = 2  # … and of these, of one namespace
 REVIEW_SECONDS = 5.0  # between two looks, unless a new node changes
 MOST_NODES = 10_000  # that are remembered as new
+BACK_SECONDS = 600.0  # after which a node of the same name is another one
+MOST_DOUBLED = 6
 MOST_PROLONGED = 3  # times as long as nodes are kept after the last one came
 
 
@@ -69,6 +73,8 @@ class NewNodes:
     of: dict[GangKey, Earmark] = field(default_factory=dict)
     _kept: dict[GangKey, Kept] = field(default_factory=dict)
     _rests: dict[GangKey, float] = field(default_factory=dict)  # until when it has none kept again
+    _in_vain: dict[GangKey, int] = field(default_factory=dict)  # so often it had some kept
+    _gone: dict[str, float] = field(default_factory=dict)  # since when nodes are
     _made: dict[str, float] = field(default_factory=dict)
     """When nodes came that were not there before, while some gang asks for nodes."""
     _has_changed: bool = False  # one of these, or what else decides
@@ -79,7 +85,8 @@ class NewNodes:
     def put(self, name: str, now: float) -> None:
         """Note a node that was not there before."""
         self.marks.note_new_node(now)
-        if self.marks.open:
+        gone_at = self._gone.pop(name, -math.inf)
+        if self.marks.open and now >= gone_at + BACK_SECONDS:
             self._made[name] = now
             self._has_changed = True
             if len(self._made) > MOST_NODES:
@@ -89,8 +96,11 @@ class NewNodes:
         """Note that a node has changed."""
         self._has_changed = self._has_changed or name in self._made
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, now: float) -> None:
         """Note that a node is gone."""
+        self._gone[name] = now
+        if len(self._gone) > MOST_NODES:
+            del self._gone[next(iter(self._gone))]
         if self._made.pop(name, None) is not None:
             self._has_changed = True
 
@@ -152,11 +162,13 @@ class NewNodes:
                 del self._kept[key]
             elif is_over:
                 del self._kept[key]
-                self._rests[key] = 2 * now - kept.since
+                times = self._in_vain[key] = self._in_vain.get(key, 0) + 1
+                self._rests[key] = now + (now - kept.since) * 2 ** min(times - 1, MOST_DOUBLED)
                 came = len(kept.nodes)
                 self.reports.new_nodes_released(
                     self.gangs.by_key[key], messages.new_nodes_released(key, came)
                 )
+        self._in_vain = {key: times for key, times in self._in_vain.items() if key in asking}
         self._rests = {key: end for key, end in self._rests.items() if end > now and key in asking}
 
     # -- which nodes -------------------------------------------------------------------------------

@@ -176,6 +176,40 @@ def test_when_the_gang_is_gone_its_nodes_are_anybodys():
     assert world.engine.new_nodes._made == {}
 
 
+def test_a_node_that_comes_back_is_not_new():
+    nodes = rack(0, nodes=2)
+    world = asking(*gated("g", 4), nodes=nodes)
+    world.delete(nodes[0])
+    world.wait(30)
+    world.put(nodes[0])
+    world.tick()
+    assert world.engine.new_nodes.nodes() == frozenset()
+    world.delete(nodes[0])
+    world.wait(700)
+    world.put(nodes[0])
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"n00"}
+
+
+def test_who_has_nodes_kept_in_vain_again_and_again_has_them_ever_more_rarely():
+    world = asking(*gated("g", 9))
+    kept = 0
+    for number in range(40):
+        world.put(node(f"b0/r0/m{number}", gpus=8))
+        for _ in range(8):
+            world.wait(5)
+            kept += bool(world.engine.new_nodes.nodes())
+        world.delete(node(f"b0/r0/m{number}", gpus=8))
+    assert 0 < kept < 40 * 8 / 2
+
+
+def test_gangs_of_one_namespace_have_nodes_kept_for_two_of_them_at_most():
+    world = asking(*[each for name in "abcd" for each in gated(name, 4)])
+    world.put(*[each for number in range(4) for each in rack(number, nodes=2)])
+    world.tick()
+    assert [key.name for key in world.engine.new_nodes.of] == ["a", "b"]
+
+
 def test_nodes_that_leave_are_kept_for_nobody():
     world = asking(*gated("g", 4))
     nodes = rack(0, nodes=2)
