@@ -1,4 +1,4 @@
-"""Forty histories as a normal test; five hundred are `python -m tests.sim`."""
+"""A few histories as a normal test; CI plays five hundred by `python -m tests.sim`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from tests.hash_seeds import patient, printed
 from tests.sim.world import World
 
-SEEDS = 40
+SEEDS = 8
+SHORT = 4  # a seed whose history is short; so is the one seven after it
 FOUND = (
     4534,
     9063,
@@ -35,10 +36,10 @@ def test_nothing_is_violated_whatever_goes_wrong(seed):
 @pytest.mark.slow
 @patient
 def test_the_same_seed_is_the_same_history_whatever_python_hashes_to():
-    code = "from tests.sim.world import World; print(World(2).run().digest, end='')"
-    assert set(printed(code)) == {World(2).run().digest}
+    code = f"from tests.sim.world import World; print(World({SHORT}).run().digest, end='')"
+    assert set(printed(code)) == {World(SHORT).run().digest}
 
 
 @pytest.mark.slow
 def test_two_seeds_are_two_histories():
-    assert World(1).run().digest != World(2).run().digest
+    assert World(SHORT).run().digest != World(SHORT + 7).run().digest
