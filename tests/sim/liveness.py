@@ -49,7 +49,8 @@ def check_nobody_is_forgotten(
 
     A gang has none that would have more held for pods to come than its namespace may.
     What is kept for a pod with a nominated node is not for others of no higher priority.
-    What is earmarked for a gang that starves is not for others; a gang that waits for what
+    What is earmarked for a gang that starves, or kept for one that asked for nodes before it came,
+    is not for others; a gang that waits for what
     kube-scheduler alone knows of has no place, but now and then a hold on one. When that ends,
     those that get the place have the time that kube-scheduler takes to try their pods again.
     A gang that ends as a whole waits for as long as a budget keeps one of its pods.
@@ -57,7 +58,11 @@ def check_nobody_is_forgotten(
     Raises: Violation.
     """
     corrals = list(corrals)
-    marks = [mark for corral in corrals for mark in corral.engine.starvation.of.items()]
+    marks = [
+        mark
+        for engine in (corral.engine for corral in corrals)
+        for mark in (*engine.starvation.of.items(), *engine.new_nodes.of.items())
+    ]
     in_vain = _held_in_vain(corrals, is_hopeless)
     # A hold in vain ends when its time is up, which may be just before this is asked.
     leaders = [life_of(corral) for corral in corrals if corral.is_leading]
