@@ -185,7 +185,12 @@ class RoomChecks:
         asked = [wanted(pod) for pod in waiting] if its is None else []
         gone = {uid for victim in answer.victims for uid in victim.uids}
         closed = frozenset[str]().union(
-            *(mark.nodes for of, mark in engine.starvation.of.items() if of != key)
+            *(
+                mark.nodes
+                for kept in (engine.starvation.of, engine.new_nodes.of)
+                for of, mark in kept.items()
+                if of != key
+            )
         )
         for victim in answer.victims[:MOST_PUT_BACK]:
             back = set(victim.uids)

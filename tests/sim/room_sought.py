@@ -36,7 +36,7 @@ def check_room_is_sought(
     engine = leader.engine
     of_others = [each for each in nominated if each.uid not in engine.gangs.key_of]
     held = [(each.node, each.request) for each in engine.books.held.values()]
-    closed = frozenset[str]().union(*(mark.nodes for mark in engine.starvation.of.values()))
+    closed = engine.starvation.nodes() | engine.new_nodes.nodes()
     everyone = gangs(api)
     for key, members in everyone.items():
         waiting = [pod for pod in members if not pod.node and not pod.is_finished]
