@@ -12,7 +12,6 @@ this only with the setting `protect_held_nodes`.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,6 +28,7 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.report.outbox import Outbox
 from app.state.settings import EngineSettings
+from app.state.turns.later import Later
 
 UNHELD_SECONDS = 5.0  # without a plan until it is taken back: another plan may follow at once
 UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 2.0, 60.0  # until what does not show is sent again
@@ -59,8 +59,7 @@ class HeldNodes:
     _held: dict[str, Counter[GangKey]] = field(default_factory=dict)
     """By node: for how many pods of which gangs."""
     _due: FairQueue[str, None] = field(default_factory=FairQueue)
-    _later: list[tuple[float, str]] = field(default_factory=list)  # a heap: when, which node
-    _again_at: dict[str, float] = field(default_factory=dict)  # the entry of it that counts
+    _later: Later[str] = field(default_factory=Later)
     _sent: dict[str, SentProtection] = field(default_factory=dict)
     _unheld_since: dict[str, float] = field(default_factory=dict)
 
@@ -99,7 +98,7 @@ class HeldNodes:
     def drop(self, name: str) -> None:
         """Forget what was sent of a node that is gone."""
         self._forget(name)
-        self._again_at.pop(name, None)
+        self._later.drop(name)
 
     def _note(self, name: str) -> None:
         first = next(iter(self._held.get(name, ())), None)
@@ -113,11 +112,8 @@ class HeldNodes:
 
     def review(self, now: float) -> None:
         """Send the changes that are due."""
-        while self._later and self._later[0][0] <= now:
-            at, name = heapq.heappop(self._later)
-            if self._again_at.get(name) == at:
-                del self._again_at[name]
-                self._note(name)
+        for name in self._later.taken(now):
+            self._note(name)
         if not self.planner.is_ready:
             return
         writes = MOST_WRITES
@@ -147,10 +143,10 @@ class HeldNodes:
             not_before = max(not_before, last.at + last.again_after)
             again_after = min(2 * last.again_after, MOST_UNSEEN_SECONDS)
         if now < not_before:
-            self._look_again(node.name, not_before)
+            self._later.look(node.name, not_before)
             return False
         self._sent[node.name] = SentProtection(bool(held), now, again_after)
-        self._look_again(node.name, now + again_after)
+        self._later.look(node.name, now + again_after)
         self.outbox.add(
             ProtectNode(node.name, node.uid, node.version, bool(held), tuple(changes.items()))
         )
@@ -159,12 +155,6 @@ class HeldNodes:
     def _end_of_wait(self, name: str, now: float) -> float:
         """From when on the annotations of a node that no plan holds are taken back."""
         return self._unheld_since.setdefault(name, now) + UNHELD_SECONDS
-
-    def _look_again(self, name: str, at: float) -> None:
-        """Have a node looked at by then; what is due later is found then."""
-        if at < self._again_at.get(name, math.inf):
-            self._again_at[name] = at
-            heapq.heappush(self._later, (at, name))
 
     # -- audit -----------------------------------------------------------------------------------
 

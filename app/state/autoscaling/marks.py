@@ -15,7 +15,6 @@ gate are kube-scheduler's to mark. A gang that asks by a request (`requests.py`)
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,6 +37,7 @@ from app.state.report import messages
 from app.state.report.outbox import Outbox
 from app.state.report.reports import MAKES_ROOM, Reports
 from app.state.settings import EngineSettings
+from app.state.turns.later import Later
 from topology.model.answer import NoFit
 
 UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 10.0, 60.0  # until a mark that does not show is sent again
@@ -77,8 +77,7 @@ class Marks:
     outbox: Outbox
     open: dict[GangKey, None] = field(default_factory=dict)
     _due: FairQueue[GangKey, None] = field(default_factory=FairQueue)
-    _later: list[tuple[float, int, GangKey]] = field(default_factory=list)  # a heap: when, which
-    _again_at: dict[GangKey, float] = field(default_factory=dict)  # the entry of it that counts
+    _later: Later[GangKey] = field(default_factory=Later)
     _counted: dict[GangKey, tuple[Version, Counter[Amounts]]] = field(default_factory=dict)
     """The requests of a gang's pods, as of the last time figures were wanted."""
     _searches: int = 0  # left in this tick
@@ -128,11 +127,8 @@ class Marks:
 
     def review(self, now: float) -> None:
         """Mark and unmark what is due."""
-        while self._later and self._later[0][0] <= now:
-            at, _, key = heapq.heappop(self._later)
-            if self._again_at.get(key) == at:
-                del self._again_at[key]
-                self._due.put(key.namespace, key, None)
+        for key in self._later.taken(now):
+            self._due.put(key.namespace, key, None)
         if not self.planner.is_ready:
             return
         self._searches, marks = MOST_SEARCHES, MOST_MARKS
@@ -163,7 +159,7 @@ class Marks:
                 self._set_open(gang, False, now)
         standing = self.requests.review(gang, wanted, now)
         if standing.again_at < math.inf:
-            self._look_again(gang, standing.again_at)
+            self._later.look(gang.key, standing.again_at)
         if standing.by_request and wanted:
             wanted = False  # what a request asks for would count twice
         marks = list(self._marks(gang, wanted, now, most))
@@ -171,14 +167,8 @@ class Marks:
         if len(marks) == most:
             self.note(gang)
         if gang.need.sent:
-            self._look_again(gang, now + UNSEEN_SECONDS)
+            self._later.look(gang.key, now + UNSEEN_SECONDS)
         return len(marks)
-
-    def _look_again(self, gang: Gang, at: float) -> None:
-        """Have a gang looked at by then; what is due later is found then."""
-        if at < self._again_at.get(gang.key, math.inf):
-            self._again_at[gang.key] = at
-            heapq.heappush(self._later, (at, gang.number, gang.key))
 
     # -- whether ---------------------------------------------------------------------------------
 
@@ -217,7 +207,7 @@ class Marks:
             due = need.since + self.settings.needs_nodes_stall_seconds
         if now >= due or (is_certain and self._is_never(gang, now)):
             return True
-        self._look_again(gang, min(due, now + AGAIN_SECONDS))
+        self._later.look(gang.key, min(due, now + AGAIN_SECONDS))
         return False
 
     def _is_capacity_alone(self, gang: Gang, now: float) -> bool | None:
@@ -228,7 +218,7 @@ class Marks:
             self.note(gang)
             return None
         if otherwise.fits_unreserved(self.planner, gang):
-            self._look_again(gang, now + AGAIN_SECONDS)
+            self._later.look(gang.key, now + AGAIN_SECONDS)
             return False
         return True
 
@@ -248,8 +238,7 @@ class Marks:
 
         Half of what a tick may do is for finding places.
         """
-        budget = self.planner.budget
-        if self._searches <= 0 or 2 * budget.spent >= budget.most:
+        if self._searches <= 0 or self.planner.budget.is_half_spent:
             return False
         self._searches -= 1
         return True
@@ -263,7 +252,7 @@ class Marks:
             need.opened_at, need.why = now, NEVER if self._is_never(gang, now) else BUSY
             self.open[gang.key] = None
             self.reports.needs_nodes(gang, self._sentence(gang))
-            self._look_again(gang, now + self.settings.needs_nodes_stall_seconds)
+            self._later.look(gang.key, now + self.settings.needs_nodes_stall_seconds)
         else:
             need.why = ""
             self.open.pop(gang.key, None)
@@ -278,7 +267,7 @@ class Marks:
         pause = max(patience, need.looked_at - need.opened_at)  # twice as long each time
         due = max(need.opened_at + patience, self._nodes_at + patience, need.looked_at + pause)
         if now < due:
-            self._look_again(gang, due)
+            self._later.look(gang.key, due)
             return
         if not self._may_search():
             self.note(gang)
@@ -288,7 +277,7 @@ class Marks:
             need.why = FRAGMENTED
             self.reports.no_nodes_come(gang, messages.fragmented(gang.key, need.lack.level))
         else:
-            self._look_again(gang, now + max(patience, now - need.opened_at))
+            self._later.look(gang.key, now + max(patience, now - need.opened_at))
 
     # -- the marks -------------------------------------------------------------------------------
 

@@ -269,8 +269,8 @@ class Requests:
         is_found = answer is not None and answer.is_true and answer.reason == FOUND
         if not is_found or lack is None or not lack.level:
             return ""
-        budget = self.planner.budget
-        if now >= last.looked_at + LOOK_SECONDS and 2 * budget.spent < budget.most:
+        is_due = now >= last.looked_at + LOOK_SECONDS
+        if is_due and not self.planner.budget.is_half_spent:
             last.looked_at = now
             last.is_apart = otherwise.fits_anywhere(self.planner, gang)
         return f"the nodes that it found are not in one {lack.level}" if last.is_apart else ""

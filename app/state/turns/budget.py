@@ -43,6 +43,11 @@ class Budget:
         """Whether the rest waits for the next tick."""
         return self.spent >= self.most
 
+    @property
+    def is_half_spent(self) -> bool:
+        """Whether what is left of this tick is for finding places."""
+        return 2 * self.spent >= self.most
+
     def spent_by(self, namespace: str) -> int:
         """What a namespace has spent lately."""
         return self._of.get(namespace, 0)

@@ -102,7 +102,7 @@ def test_with_off_there_is_no_effect_and_nothing_is_remembered():
     assert world.told(ProtectNode) == []
     assert sorted(world.annotated) == ["n00", "n33"]
     held = world.engine.held_nodes
-    assert (held._held, len(held._due), held._later) == ({}, 0, [])
+    assert (held._held, len(held._due), len(held._later)) == ({}, 0, 0)
 
 
 @pytest.mark.parametrize("is_on", [False, True])
