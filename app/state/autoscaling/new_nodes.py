@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.autoscaling.marks import Marks
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks
-from app.state.fairness.starvation import Earmark
+from app.state.fairness.starvation import Earmark, scarce_in
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
@@ -36,7 +36,7 @@ from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 from app.state.turns.queue import in_order, rank_in_queue
 from topology.fit.fit import pods_per_node
-from topology.model.resources import PODS, Counts, Rows
+from topology.model.resources import Counts, Rows
 
 NOTHING: frozenset[str] = frozenset()
 MOST_GANGS = 32  # that have nodes kept at one time …
@@ -182,7 +182,7 @@ class NewNodes:
         since = gang.need.opened_at
         new = [each for each, at in self._made.items() if at >= since and each not in taken]
         nodes = self._of_best_domain(pod_sets, topology, new)
-        if any(_required(each) for each in pod_sets):
+        if any(any(each.required) for each in pod_sets):
             nodes |= self._settling(new, topology, now)
         kept = self._kept.get(gang.key)
         if not nodes:
@@ -191,12 +191,10 @@ class NewNodes:
         if kept is None:
             kept = self._kept[gang.key] = Kept(now, now)
         kept.last_at, kept.nodes = max(kept.last_at, last_at), nodes
-        asked = {resource for each in pod_sets for resource, _ in each.shaped[0]}
-        devices = {resource for resource in asked if "/" in resource}
         return Earmark(
             nodes,
             gang.priority,
-            frozenset(devices or asked - {PODS}),
+            scarce_in(each.shaped[0] for each in pod_sets),
             since=kept.since,
             until=kept.last_at + self.settings.needs_nodes_hold_seconds,
         )
@@ -212,7 +210,7 @@ class NewNodes:
         if not slots.size:
             return NOTHING
         pod_sets = tuple(pod_sets)
-        levels = {level for each in pod_sets for level in _required(each)}
+        levels = {level for each in pod_sets for level in each.required}
         fits = [self._fit(each, topology, slots) for each in pod_sets]
         domains = np.zeros_like(slots)
         if levels:
@@ -267,10 +265,3 @@ def _enough(slots: Rows, fit: Counts, pods: int, chosen: set[int]) -> set[int]:
             found.add(slot)
             pods -= int(fit[index])
     return found
-
-
-def _required(pod_set: PodSetMembers) -> Iterator[str]:
-    """The level keys that the pod set must have in common, its groups' included."""
-    for constraint in (pod_set.constraint, *(group.constraint for group in pod_set.groups)):
-        if constraint.required:
-            yield constraint.required

@@ -19,7 +19,7 @@ had its domain, and could not use it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,6 +67,13 @@ class Earmark:
         return pod.priority <= self.priority and any(
             resource in self.scarce for resource, _ in pod.request
         )
+
+
+def scarce_in(requests: Iterable[Amounts]) -> frozenset[str]:
+    """What an earmark for such pods keeps: the devices that they request, else all of it."""
+    asked = {resource for request in requests for resource, _ in request}
+    devices = {resource for resource in asked if "/" in resource}
+    return frozenset(devices or asked - {PODS})
 
 
 @dataclass(slots=True)
@@ -183,7 +190,7 @@ class Starvation:
         viewed = self.planner.view(gang)
         if viewed is None:
             return None
-        pod_sets = tuple(pod_set for pod_set in viewed[0] if any(_required(pod_set)))
+        pod_sets = tuple(pod_set for pod_set in viewed[0] if any(pod_set.required))
         topology = viewed[1]
         kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
         taken = self.nodes().union(kept)
@@ -195,18 +202,16 @@ class Starvation:
         ]
         if not fits or not topology.tree.nodes:
             return None
-        levels = {level for pod_set in pod_sets for level in _required(pod_set)}
+        levels = {level for pod_set in pod_sets for level in pod_set.required}
         level = min(topology.levels.index(each) for each in levels)
         is_whole = len(levels) > 1 or any(pod_set.slices for pod_set in pod_sets)
         slots = self._slots(gang, fits, topology.tree, level, lasting, is_whole=is_whole)
         if not slots:
             return None
-        asked = {resource for each in fits for resource, _ in each.request}
-        devices = {resource for resource in asked if "/" in resource}
         return Earmark(
             frozenset(topology.tree.nodes[slot] for slot in slots),
             gang.priority,
-            frozenset(devices or asked - {PODS}),
+            scarce_in(each.request for each in fits),
             since=now,
             until=now + self.settings.earmark_seconds,
         )
@@ -343,13 +348,6 @@ def _fewest(fits: Sequence[_Fit], slots: range, lasting: _Lasting) -> Sequence[i
         if left > 0:
             return ()
     return sorted(chosen)
-
-
-def _required(pod_set: PodSetMembers) -> Iterator[str]:
-    """The level keys that the pod set must have in common, its groups' included."""
-    for constraint in (pod_set.constraint, *(group.constraint for group in pod_set.groups)):
-        if constraint.required:
-            yield constraint.required
 
 
 def _present(gang: Gang, pod_set: PodSetMembers) -> int:

@@ -98,6 +98,13 @@ class PodSetMembers:
         for part in self.slices:
             yield part.level
 
+    @property
+    def required(self) -> Iterator[str]:
+        """The level keys that it must have in common, its groups' included."""
+        for constraint in (self.constraint, *(group.constraint for group in self.groups)):
+            if constraint.required:
+                yield constraint.required
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
