@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.protect import MOST_QUEUED, WORKERS, ProtectController
+from app.controllers.protect import MOST_QUEUED, ProtectController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.kube.client.one_try import WORKERS
 from app.state.effects import ProtectNode
 from tests.app.polling import until
 from tests.app.running import running

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.controllers.pods.mark import GATED_MESSAGE, MOST_QUEUED, WORKERS, MarkController
+from app.controllers.pods.mark import GATED_MESSAGE, MOST_QUEUED, MarkController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
+from app.kube.client.one_try import WORKERS
 from app.state.effects import Mark
 from tests.app.polling import until
 from tests.app.running import running
