@@ -7,7 +7,7 @@ What Corral remembers of a pod is slim, so a template is made of the pod as it i
 request is theirs, the templates end with what makes the pods. What is there already is left as it
 is, so doing any of this twice does nothing more. One that fails is not tried again here: the engine
 says it again for as long as the watch does not show it. Where the API server forbids them (the
-ClusterRole is bound to nobody), none is sent for some minutes.
+ClusterRole is not bound), none is sent for some minutes.
 """
 
 from __future__ import annotations

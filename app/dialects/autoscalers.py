@@ -40,8 +40,8 @@ def protection(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def node_changes(annotations: Mapping[str, str], gangs: Sequence[str]) -> dict[str, str | None]:
     """What to change on a node that is held for these gangs, or for none; None removes.
 
-    What somebody else wrote is neither changed nor removed, and what somebody removes while the
-    node is held is not written again.
+    What another client wrote is neither changed nor removed, and what another one removes while
+    the node is held is not written again.
     """
     said = annotations.get(PROTECTED, "")
     names, _, held_for = said.partition(": ")

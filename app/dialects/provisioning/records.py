@@ -74,7 +74,7 @@ class RequestRecord(ObjectRecord, frozen=True, gc=False):
 
     @property
     def shown(self) -> str:
-        """How far it is, in its controller's own words; "": nobody has said."""
+        """How far it is, in its controller's own words; "": it has said nothing."""
         for type_ in (CAPACITY_REVOKED, BOOKING_EXPIRED, FAILED, PROVISIONED, ACCEPTED):
             said = self.condition(type_)
             if said is not None and (said.is_true or type_ == PROVISIONED):
