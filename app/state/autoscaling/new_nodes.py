@@ -8,7 +8,8 @@ yet may be of any domain: for a moment it is kept for the first gang that names 
 
 Each new node in the domain prolongs that, up to thrice its time. Then what has come is told, the
 nodes are anybody's, and the gang has none kept for as long as it had some; twice as long each time,
-for it may need what no autoscaler makes. A node that was there a moment ago is not new.
+for it may need what no autoscaler makes. A node that went after the gang asked, and is back soon,
+is not new: whoever fits there may have waited for it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class NewNodes:
     _kept: dict[GangKey, Kept] = field(default_factory=dict)
     _rests: dict[GangKey, float] = field(default_factory=dict)  # until when it has none kept again
     _in_vain: dict[GangKey, int] = field(default_factory=dict)  # so often it had some kept
-    _gone: dict[str, float] = field(default_factory=dict)  # since when nodes are
+    _gone: dict[str, float] = field(default_factory=dict)  # when nodes went, back now or not
     _made: dict[str, float] = field(default_factory=dict)
     """When nodes came that were not there before, while some gang asks for nodes."""
     _has_changed: bool = False  # one of these, or what else decides
@@ -85,8 +86,7 @@ class NewNodes:
     def put(self, name: str, now: float) -> None:
         """Note a node that was not there before."""
         self.marks.note_new_node(now)
-        gone_at = self._gone.pop(name, -math.inf)
-        if self.marks.open and now >= gone_at + BACK_SECONDS:
+        if self.marks.open:
             self._made[name] = now
             self._has_changed = True
             if len(self._made) > MOST_NODES:
@@ -98,6 +98,7 @@ class NewNodes:
 
     def drop(self, name: str, now: float) -> None:
         """Note that a node is gone."""
+        self._gone.pop(name, None)  # so that they are in the order of time
         self._gone[name] = now
         if len(self._gone) > MOST_NODES:
             del self._gone[next(iter(self._gone))]
@@ -180,7 +181,11 @@ class NewNodes:
             return None
         pod_sets, topology = viewed
         since = gang.need.opened_at
-        new = [each for each, at in self._made.items() if at >= since and each not in taken]
+        new = [
+            each
+            for each, at in self._made.items()
+            if at >= since and each not in taken and not self._is_back(each, at, since)
+        ]
         nodes = self._of_best_domain(pod_sets, topology, new)
         if any(any(each.required) for each in pod_sets):
             nodes |= self._settling(new, topology, now)
@@ -198,6 +203,11 @@ class NewNodes:
             since=kept.since,
             until=kept.last_at + self.settings.needs_nodes_hold_seconds,
         )
+
+    def _is_back(self, node: str, at: float, since: float) -> bool:
+        """Whether a node that came then had only been away since a time after this one."""
+        gone_at = self._gone.get(node, -math.inf)
+        return gone_at >= since and at < gone_at + BACK_SECONDS
 
     def _of_best_domain(
         self, pod_sets: Iterable[PodSetMembers], topology: TopologyBooks, new: Iterable[str]

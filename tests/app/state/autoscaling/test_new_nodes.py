@@ -191,6 +191,18 @@ def test_a_node_that_comes_back_is_not_new():
     assert world.engine.new_nodes.nodes() == {"n00"}
 
 
+def test_a_node_that_went_before_the_gang_asked_is_new_when_it_comes():
+    nodes = rack(0, nodes=2)
+    world = asking(nodes=nodes)
+    world.delete(nodes[0])
+    world.wait(30)
+    world.put(*gated("g", 4))
+    world.wait(30)
+    world.put(nodes[0])
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"n00"}
+
+
 def test_who_has_nodes_kept_in_vain_again_and_again_has_them_ever_more_rarely():
     world = asking(*gated("g", 9))
     kept = 0
