@@ -16,8 +16,6 @@ SEED = 150  # one Corral; no preemption, no evictions, no objects of vocabularie
 class Grown(World):
     """One Corral, kube-scheduler, and a node autoscaler."""
 
-    needs_nodes = "busy"
-
     def __init__(self, autoscaler: Autoscaler) -> None:
         super().__init__(SEED)
         self.nodes = NodeAutoscaler(

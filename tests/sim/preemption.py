@@ -194,14 +194,15 @@ def _told(life: Life) -> dict[str, PodRecord]:
 
 
 def _was_lost(life: Life, pod: PodRecord, last: Answer, told: Mapping[str, PodRecord]) -> bool:
-    """Whether no victim of an answer ended in time: one that ends later ends for another pod.
+    """Whether no victim of an answer ended in time: others end for another pod.
 
     kube-scheduler has heard the answer if the pod is nominated, however late its victims end.
     """
     if pod.nominated_node:
         return False
     ended = [uid for uid in last.victims if uid not in told or told[uid].is_terminating]
-    return all(life.ending.get(uid, last.at) >= last.at + UNHEARD_SECONDS for uid in ended)
+    ends = (life.ending.get(uid, last.at) for uid in ended)
+    return not any(last.at <= at < last.at + UNHEARD_SECONDS for at in ends)
 
 
 def _within_the_question(life: Life, asked: PreemptCall) -> None:

@@ -180,12 +180,7 @@ class Outcome:
 
 
 class World:
-    """Everything of one seed; `run` plays it to the end.
-
-    Only worlds that grow ask for nodes (`grown.py`).
-    """
-
-    needs_nodes = "off"
+    """Everything of one seed; `run` plays it to the end."""
 
     def __init__(self, seed: int, *, on_line: Callable[[str], None] | None = None) -> None:
         self.seed = seed
@@ -240,7 +235,6 @@ class World:
         settings = EngineSettings(
             levels=(BLOCK, RACK),
             scheduler_name=SCHEDULER,
-            needs_nodes=self.needs_nodes,
             kinds=self._kinds(),
             absent_pods_per_namespace=absent_pods,
             absent_share_per_namespace=absent_share,
