@@ -1,10 +1,11 @@
 """The policies that deploy/policies.yaml installs, on the real control plane.
 
-    with installed_policies(plane, tmp_path) as policies:   # kube-apiserver evaluates them from here on
-        cluster.create(member("red", 0, 2))                 # … and stores the pod gated
+    with installed_policies(plane, tmp_path) as admission:   # kube-apiserver evaluates them now
+        cluster.create(member("red", 0, 2))                  # … and stores the pod gated
+        plane.start_scheduler(extender=admission.corral.url)
 
-They are applied as they are shipped: there is nothing that a test would have to replace. Corral runs
-without a port for a webhook.
+They are applied as they are shipped: there is nothing that a test would have to replace. Corral
+runs without a port for a webhook.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ SAID: list[tuple[Strings, Strings]] = [
     ({REQUIRED: "a/b/c"}, {}),
     ({PREFERRED: f"{'a' * 300}/b"}, {}),
     ({PREFERRED: f"{'a' * 250}.de/b"}, {}),
-    ({REQUIRED: f"é{'x' * 5000}\n\"y\""}, {}),
+    ({REQUIRED: f'é{"x" * 5000}\n"y"'}, {}),
     ({REQUIRED: RACK, PREFERRED: RACK}, {}),
     ({REQUIRED: RACK, PREFERRED: RACK, UNCONSTRAINED: "true"}, {}),
     ({UNCONSTRAINED: "yes"}, {}),
@@ -54,8 +54,14 @@ SAID: list[tuple[Strings, Strings]] = [
     ({PREFERRED: RACK, POD_SET_GROUP: "workers", LEVEL: RACK, SIZE: "2", LAYERS: LAYER}, {}),
     ({REQUIRED: RACK, LEVEL: RACK}, {}),
     ({REQUIRED: RACK, SIZE: "2"}, {}),
-    *(({REQUIRED: RACK, LEVEL: RACK, SIZE: size}, {}) for size in ("none", "", "0", "-3", "100001")),
-    *(({REQUIRED: RACK, LEVEL: RACK, SIZE: size}, {}) for size in (f"{'0' * 19}2", "2", "3", "5", "+2")),
+    *(
+        ({REQUIRED: RACK, LEVEL: RACK, SIZE: size}, {})
+        for size in ("none", "", "0", "-3", "100001")
+    ),
+    *(
+        ({REQUIRED: RACK, LEVEL: RACK, SIZE: size}, {})
+        for size in (f"{'0' * 19}2", "2", "3", "5", "+2")
+    ),
     ({REQUIRED: RACK, LEVEL: "a b", SIZE: "2"}, {}),
     ({REQUIRED: RACK, LAYERS: "x" * 4097}, {}),
     ({**IN_GROUP}, {KUEUE + "managed": "false"}),
@@ -69,7 +75,10 @@ SAID: list[tuple[Strings, Strings]] = [
     ({GROUP: "red", TOTAL: "3"}, {GROUP: "blue"}),
     ({GROUP: "red", TOTAL: "3"}, {GROUP: "red"}),
     *(({GROUP: "red", TOTAL: total}, {}) for total in ("three", "0", "-1", "100001", "1" * 20)),
-    *((IN_GROUP, {INDEX: index}) for index in ("2", "3", "x", "", "9" * 19, "18446744073709551615")),
+    *(
+        (IN_GROUP, {INDEX: index})
+        for index in ("2", "3", "x", "", "9" * 19, "18446744073709551615")
+    ),
     *((IN_GROUP, {INDEX: index}) for index in ("18446744073709551616", "9" * 21, f"{'0' * 18}2")),
     ({GROUP: "red", TOTAL: "0"}, {INDEX: "7"}),
     ({GROUP: "red", TOTAL: "many"}, {INDEX: "7"}),
@@ -79,15 +88,36 @@ SAID: list[tuple[Strings, Strings]] = [
     ({PREBUILT: "blue"}, {}),
     ({**IN_GROUP, RETRIABLE: "maybe"}, {}),
     ({RETRIABLE: "maybe"}, {}),
-    ({REQUIRED: RACK, KUEUE + "pod-group-serving": "1", KUEUE + "pod-group-fast-admission": "on"}, {}),
+    (
+        {
+            REQUIRED: RACK,
+            KUEUE + "pod-group-serving": "1",
+            KUEUE + "pod-group-fast-admission": "on",
+        },
+        {},
+    ),
     ({REQUIRED: RACK, "corral.dev/disruption": "some"}, {}),
     ({**IN_GROUP, "corral.dev/disruption": "all"}, {}),
-    *(({**IN_GROUP, "corral.dev/spare-pods": number}, {}) for number in ("100", "101", "-1", "few")),
-    *(({**IN_GROUP, "corral.dev/absent-seconds": each}, {}) for each in ("86400", "86401", "1" * 12)),
+    *(
+        ({**IN_GROUP, "corral.dev/spare-pods": number}, {})
+        for number in ("100", "101", "-1", "few")
+    ),
+    *(
+        ({**IN_GROUP, "corral.dev/absent-seconds": each}, {})
+        for each in ("86400", "86401", "1" * 12)
+    ),
     ({SEGMENT: "4"}, {}),
     ({SEGMENT: "1", SEGMENT_REQUIRED: RACK, KAI_GROUP: "g"}, {}),
     ({SEGMENT: "x", SEGMENT_REQUIRED: "y" * 317, KAI_GROUP: "g"}, {}),
-    ({SEGMENT: "4", SEGMENT_REQUIRED: RACK, KAI_GROUP: "g", "kai.scheduler/pod-index-label": "rank"}, {}),
+    (
+        {
+            SEGMENT: "4",
+            SEGMENT_REQUIRED: RACK,
+            KAI_GROUP: "g",
+            "kai.scheduler/pod-index-label": "rank",
+        },
+        {},
+    ),
     ({SEGMENT: "4", SEGMENT_REQUIRED: RACK, KAI_GROUP: "g"}, {}),
     ({KAI_REQUIRED: RACK, "kai.scheduler/topology": "t"}, {}),
     ({KAI_REQUIRED: RACK, KAI_GROUP: "g", "kai.scheduler/topology": "t"}, {}),

@@ -108,6 +108,25 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True)
+class Policies:
+    """Corral's admission policies: those of both kinds that are named as deploy/ names them."""
+
+    mutating: tuple[Object, ...]
+    validating: tuple[Object, ...]
+    bound: frozenset[tuple[str, str]]
+    """Kind and name of every policy, of anybody's, that some binding names."""
+
+    @property
+    def gating(self) -> tuple[Object, ...]:
+        """Those that gate pods: a policy without a binding does nothing."""
+        return tuple(each for each in self.mutating if self.is_bound(each))
+
+    def is_bound(self, policy: Object) -> bool:
+        """Whether a binding names this policy."""
+        return (policy["kind"], policy["metadata"]["name"]) in self.bound
+
+
+@dataclass(frozen=True, slots=True)
 class Handshake:
     """What a TLS handshake with the webhook's port, as the API server makes it, came to."""
 
@@ -152,6 +171,7 @@ class Seen:
     topology: Topology | Unread = NO_CLUSTER
     members: Members | Unread = NO_CLUSTER
     webhooks: Webhooks | Unread = NO_CLUSTER
+    policies: Policies | Unread = NO_CLUSTER
     handshakes: Mapping[tuple[str, str], Handshake] | Unread = NO_CLUSTER
     """By what a webhook calls and its caBundle."""
     skew: float | Unread = NO_CLUSTER
@@ -162,3 +182,8 @@ class Seen:
     canary: Canary | Unread = NO_CLUSTER
     shipped: tuple[str, ...] = ()
     """The minor versions of kube-scheduler that scheduler-config/ has a configuration for."""
+
+    @property
+    def gating_policies(self) -> tuple[Object, ...]:
+        """What gates pods without a webhook; () where that was not read."""
+        return () if isinstance(self.policies, Unread) else self.policies.gating

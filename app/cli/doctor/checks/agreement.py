@@ -89,19 +89,24 @@ def profiles(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem
             )
 
 
-def sampling(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
+def sampling(
+    config: SchedulerConfig,
+    settings: OwnSettings,
+    gating: tuple[Object, ...],
+) -> Iterator[Problem]:
     """Whether a gang without gates is shown every node, and a sample is known for one."""
     values = settings.values
+    gates = gating or values.admission_listen is not None
     for at, profile in enumerate(config.content.profiles):
         if settings.schedulers and profile.scheduler_name not in settings.schedulers:
             continue
         share = config.percentage(profile)
         field = f"profiles[{at}].percentageOfNodesToScore"
-        if share != ALL_NODES and values.admission_listen is None:
+        if share != ALL_NODES and not gates:
             yield error(
                 config.where,
-                "without the webhook pods come ungated, and kube-scheduler shows Corral a sample"
-                " of the nodes in which the planned one may be missing",
+                "without the webhook or policies.yaml pods come ungated, and kube-scheduler shows"
+                " Corral a sample of the nodes in which the planned one may be missing",
                 f"percentageOfNodesToScore: {ALL_NODES}",
                 field=field,
                 value=share or None,
@@ -172,11 +177,12 @@ def replicas(
 
 
 _BOTH = ("config", "settings")
+_GATES = (*_BOTH, "gating_policies")
 CHECKS = (
     Check("bind-timeout", "kube-scheduler waits as long as /bind is held", _BOTH, bind_timeout),
     Check("extender-address", "kube-scheduler asks where Corral listens", _BOTH, address),
     Check("profile-names", "each profile is one that Corral plans for", _BOTH, profiles),
-    Check("node-sampling", "Corral knows how many nodes it is shown", _BOTH, sampling),
+    Check("node-sampling", "Corral knows how many nodes it is shown", _GATES, sampling),
     Check("lease", "Corral follows the Lease of its kube-scheduler", _BOTH, lease),
     Check("replicas", "one Corral acts at a time", (*_BOTH, "deployment"), replicas),
 )

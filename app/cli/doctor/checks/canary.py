@@ -6,20 +6,24 @@ from collections.abc import Iterator
 
 from app.cli.doctor.configuration import SchedulerConfig
 from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error
-from app.cli.doctor.seen import Canary, OwnSettings
+from app.cli.doctor.seen import Canary, Object, OwnSettings
 from app.dialects import corral
 
 _WHAT = "a pod of a gang"
 
 
-def gated(canary: Canary, settings: OwnSettings) -> Iterator[Found]:
-    """Whether the webhook took it in."""
+def gated(
+    canary: Canary,
+    settings: OwnSettings,
+    gating: tuple[Object, ...],
+) -> Iterator[Found]:
+    """Whether the webhook, or a policy, took it in."""
     what = f"{_WHAT} in namespace {canary.namespace}"
     if canary.pod is None:
         yield error(what, f"the API server refused it: {canary.refusal}")
         return
     gates = [each["name"] for each in canary.pod["spec"].get("schedulingGates") or []]
-    if settings.values.admission_listen is None:
+    if settings.values.admission_listen is None and not gating:
         if corral.GATE in gates:
             yield error(
                 what,
@@ -34,9 +38,11 @@ def gated(canary: Canary, settings: OwnSettings) -> Iterator[Found]:
     elif corral.GATE not in gates:
         yield error(
             what,
-            f"it did not get the gate {corral.GATE}: the namespace is not selected, or the webhook"
-            " does not answer and fails open",
-            "kubectl logs of kube-apiserver have why: grep 'failed calling webhook'",
+            f"it did not get the gate {corral.GATE}: the namespace is not selected, or the"
+            f" {'policy' if gating else 'webhook does not answer and'} fails open",
+            "kubectl logs of kube-apiserver have why: grep 'failed calling webhook'"
+            if not gating
+            else "kubectl get mutatingadmissionpolicies gate.corral.dev -o yaml",
             field="spec.schedulingGates",
             value=", ".join(gates) or None,
         )
@@ -59,6 +65,11 @@ def profile(canary: Canary, config: SchedulerConfig) -> Iterator[Problem]:
 
 
 CHECKS = (
-    Check("canary", "a pod of a gang waits behind the gate", ("canary", "settings"), gated),
+    Check(
+        "canary",
+        "a pod of a gang waits behind the gate",
+        ("canary", "settings", "gating_policies"),
+        gated,
+    ),
     Check("canary-profile", "a profile takes that pod", ("canary", "config"), profile),
 )

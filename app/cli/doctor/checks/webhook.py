@@ -20,12 +20,17 @@ _PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", 
 _SCHEDULERS = re.compile(r"schedulerName\.orValue\(''\) (?:== '([^']*)'|in \[([^\]]*)\])")
 
 
-def there(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
+def there(
+    webhooks: Webhooks,
+    settings: OwnSettings,
+    gating: tuple[Object, ...],
+) -> Iterator[Problem]:
     """Whether the port and the configuration are there together."""
     is_open = settings.values.admission_listen is not None
     mutates = any(is_corrals(each) for each in webhooks.mutating)
     name = "the MutatingWebhookConfiguration of deploy/webhook.yaml"
-    if is_open and not mutates:
+    without = "" if gating else " without the gate,"
+    if is_open and not mutates and not gating:
         yield warning(
             name,
             "it is not there, and pods of gangs are created without the gate",
@@ -35,7 +40,7 @@ def there(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
         yield error(
             settings.where,
             f"{name} is there, and Corral has no port for it: every pod of a gang is created"
-            " without the gate, after a call that fails",
+            f"{without} after a call that fails",
             "kubectl -n corral-system rollout restart deployment corral",
             field="admission_listen",
         )
@@ -135,7 +140,7 @@ def namespaces(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
     wanted = settings.values.admission_namespace_selector
     for where, webhook in _each(webhooks):
         thing = f"{where}: {webhook['name']}"
-        selector = _selector(webhook.get("namespaceSelector") or {})
+        selector = selector_of(webhook.get("namespaceSelector") or {})
         if selector is None:
             continue
         if selector.matches({METADATA_NAME: SYSTEM}):
@@ -162,15 +167,7 @@ def namespaces(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
 def schedulers(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
     """Whether pods of every scheduler_name are sent."""
     for where, webhook in _each(webhooks):
-        conditions = " ".join(
-            str(each.get("expression", "")) for each in webhook.get("matchConditions") or []
-        )
-        sent = {
-            name.strip(" '")
-            for one, several in _SCHEDULERS.findall(conditions)
-            for name in (one, *several.split(","))
-            if name
-        }
+        sent = schedulers_in(webhook)
         missing = [name for name in settings.schedulers if name not in sent]
         if sent and missing:
             names = ", ".join(f"'{name}'" for name in settings.schedulers)
@@ -183,6 +180,19 @@ def schedulers(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
             )
 
 
+def schedulers_in(rule: Object) -> set[str]:
+    """The schedulers that the matchConditions of a webhook, or of a policy, name."""
+    conditions = " ".join(
+        str(each.get("expression", "")) for each in rule.get("matchConditions") or []
+    )
+    return {
+        name.strip(" '")
+        for one, several in _SCHEDULERS.findall(conditions)
+        for name in (one, *several.split(","))
+        if name
+    }
+
+
 def _each(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
     """Corral's webhooks, each with the configuration that it is in."""
     for kind, every in (("Mutating", webhooks.mutating), ("Validating", webhooks.validating)):
@@ -191,7 +201,7 @@ def _each(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{kind}WebhookConfiguration {configuration['metadata']['name']}", each
 
 
-def _selector(written: Object) -> LabelSelector | None:
+def selector_of(written: Object) -> LabelSelector | None:
     """A selector as the API server has it; None for one that it would not take."""
     found = [requirement_of(k, "In", [v]) for k, v in (written.get("matchLabels") or {}).items()]
     found += [
@@ -215,10 +225,11 @@ def _text(base64_text: str) -> str:
 
 
 _BOTH = ("webhooks", "settings")
+_GATES = (*_BOTH, "gating_policies")
 _WEBHOOKS = ("webhooks",)
 _HANDSHAKES = ("webhooks", "handshakes")
 CHECKS = (
-    Check("webhook", "the webhook has its port, and the port its webhook", _BOTH, there),
+    Check("webhook", "the webhook has its port, and the port its webhook", _GATES, there),
     Check("webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service),
     Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority),
     Check("webhook-certificate", "the caBundle is of what is served", _HANDSHAKES, trusted),

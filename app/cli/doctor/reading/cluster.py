@@ -6,7 +6,7 @@ Lists are asked for page by page, and of pods only those that say they are in a 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from app.cli.doctor.seen import (
     Canary,
     Members,
     Object,
+    Policies,
     Readiness,
     Right,
     Topology,
@@ -43,6 +44,7 @@ _T = TypeVar("_T")
 
 APPS, ADMISSION = "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
 SLICES, SERVICE_LABEL = "/apis/discovery.k8s.io/v1", "kubernetes.io/service-name"
+POLICY_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 TOPOLOGY_KINDS = ("Topology", "HyperNode")  # part of the kind of every object that declares one
 MOST_MEMBERS = 10_000  # pods of gangs that are looked at
 MOST_ADDRESSES = 8  # kept of one Service
@@ -210,6 +212,35 @@ async def webhooks(transport: Transport) -> Webhooks:
         for name in sorted(called)
     }
     return Webhooks(both[0], both[1], services)
+
+
+async def policies(transport: Transport) -> Policies:
+    """Corral's admission policies; none of a kind that is not served.
+
+    Raises: ApiError, DecodeError.
+    """
+    ours = dict[str, tuple[Object, ...]]()
+    bound = set[tuple[str, str]]()
+    for kind in POLICY_KINDS:
+        named = [each async for each in _served(transport, f"{kind.lower()[:-1]}ies")]
+        ours[kind] = tuple(
+            {**each, "kind": kind}  # the objects of a list do not say it
+            for each in named
+            if str(each["metadata"]["name"]).endswith(corral.WEBHOOKS)
+        )
+        async for each in _served(transport, f"{kind.lower()}bindings"):
+            bound.add((kind, str(each["spec"].get("policyName", ""))))
+    mutating, validating = (ours[kind] for kind in POLICY_KINDS)
+    return Policies(mutating, validating, frozenset(bound))
+
+
+async def _served(transport: Transport, plural: str) -> AsyncIterator[Object]:
+    """The objects of a kind of admission; none if it is not served. Raises as `listed`."""
+    try:
+        async for raw in listed(transport, f"{ADMISSION}/{plural}"):
+            yield _object(raw)
+    except NotFound:
+        return
 
 
 async def _service(transport: Transport, namespace: str, name: str) -> WebhookService:

@@ -84,6 +84,7 @@ def _unread(seen: Seen, why: Unread) -> Seen:
         topology=why,
         members=why,
         webhooks=why,
+        policies=why,
         handshakes=why,
         skew=why,
         version=why,
@@ -104,6 +105,7 @@ async def _read(asked: Asked, transport: Transport, seen: Seen) -> Seen:
         seen,
         version=await part("version", cluster.version(transport)),
         webhooks=await part("webhooks", cluster.webhooks(transport)),
+        policies=await part("policies", cluster.policies(transport)),
         topology=await part("nodes", cluster.topology(transport, settings)),
         members=await part("pods", cluster.members(transport, settings)),
     )

@@ -23,6 +23,7 @@ from app.cli.doctor.seen import (
     Handshake,
     Members,
     OwnSettings,
+    Policies,
     Readiness,
     Seen,
     Topology,
@@ -53,6 +54,8 @@ def one(file: str, kind: str) -> Any:
 DEPLOYMENT = one("deploy/corral.yaml", "Deployment")
 MUTATING = one("deploy/webhook.yaml", "MutatingWebhookConfiguration")
 VALIDATING = one("deploy/webhook.yaml", "ValidatingWebhookConfiguration")
+POLICY = one("deploy/policies.yaml", "MutatingAdmissionPolicy")
+CHECKING = one("deploy/policies.yaml", "ValidatingAdmissionPolicy")
 WEBHOOK_SETTINGS = one("deploy/webhook.yaml", "ConfigMap")["data"]
 SERVICE = "corral-system/corral-webhook"
 POD = {
@@ -136,6 +139,16 @@ def webhooks(
     )
 
 
+def policies(
+    policy: Any = None, *, binding: str = "gate.corral.dev", validating: Any = None
+) -> Policies:
+    """What policies.yaml brings, or another policy that gates."""
+    gating = POLICY if policy is None else policy
+    checking = CHECKING if validating is None else validating
+    bound = {(gating["kind"], binding), (checking["kind"], "pods.corral.dev")}
+    return Policies((gating,), (checking,), frozenset(bound))
+
+
 def canary(gates: tuple[str, ...] = ("corral.dev/gang",), scheduler: str = "corral") -> Canary:
     spec = {"schedulerName": scheduler, "schedulingGates": [{"name": each} for each in gates]}
     return Canary("default", {"spec": spec})
@@ -152,6 +165,7 @@ def right() -> Seen:
         topology=topology(),
         members=pods(),
         webhooks=webhooks(),
+        policies=Policies((), (), frozenset()),
         handshakes={(SERVICE, BUNDLE): Handshake("10.0.0.7:9443", "")},
         skew=0.4,
         version="v1.36.3",

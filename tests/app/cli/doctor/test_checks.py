@@ -25,6 +25,7 @@ from tests.app.cli.doctor.installation import (
     DEPLOYMENT,
     MUTATING,
     POD,
+    POLICY,
     VALIDATING,
     canary,
     config_from,
@@ -32,6 +33,7 @@ from tests.app.cli.doctor.installation import (
     findings,
     found,
     pods,
+    policies,
     right,
     settings,
     topology,
@@ -73,7 +75,16 @@ def hooked(path: tuple[str | int, ...], value: object) -> dict[str, object]:
     return {"webhooks": webhooks(edited(BUNDLED, (*HOOK, *path), value))}
 
 
+def ruled(path: tuple[str | int, ...], value: object) -> dict[str, object]:
+    """Policies instead of a webhook, with another value in the one that gates."""
+    changed = policies(edited(POLICY, ("spec", *path), value))
+    return {**POLICIES, "policies": changed}
+
+
 LEASE = ("leaderElection", "resourceName")
+NO_WEBHOOK = {"settings": settings(with_webhook=False), "webhooks": webhooks(ABSENT)}
+POLICIES = {**NO_WEBHOOK, "policies": policies()}
+OF_KAI = "object.spec.?schedulerName.orValue('') in ['corral', 'kai-scheduler']"
 PLANTED = [
     pytest.param(configured(("extenders", 1, "httpTimeout"), "30s"),
                  {"bind-timeout": "error"}, id="bind_waits_less_than_it_is_held"),
@@ -126,6 +137,24 @@ PLANTED = [
     pytest.param({"webhooks": webhooks(ABSENT)}, {"webhook": "warning"}, id="no_configuration"),
     pytest.param({"settings": settings(with_webhook=False),
                   "canary": canary(())}, {"webhook": "error"}, id="no_port"),
+    pytest.param({"settings": settings(with_webhook=False), "policies": policies()},
+                 {"webhook": "error"}, id="no_port_beside_policies"),
+    pytest.param({**POLICIES, "policies": policies(binding="other"), "canary": canary(())},
+                 {"policies-bound": "warning"}, id="policy_that_is_not_bound"),
+    pytest.param({**POLICIES, "canary": canary(())},
+                 {"canary": "error"}, id="not_gated_by_a_policy"),
+    pytest.param(ruled(("failurePolicy",), "Fail"),
+                 {"policies-fail": "warning"}, id="policy_fails_closed"),
+    pytest.param(ruled(("matchConstraints", "namespaceSelector"), {}),
+                 {"policies-namespaces": "error"}, id="policy_gates_kube_system"),
+    pytest.param(ruled(("matchConditions", 0, "expression"), OF_KAI),
+                 {"policies-settings": "error"}, id="policy_gates_what_corral_does_not_plan"),
+    pytest.param({**POLICIES, "settings": settings(with_webhook=False, kueue_manages="true")},
+                 {"policies-settings": "error"}, id="policy_gates_what_kueue_manages"),
+    pytest.param({**POLICIES, "settings": settings(with_webhook=False, native_pod_groups="on")},
+                 {"policies-settings": "warning"}, id="policy_leaves_out_native_pod_groups"),
+    pytest.param(ruled(("variables",), []),
+                 {"policies-settings": "error"}, id="policy_gates_pods_of_native_groups"),
     pytest.param({"webhooks": webhooks(None, None, WebhookService(False))},
                  {"webhook-service": "error"}, id="no_service"),
     pytest.param({"webhooks": webhooks(None, None, WebhookService(True, 0, (443,)))},
@@ -174,10 +203,22 @@ def test_a_right_installation_has_no_finding():
 
 
 def test_one_without_a_webhook_is_right_as_well():
-    without = replace(
-        right(), settings=settings(with_webhook=False), webhooks=webhooks(ABSENT), canary=canary(())
-    )
+    without = replace(right(), **NO_WEBHOOK, canary=canary(()))
     assert found(without) == {}
+
+
+def test_one_with_policies_and_no_webhook_is_right_as_well():
+    assert found(replace(right(), **POLICIES)) == {}
+    sampled = configured(("profiles", 0, "percentageOfNodesToScore"), 50)
+    few = {"settings": settings(with_webhook=False, percentage_of_nodes_to_score=50)}
+    assert found(replace(right(), **{**POLICIES, **sampled, **few})) == {}
+
+
+def test_a_webhook_without_a_port_costs_the_gate_only_where_no_policy_gates():
+    broken = replace(right(), settings=settings(with_webhook=False))
+    both = (broken, replace(broken, policies=policies()))
+    said = [next(each.text for each in findings(seen) if each.check == "webhook") for seen in both]
+    assert ["without the gate" in text for text in said] == [True, False]
 
 
 def test_one_over_tls_is_right_as_well():
