@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import Object
+from tests.cluster import Cluster, Object
+from tests.controlplane.admission import Admission, wait_effective
 from tests.controlplane.plane import ROOT, ControlPlane
-from tests.controlplane.webhook import Admission
 from tests.corral_process import CorralProcess
 
 SHIPPED = ROOT / "deploy" / "policies.yaml"
@@ -40,14 +40,14 @@ def installed_policies(
         CorralProcess(plane.kubeconfig("corral"), folder, **settings) as corral,
         applied(plane, validates=validates),
     ):
-        admission = Admission(corral, plane.cluster(), validates)
-        admission.wait_effective()
-        yield admission
+        yield Admission(
+            corral, plane.cluster(), validates, is_gated_by_corral=False, hashes_roles=False
+        )
 
 
 @contextmanager
 def applied(plane: ControlPlane, *, validates: bool = True) -> Iterator[None]:
-    """The policies in the cluster while the block lasts; it takes a moment until they count."""
+    """The policies in effect while the block lasts, without any Corral."""
     cluster = plane.cluster()
     with ExitStack() as removals:
         for document in documents():
@@ -56,7 +56,22 @@ def applied(plane: ControlPlane, *, validates: bool = True) -> Iterator[None]:
             cluster.create(document)
             name = document["metadata"]["name"]
             removals.callback(partial(cluster.delete, document["kind"], name, ""))
+        wait_effective(cluster, validates=validates)
         yield
+
+
+@contextmanager
+def unchecked(cluster: Cluster) -> Iterator[None]:
+    """Of policies in effect the one that gates alone, while the block lasts."""
+    binding = f"{VALIDATING}Binding"
+    (document,) = [each for each in documents() if each["kind"] == binding]
+    cluster.delete(binding, document["metadata"]["name"], "")
+    try:
+        wait_effective(cluster, validates=False)
+        yield
+    finally:
+        cluster.create(document)
+        wait_effective(cluster)
 
 
 def documents() -> list[Object]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tests.cluster import RACK
-from tests.workloads import GROUP, PREFERRED, REQUIRED, TOTAL, UNCONSTRAINED
+from collections.abc import Iterator
+from typing import Any
+
+from app.dialects.workloads import KINDS
+from tests.cluster import RACK, Object, pod
+from tests.workloads import GATE, GROUP, MANAGED, PREFERRED, QUEUE, REQUIRED, TOTAL, UNCONSTRAINED
 
 KUEUE = "kueue.x-k8s.io/"
 LEVEL = f"{KUEUE}podset-slice-required-topology"
@@ -26,6 +30,7 @@ KAI_GROUP = "pod-group-name"
 Strings = dict[str, str]
 LAYER = '[{"topology": "rack", "size": 2}]'
 IN_GROUP = {GROUP: "red", TOTAL: "3"}
+IN_RACK = {REQUIRED: RACK}
 
 # (annotations, labels) of pods and of templates.
 SAID: list[tuple[Strings, Strings]] = [
@@ -133,7 +138,89 @@ SAID: list[tuple[Strings, Strings]] = [
     ({REQUIRED: "my rack", SIZE: "none", GROUP: "A", PREFERRED: "b c", OFFSET: "z"}, {INDEX: "q"}),
     ({REQUIRED: "my rack", SIZE: "none", GROUP: "A", PREFERRED: "b c", TOTAL: "0"}, {INDEX: "q"}),
 ]
+# Annotations whose values are read, however long they are.
+LOOKED_INTO = (
+    *(PREFERRED, UNCONSTRAINED, LEVEL, SIZE, POD_SET_GROUP, OFFSET, PREBUILT, RETRIABLE, WORKLOAD),
+    *("corral.dev/disruption", "corral.dev/spare-pods", "corral.dev/absent-seconds", SEGMENT),
+)
 # Of pods alone: of a template a number that is none counts as one that is too large as well.
 SAID_OF_PODS: list[tuple[Strings, Strings]] = [
     ({REQUIRED: RACK, LEVEL: RACK, SIZE: size}, {}) for size in ("2147483648", "9" * 20, "9" * 21)
 ]
+
+
+def pods_to_gate() -> Iterator[Object]:
+    """Pods that a vocabulary takes for members of a gang, and others that look like it."""
+    yield from _queued()
+    yield from _taken_by_others()
+    for said in (
+        {"scheduling.k8s.io/group-name": "g"},
+        {"scheduling.k8s.io/group-name": ""},
+        {KAI_GROUP: "g"},
+        {KAI_GROUP: ""},
+        {MODE: ""},
+        {"volcano.sh/network-topology-highest-tier": "1"},
+        {"volcano.sh/network-topology-other": "x"},
+        {"volcano.sh/task-spec": "x"},
+        {"kai.scheduler/skip-podgrouper": "true"},
+        {"corral.dev/workload-other": "x"},
+        {f"{KUEUE}other": "x"},
+        *({UNCONSTRAINED: text} for text in ("false", "0", "1", "x", "")),
+        {SIZE: "1"},
+        {LAYERS: LAYER},
+        {TOTAL: "1"},
+        {ROLE: "x"},
+    ):
+        yield pod("p", annotations=said)
+    yield pod("p")
+    yield pod("p", labels={GROUP: "red"}, annotations={TOTAL: "2"})
+    yield pod("p", annotations=IN_RACK, labels={"grove.io/podgang": "g"})
+    yield pod("p", annotations=IN_RACK, labels={MANAGED: "false"})
+    yield pod("p", annotations=IN_RACK, scheduler="other")
+    for gates in ([GATE], ["x.y/z"], ["x.y/z", GATE]):
+        yield pod("p", annotations=IN_RACK, gates=gates)
+    source = {**IN_GROUP, f"{KUEUE}pod-group-pod-index-label": "rank"}
+    for labels in ({"rank": "2"}, {"rank": "2", INDEX: "2"}, {"rank": "2", INDEX: "1"}):
+        yield pod("p", annotations=source, labels={**labels})
+        yield pod("p", annotations=source, labels={**labels, MANAGED: "true"}, gates=[GATE])
+
+
+def _queued() -> Iterator[Object]:
+    """Pods with a queue name, of nobody and of every kind of owner."""
+    owners = [(f"{kind.group}/{kind.version}", kind.kind) for kind in KINDS]
+    owners += [("v1", "Pod"), ("apps/v1", "DaemonSet"), ("apps/v1", "ReplicaSet")]
+    owners += [("ray.io/v1", "RayCluster"), ("example.org/v1", "Job"), ("batch/v1", "CronJob")]
+    owners += [("v1", "ReplicationController"), ("sparkoperator.k8s.io/v1", "SparkApplication")]
+    owners += [("workload.codeflare.dev/v1", "AppWrapper")]
+    for version, kind in owners:
+        for said in ({}, IN_RACK):
+            yield _owned(pod("p", labels={QUEUE: "team"}, annotations=said), version, kind)
+    yield _owned(pod("p", labels={QUEUE: "team"}), "batch/v1", "Job", controller=False)
+    of_set = {"leaderworkerset.sigs.k8s.io/name": "s"}
+    for labels in ({}, of_set, {**of_set, "leaderworkerset.sigs.k8s.io/group-index": "0"}):
+        yield pod("p", labels={QUEUE: "team", **labels})
+    yield pod("p", labels={QUEUE: ""})
+
+
+def _taken_by_others() -> Iterator[Object]:
+    """Pods that Kueue manages, or kube-scheduler, some with our gate from before."""
+    for labels in ({f"{KUEUE}managed": "true"}, {f"{KUEUE}podset": "main"}):
+        for gates in ([], [GATE], ["a.b/c", GATE, "d.e/f"]):
+            yield pod("p", annotations=IN_RACK, labels=labels, gates=gates)
+            yield pod("p", annotations=IN_RACK, labels={**labels, MANAGED: "true"}, gates=gates)
+    for key in ("workload", "pod-suspending-parent"):
+        yield pod("p", annotations={**IN_RACK, KUEUE + key: "x"})
+    for gate in ("admission", "topology"):
+        yield pod("p", annotations=IN_RACK, gates=[KUEUE + gate])
+        yield pod("p", annotations=IN_RACK, gates=[KUEUE + gate, GATE])
+    for said in ({}, IN_RACK, {TOTAL: "2"}, {UNCONSTRAINED: "false"}, {MODE: "hard"}):
+        for labels in ({}, {QUEUE: "team"}):
+            thing = pod("p", annotations=said, labels=labels)
+            thing["spec"]["schedulingGroup"] = {"podGroupName": "native"}
+            yield thing
+
+
+def _owned(thing: Object, version: str, kind: str, **fields: Any) -> Object:
+    owner = {"apiVersion": version, "kind": kind, "name": "o", "uid": "u", "controller": True}
+    thing["metadata"]["ownerReferences"] = [{**owner, **fields}]
+    return thing

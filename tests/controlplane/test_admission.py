@@ -1,9 +1,14 @@
-"""The webhook as deploy/webhook.yaml installs it, asked by the real kube-apiserver."""
+"""The webhook as deploy/webhook.yaml installs it, asked by the real kube-apiserver.
+
+What users see of it holds of the policies of deploy/policies.yaml as well, and of both together:
+these tests have the fixture `admission`. What differs in policies is in test_policies.py.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +16,11 @@ import pytest
 import yaml
 
 from tests.cluster import GPU, RACK, Cluster, Object, Objects, collection, grid, job, pod
+from tests.controlplane.admission import BROKEN, Admission
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.policies import applied, installed_policies
 from tests.controlplane.seen import START_SECONDS, racks_of
 from tests.controlplane.webhook import (
-    BROKEN,
-    GATED,
     MUTATING,
     SHIPPED,
     VALIDATING,
@@ -53,6 +58,22 @@ def webhook(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[W
         yield webhook
 
 
+@pytest.fixture(params=["webhook", "policies", "both"])
+def admission(
+    request: pytest.FixtureRequest, plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> Iterator[Admission]:
+    """What gates and checks pods: the one, the other, or both of them."""
+    if request.param == "policies":
+        with installed_policies(plane, tmp_path) as admission:
+            yield admission
+    elif request.param == "both":
+        with applied(plane), installed(plane, tmp_path) as admission:
+            yield replace(admission, is_gated_by_corral=False)
+    else:
+        with installed(plane, tmp_path) as admission:
+            yield admission
+
+
 @pytest.fixture
 def quiet(cluster: Cluster) -> Iterator[str]:
     """A namespace labelled gangs=no."""
@@ -84,21 +105,22 @@ def test_a_test_that_fails_leaves_no_configuration_behind(
     assert configurations(cluster) == []
 
 
-def test_the_pods_of_a_group_are_created_gated_and_labelled(webhook: Webhook) -> None:
+def test_the_pods_of_a_group_are_created_gated_and_labelled(admission: Admission) -> None:
     source = {"kueue.x-k8s.io/pod-group-pod-index-label": "example.com/rank"}
     for number in range(2):
         thing = member("red", number, 2, annotations={**IN_RACK, **source})
         thing["metadata"]["labels"] = {"example.com/rank": str(number)}
-        created = webhook.cluster.create(thing)
+        created = admission.cluster.create(thing)
         assert gates_of(created) == [GATE]
         assert created["metadata"]["labels"][MANAGED] == "true"
         assert created["metadata"]["labels"][INDEX] == str(number)
-        assert len(created["metadata"]["annotations"][ROLE_HASH]) == 8
-    assert webhook.corral.metric(GATED) == 2
+        role = created["metadata"]["annotations"].get(ROLE_HASH, "")
+        assert len(role) == (8 if admission.hashes_roles else 0)
+    assert admission.pods_gated() == (2 if admission.is_gated_by_corral else 0)
 
 
-def test_foreign_gates_stay_in_front_of_ours(webhook: Webhook) -> None:
-    created = webhook.cluster.create(member("red", 0, 2, gates=["example.com/quota"]))
+def test_foreign_gates_stay_in_front_of_ours(admission: Admission) -> None:
+    created = admission.cluster.create(member("red", 0, 2, gates=["example.com/quota"]))
     assert gates_of(created) == ["example.com/quota", GATE]
 
 
@@ -114,8 +136,8 @@ def test_foreign_gates_stay_in_front_of_ours(webhook: Webhook) -> None:
         ),
     ],
 )
-def test_other_pods_are_created_as_they_are(webhook: Webhook, thing: Object) -> None:
-    assert GATE not in gates_of(webhook.tried(thing))
+def test_other_pods_are_created_as_they_are(admission: Admission, thing: Object) -> None:
+    assert GATE not in gates_of(admission.tried(thing))
 
 
 def test_only_pods_that_both_selectors_select_are_taken_in(
@@ -135,31 +157,31 @@ def test_only_pods_that_both_selectors_select_are_taken_in(
         cluster.wait(lambda: is_gated(namespace=quiet), START_SECONDS, "the label's effect")
 
 
-def test_a_broken_annotation_is_refused_with_its_field(webhook: Webhook) -> None:
+def test_a_broken_annotation_is_refused_with_its_field(admission: Admission) -> None:
     thing = pod("p", annotations={**BROKEN, SLICE_SIZE: "none"})
-    refused = webhook.refusal(lambda: webhook.cluster.create(thing))
+    refused = admission.refusal(lambda: admission.cluster.create(thing))
     assert refused.status == 422
     assert f'metadata.annotations[{REQUIRED}]: Invalid value: "my rack": must be' in str(refused)
     assert f"metadata.annotations[{SLICE_SIZE}]: Invalid value: " in str(refused)
-    assert webhook.cluster.get("Pod", "p") is None
+    assert admission.cluster.get("Pod", "p") is None
 
 
-def test_a_missing_index_source_is_refused(webhook: Webhook) -> None:
+def test_a_missing_index_source_is_refused(admission: Admission) -> None:
     source = {"kueue.x-k8s.io/pod-group-pod-index-label": "example.com/rank"}
     thing = member("red", 0, 2, annotations=source)
-    refused = webhook.refusal(lambda: webhook.cluster.create(thing))
+    refused = admission.refusal(lambda: admission.cluster.create(thing))
     assert f'metadata.labels[{INDEX}]: Invalid value: "": must be' in str(refused)
 
 
-def test_a_group_name_may_not_change_and_other_things_may(webhook: Webhook) -> None:
-    webhook.cluster.create(member("red", 0, 2))
+def test_a_group_name_may_not_change_and_other_things_may(admission: Admission) -> None:
+    admission.cluster.create(member("red", 0, 2))
     other = {"metadata": {"annotations": {GROUP: "blue"}}}
-    refused = webhook.refusal(lambda: webhook.cluster.patch("Pod", "red-0", other))
+    refused = admission.refusal(lambda: admission.cluster.patch("Pod", "red-0", other))
     assert f'metadata.annotations[{GROUP}]: Invalid value: "blue": field is immutable' in str(
         refused
     )
     noted = {"metadata": {"annotations": {"example.com/note": "x"}}}
-    webhook.cluster.patch("Pod", "red-0", noted)
+    admission.cluster.patch("Pod", "red-0", noted)
 
 
 def test_a_change_that_says_nothing_new_is_not_even_sent(webhook: Webhook) -> None:
@@ -191,10 +213,10 @@ def test_without_an_answer_pods_are_created_gateless(webhook: Webhook) -> None:
     webhook.cluster.create(pod("p", annotations=BROKEN))
 
 
-def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, webhook: Webhook) -> None:
-    cluster = webhook.cluster
+def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, admission: Admission) -> None:
+    cluster = admission.cluster
     plane.nodes(grid(blocks=1, racks=2, nodes=4, gpus=8))
-    plane.start_scheduler(extender=webhook.corral.url)
+    plane.start_scheduler(extender=admission.corral.url)
     for thing in members("red", 4, annotations=IN_RACK)[:3]:
         assert gates_of(cluster.create(thing)) == [GATE]
     assert cluster.bound() == {}
@@ -204,11 +226,11 @@ def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, webhook: Web
 
 
 def test_a_pod_with_a_queue_name_alone_waits_behind_the_gate_until_there_is_room(
-    plane: ControlPlane, webhook: Webhook
+    plane: ControlPlane, admission: Admission
 ) -> None:
-    cluster = webhook.cluster
+    cluster = admission.cluster
     plane.nodes(grid(blocks=1, racks=1, nodes=1, gpus=8))
-    plane.start_scheduler(extender=webhook.corral.url)
+    plane.start_scheduler(extender=admission.corral.url)
     first, second = (
         pod(name, requests={GPU: 8}, labels={QUEUE: "team"}) for name in ("first", "second")
     )
@@ -222,24 +244,24 @@ def test_a_pod_with_a_queue_name_alone_waits_behind_the_gate_until_there_is_room
 
 
 def test_a_job_of_64_pods_is_gated_and_starts_whole_in_one_rack(
-    plane: ControlPlane, webhook: Webhook
+    plane: ControlPlane, admission: Admission
 ) -> None:
-    cluster = webhook.cluster
+    cluster = admission.cluster
     plane.nodes(grid(racks=3, nodes=16, gpus=8))  # 64 pods of 2 GPUs fill a rack
-    plane.start_scheduler(extender=webhook.corral.url)
+    plane.start_scheduler(extender=admission.corral.url)
     cluster.create(job("train", pods=64, requests={GPU: 2}, annotations=IN_RACK))
     cluster.wait(lambda: len(cluster.bound()) == 64, START_SECONDS, "64 bindings")
     assert len(racks_of(cluster)) == 1
-    assert webhook.corral.metric(GATED) == 64
+    assert admission.pods_gated() == (64 if admission.is_gated_by_corral else 0)
     assert are_managed(cluster)
 
 
 def test_workers_that_a_driver_declares_join_it_in_its_rack_when_they_come(
-    plane: ControlPlane, webhook: Webhook
+    plane: ControlPlane, admission: Admission
 ) -> None:
-    cluster = webhook.cluster
+    cluster = admission.cluster
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
-    plane.start_scheduler(extender=webhook.corral.url)
+    plane.start_scheduler(extender=admission.corral.url)
     workers = [worker(number) for number in range(4)]
     declaring = driver(workers)
     assert gates_of(cluster.create(declaring)) == [GATE]
@@ -249,16 +271,16 @@ def test_workers_that_a_driver_declares_join_it_in_its_rack_when_they_come(
     cluster.create_all(workers)
     cluster.wait(lambda: len(cluster.bound()) == 1 + 4 + 4, START_SECONDS, "the workers' bindings")
     assert len(racks_of_gang(cluster, "driver", "worker")) == 1
-    assert webhook.corral.metric(GATED) == 1 + 4 + 8
+    assert admission.pods_gated() == (1 + 4 + 8 if admission.is_gated_by_corral else 0)
     assert are_managed(cluster)
 
 
 def test_a_serving_group_that_is_admitted_fast_starts_pod_by_pod_in_one_rack(
-    plane: ControlPlane, webhook: Webhook
+    plane: ControlPlane, admission: Admission
 ) -> None:
-    cluster = webhook.cluster
+    cluster = admission.cluster
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
-    plane.start_scheduler(extender=webhook.corral.url)
+    plane.start_scheduler(extender=admission.corral.url)
     said = {**IN_RACK, FAST: "true", SERVING: "true"}
     first, *others = members("web", 4, annotations=said)
     assert gates_of(cluster.create(first)) == [GATE]
@@ -274,7 +296,7 @@ def test_a_serving_group_that_is_admitted_fast_starts_pod_by_pod_in_one_rack(
     cluster.create(fifth)
     wait_bound(cluster, fifth)
     assert len(racks_of_gang(cluster, "web")) == 1
-    assert webhook.corral.metric(GATED) == 5 + 8
+    assert admission.pods_gated() == (5 + 8 if admission.is_gated_by_corral else 0)
     assert are_managed(cluster)
 
 

@@ -11,68 +11,38 @@ long as Corral takes to start; the API server notices within a tenth of a second
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.certificates import pair
-from tests.cluster import Cluster, Object, Refused, collection, job, pod
+from tests.cluster import Object, collection
+from tests.controlplane.admission import BROKEN, GATED, Admission
 from tests.controlplane.plane import ROOT, ControlPlane, free_ports
 from tests.corral_process import CorralProcess
-from tests.workloads import GATE, REQUIRED, gates_of, member
 
+__all__ = [
+    "BROKEN",
+    "GATED",
+    "MUTATING",
+    "SHIPPED",
+    "VALIDATING",
+    "Webhook",
+    "configurations",
+    "installed",
+    "path_of",
+]
 SHIPPED = ROOT / "deploy" / "webhook.yaml"
 MUTATING = "MutatingWebhookConfiguration"
 VALIDATING = "ValidatingWebhookConfiguration"
-EFFECTIVE_SECONDS = 20.0  # until an API server calls a webhook it was told of; 0.1 s as a rule
-GATED = "corral_pods_gated_total"
-BROKEN = {REQUIRED: "my rack"}  # no topology level is called that, in any cluster
 
 
-@dataclass
-class Webhook:
+class Webhook(Admission):
     """A Corral whose webhook the API server calls."""
-
-    corral: CorralProcess
-    cluster: Cluster
-    validates: bool = True
-
-    def wait_effective(self) -> None:
-        """Returns when the API server calls all that is installed. Raises: TimeoutError."""
-        self.cluster.wait(self._is_effective, EFFECTIVE_SECONDS, "the webhook's first call")
-
-    def is_refused(self, thing: Object) -> bool:
-        """Whether the object would not be let in."""
-        try:
-            self.tried(thing)
-        except Refused:
-            return True
-        return False
-
-    def tried(self, thing: Object) -> Object:
-        """The object as it would be stored."""
-        path = collection(thing["kind"], thing["metadata"]["namespace"])
-        answer = self.cluster.request("POST", path, body=thing, params={"dryRun": "All"})
-        tried: Object = answer.json()
-        return tried
-
-    def refusal(self, ask: Callable[[], object]) -> Refused:
-        """How a request is refused; it must be."""
-        with pytest.raises(Refused) as refused:
-            ask()
-        return refused.value
-
-    def _is_effective(self) -> bool:
-        gates = GATE in gates_of(self.tried(member("probe", 0, 2)))
-        pods = self.is_refused(pod("probe", annotations=BROKEN))
-        jobs = self.is_refused(job("probe", pods=1, annotations=BROKEN))
-        return gates and pods == jobs == self.validates
 
 
 @contextmanager
