@@ -54,14 +54,14 @@ class Admission:
         return int(self.corral.metric(GATED))
 
 
-def wait_effective(cluster: Cluster, *, validates: bool = True) -> None:
-    """Returns when pods of gangs are gated, and mistakes refused if so. Raises: TimeoutError."""
+def wait_effective(cluster: Cluster, *, gates: bool = True, validates: bool = True) -> None:
+    """Returns when pods of gangs are gated, and mistakes refused, or not. Raises: TimeoutError."""
 
     def is_effective() -> bool:
-        gates = GATE in gates_of(tried(cluster, member("probe", 0, 2)))
+        gated = GATE in gates_of(tried(cluster, member("probe", 0, 2)))
         pods = is_refused(cluster, pod("probe", annotations=BROKEN))
         jobs = is_refused(cluster, job("probe", pods=1, annotations=BROKEN))
-        return gates and pods == jobs == validates
+        return gated == gates and pods == jobs == validates
 
     cluster.wait(is_effective, EFFECTIVE_SECONDS, "what gates and checks pods")
 

@@ -50,6 +50,8 @@ def applied(plane: ControlPlane, *, validates: bool = True) -> Iterator[None]:
     """The policies in effect while the block lasts, without any Corral."""
     cluster = plane.cluster()
     with ExitStack() as removals:
+        # kube-apiserver notices a moment later, as it does that they are there.
+        removals.callback(partial(wait_effective, cluster, gates=False, validates=False))
         for document in documents():
             if document["kind"].startswith(VALIDATING) and not validates:
                 continue

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.cluster import GPU, RACK, Cluster, Object, Objects, collection, grid, job, pod
+from tests.controlplane import kueue_webhook
 from tests.controlplane.admission import BROKEN, Admission
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.policies import applied, installed_policies
@@ -140,6 +141,15 @@ def test_other_pods_are_created_as_they_are(admission: Admission, thing: Object)
     assert GATE not in gates_of(admission.tried(thing))
 
 
+def test_a_pod_that_kueues_webhook_takes_in_is_given_back(admission: Admission) -> None:
+    with kueue_webhook.installed(admission.cluster):
+        taken = admission.tried(pod("p", labels={QUEUE: "team"}, annotations=IN_RACK))
+        assert gates_of(taken) == [kueue_webhook.GATE]
+        assert MANAGED not in taken["metadata"]["labels"]
+        ours = admission.tried(pod("p", annotations=IN_RACK))
+        assert gates_of(ours) == [GATE]
+
+
 def test_only_pods_that_both_selectors_select_are_taken_in(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path, quiet: str
 ) -> None:
@@ -223,6 +233,50 @@ def test_a_gated_gang_starts_whole_in_one_rack(plane: ControlPlane, admission: A
     cluster.create(members("red", 4, annotations=IN_RACK)[3])
     cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "four bindings")
     assert len(racks_of(cluster)) == 1
+
+
+def test_an_opted_out_gang_starts_gateless(plane: ControlPlane, admission: Admission) -> None:
+    cluster = admission.cluster
+    plane.nodes(grid(blocks=1, racks=2, nodes=4, gpus=8))
+    plane.start_scheduler(extender=admission.corral.url)
+    for thing in members("red", 4, annotations=IN_RACK):
+        thing["metadata"]["labels"] = {MANAGED: "false"}
+        assert gates_of(cluster.create(thing)) == []
+    cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "four bindings")
+    assert len(racks_of(cluster)) == 1
+    assert admission.pods_gated() == 0
+
+
+def test_a_group_of_two_roles_starts_whole_with_and_without_role_hashes(
+    plane: ControlPlane, admission: Admission
+) -> None:
+    cluster = admission.cluster
+    plane.nodes(grid(blocks=1, racks=2, nodes=4, gpus=8))
+    plane.start_scheduler(extender=admission.corral.url)
+    first, *workers = members("red", 4, annotations=IN_RACK)
+    first["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    for thing in (*workers, first):
+        assert cluster.bound() == {}
+        created = cluster.create(thing)
+        assert gates_of(created) == [GATE]
+        assert (ROLE_HASH in created["metadata"]["annotations"]) == admission.hashes_roles
+    cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "four bindings")
+    assert len(racks_of(cluster)) == 1
+
+
+def test_by_policies_pods_are_gated_while_corral_is_away_and_start_when_it_is_back(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    with installed_policies(plane, tmp_path) as admission:
+        plane.nodes(grid(blocks=1, racks=2, nodes=4, gpus=8))
+        plane.start_scheduler(extender=admission.corral.url)
+        assert configurations(cluster) == []
+        assert admission.corral.terminate() == 0
+        for thing in members("red", 4, annotations=IN_RACK):
+            assert gates_of(cluster.create(thing)) == [GATE]
+        admission.corral.start()
+        cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "four bindings")
+        assert len(racks_of(cluster)) == 1
 
 
 def test_a_pod_with_a_queue_name_alone_waits_behind_the_gate_until_there_is_room(

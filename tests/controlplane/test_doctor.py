@@ -22,6 +22,7 @@ from app.cli import main
 from tests.certificates import pair
 from tests.cluster import BLOCK, RACK, Cluster, Object, grid
 from tests.controlplane.plane import ROOT, ControlPlane
+from tests.controlplane.policies import MUTATING, applied, documents
 from tests.controlplane.webhook import installed, path_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -175,6 +176,27 @@ def test_the_webhook_that_is_shipped_needs_a_bundle_and_pods_behind_its_service(
     errors = {check: text for check, (level, text) in found.items() if level == "error"}
     assert errors.keys() == {"webhook-service", "webhook-authority"}
     assert "no ready pod" in errors["webhook-service"]
+
+
+def test_policies_instead_of_a_webhook_are_no_mistake(
+    plane: ControlPlane, cluster: Cluster, installation: Installation
+) -> None:
+    installation.objects["ConfigMap", "corral-webhook"]["data"] = {}
+    installation.apply()
+    with applied(plane):
+        assert installation.found("--canary", "--strict").keys() == NOT_THERE
+        cluster.delete(f"{MUTATING}Binding", "gate.corral.dev", "")
+        try:
+            found = installation.found()
+        finally:
+            cluster.create(
+                next(each for each in documents() if each["kind"] == f"{MUTATING}Binding")
+            )
+    assert found["policies-bound"][0] == "warning"
+    assert "MutatingAdmissionPolicy gate.corral.dev: no binding" in found["policies-bound"][1]
+    found = installation.found("--canary")
+    assert found.keys() == {*NOT_THERE, "canary"}
+    assert "there is no webhook" in found["canary"][1]
 
 
 def test_a_bundle_of_another_authority_is_found_at_the_port_that_is_called(

@@ -19,7 +19,6 @@ from app.dialects import corral
 from app.dialects.registry import DIALECTS
 from app.settings import EngineOptions
 from tests.cluster import RACK, Cluster, Object, Refused, collection, job, pod
-from tests.controlplane import kueue_webhook
 from tests.controlplane.admission import BROKEN, tried
 from tests.controlplane.plane import START_SECONDS, ControlPlane
 from tests.controlplane.policies import VALIDATING, applied, documents, unchecked
@@ -33,7 +32,7 @@ from tests.controlplane.policy_cases import (
     Strings,
     pods_to_gate,
 )
-from tests.workloads import GATE, GROUP, MANAGED, QUEUE, REQUIRED, TOTAL, gates_of, member
+from tests.workloads import GATE, GROUP, MANAGED, REQUIRED, TOTAL, gates_of, member
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -141,15 +140,6 @@ def test_a_second_look_changes_nothing(gating: Cluster) -> None:
 def test_namespaces_of_the_cluster_itself_are_left_alone(policies: None, cluster: Cluster) -> None:
     assert gates_of(tried(cluster, pod("p", annotations=IN_RACK, namespace=OTHERS))) == []
     assert gates_of(tried(cluster, pod("p", annotations=BROKEN, namespace=OTHERS))) == []
-
-
-def test_a_pod_that_kueues_webhook_takes_in_is_given_back(policies: None, cluster: Cluster) -> None:
-    with kueue_webhook.installed(cluster):
-        taken = tried(cluster, pod("p", labels={QUEUE: "team"}, annotations=IN_RACK))
-        assert gates_of(taken) == ["kueue.x-k8s.io/admission"]
-        assert MANAGED not in taken["metadata"]["labels"]
-        ours = tried(cluster, pod("p", annotations=IN_RACK))
-        assert gates_of(ours) == [GATE]
 
 
 def test_a_change_is_refused_only_for_what_it_brings_in(policies: None, cluster: Cluster) -> None:
