@@ -7,7 +7,9 @@ gangs start behind these gates, and that both together do no harm, is in test_ad
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,12 +18,19 @@ from app.admission.mutate import mutate
 from app.admission.scope import Scope, has_opted_out
 from app.admission.validate import Thing, Validator
 from app.dialects import corral
-from app.dialects.registry import DIALECTS
+from app.dialects.registry import DIALECTS, Dialects
 from app.settings import EngineOptions
 from tests.cluster import RACK, Cluster, Object, Refused, collection, job, pod
 from tests.controlplane.admission import BROKEN, tried
 from tests.controlplane.plane import START_SECONDS, ControlPlane
-from tests.controlplane.policies import VALIDATING, applied, documents, unchecked
+from tests.controlplane.policies import (
+    MUTATING,
+    SHIPPED,
+    VALIDATING,
+    applied,
+    documents,
+    unchecked,
+)
 from tests.controlplane.policy_cases import (
     IN_GROUP,
     IN_RACK,
@@ -32,7 +41,7 @@ from tests.controlplane.policy_cases import (
     Strings,
     pods_to_gate,
 )
-from tests.workloads import GATE, GROUP, MANAGED, REQUIRED, TOTAL, gates_of, member
+from tests.workloads import GATE, GROUP, MANAGED, QUEUE, REQUIRED, TOTAL, gates_of, member
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -116,15 +125,53 @@ def test_what_a_job_itself_says_is_checked_as_well(policies: None, cluster: Clus
 
 
 def test_they_gate_what_the_webhook_gates(gating: Cluster) -> None:
-    wrong, outcomes = [], set()
-    for thing in pods_to_gate():
-        stored = tried(gating, thing)
-        found = stored["metadata"].get("labels", {}), gates_of(stored)
-        outcomes.add(GATE in found[1])
-        if found != changed_by_webhook(thing):
-            wrong.append((thing["metadata"], found, changed_by_webhook(thing)))
-    assert not wrong
-    assert outcomes == {True, False}
+    assert not gated_otherwise(gating, EngineOptions())
+    gates = [GATE in gates_of(tried(gating, thing)) for thing in pods_to_gate()]
+    assert {True, False} == set(gates)
+
+
+def test_with_the_line_for_it_what_names_a_queue_is_left_to_kueue(gating: Cluster) -> None:
+    options = EngineOptions(kueue_manages=True)
+    queued = pod("p", labels={QUEUE: "team"}, annotations=IN_RACK)
+    (more,) = re.findall(r"CORRAL_KUEUE_MANAGES=true add: (.+)", SHIPPED.read_text())
+    assert gated_otherwise(gating, options)
+
+    def is_left() -> bool:
+        return gates_of(tried(gating, queued)) == []
+
+    with changed(gating, "isKueues", lambda expression: f"{expression} {more}", is_left):
+        assert not gated_otherwise(gating, options)
+
+
+def test_with_the_line_for_it_pods_of_native_pod_groups_are_gated(gating: Cluster) -> None:
+    options = EngineOptions(native_pod_groups="on")
+    native = pod("p")
+    native["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    (instead,) = re.findall(r'CORRAL_NATIVE_POD_GROUPS=on: expression: "(.+)"', SHIPPED.read_text())
+    assert gated_otherwise(gating, options)
+
+    def is_gated() -> bool:
+        return gates_of(tried(gating, native)) == [GATE]
+
+    with changed(gating, "isKubeSchedulers", lambda _: str(instead), is_gated):
+        assert not gated_otherwise(gating, options)
+
+
+def test_with_the_line_for_it_what_kueue_manages_is_not_checked(
+    policies: None, cluster: Cluster
+) -> None:
+    (more,) = re.findall(
+        r"CORRAL_KUEUE_MANAGES=true add to the labels:\n +# (.+)", SHIPPED.read_text()
+    )
+    (document,) = [each for each in documents() if each["kind"] == VALIDATING]
+    (condition,) = [
+        each for each in document["spec"]["matchConditions"] if each["name"] == "not-kueues"
+    ]
+    condition["expression"] = condition["expression"].replace("== 'true'", f"== 'true' {more}", 1)
+    queued = pod("p", labels={QUEUE: "team"}, annotations=BROKEN)
+    assert said_of(cluster, queued)
+    with put(cluster, document, lambda: not said_of(cluster, queued)):
+        assert said_of(cluster, pod("p", annotations=BROKEN))
 
 
 def test_a_second_look_changes_nothing(gating: Cluster) -> None:
@@ -184,6 +231,48 @@ def test_many_annotations_cost_no_more_than_the_api_server_allows(
     assert "my rack" in said_of(cluster, pod("p", annotations={**many, **BROKEN}))
 
 
+def gated_otherwise(cluster: Cluster, options: EngineOptions) -> list[Any]:
+    """The pods that the webhook would leave with other labels or gates, with what both make."""
+    dialects = DIALECTS.configured(options)
+    wrong = []
+    for thing in pods_to_gate():
+        stored = tried(cluster, thing)
+        found = stored["metadata"].get("labels", {}), gates_of(stored)
+        wanted = changed_by_webhook(thing, dialects)
+        if found != wanted:
+            wrong.append((thing["metadata"], found, wanted))
+    return wrong
+
+
+@contextmanager
+def changed(
+    cluster: Cluster, variable: str, change: Callable[[str], str], is_effective: Callable[[], bool]
+) -> Iterator[None]:
+    """Another expression for a variable of the policy that gates, while the block lasts."""
+    (document,) = [each for each in documents() if each["kind"] == MUTATING]
+    (found,) = [each for each in document["spec"]["variables"] if each["name"] == variable]
+    found["expression"] = change(found["expression"])
+    with put(cluster, document, is_effective):
+        yield
+
+
+@contextmanager
+def put(cluster: Cluster, document: Object, is_effective: Callable[[], bool]) -> Iterator[None]:
+    """Another policy in the place of the one of its name, while the block lasts."""
+    kind, name = document["kind"], document["metadata"]["name"]
+    stored = cluster.get(kind, name, "")
+    assert stored is not None
+    path = f"{collection(kind)}/{name}"
+    cluster.request("PUT", path, body={**stored, "spec": document["spec"]})
+    try:
+        cluster.wait(is_effective, START_SECONDS, "the change")
+        yield
+    finally:
+        latest = cluster.get(kind, name, "") or {}
+        cluster.request("PUT", path, body={**latest, "spec": stored["spec"]})
+        cluster.wait(lambda: not is_effective(), START_SECONDS, "the end of the change")
+
+
 def said_of(cluster: Cluster, thing: Object) -> str:
     """What the policy says of an object that it refuses; "" of one that is let in."""
     refusal = refusal_of(cluster, thing)
@@ -221,13 +310,13 @@ def assert_same(said: str, errors: list[str]) -> None:
     assert rest.replace(", ", "") == more
 
 
-def changed_by_webhook(thing: Object) -> tuple[Any, list[str]]:
+def changed_by_webhook(thing: Object, dialects: Dialects) -> tuple[Any, list[str]]:
     """Labels and gates of a pod once the webhook's patch is applied."""
     raw = json.dumps(thing).encode()
     labels, gates = dict(thing["metadata"].get("labels") or {}), gates_of(thing)
     if has_opted_out(labels) or thing["metadata"].get("labels", {}).get("grove.io/podgang"):
         return labels, gates
-    for each in mutate(raw, thing["metadata"]["namespace"], SCOPE, READ):
+    for each in mutate(raw, thing["metadata"]["namespace"], SCOPE, dialects):
         *above, last = each.path.replace("~1", "/").removeprefix("/metadata/").split("/", 1)
         if each.op == "remove" and above == ["labels"]:
             del labels[last]
