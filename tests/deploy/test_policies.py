@@ -186,7 +186,9 @@ def test_what_a_policy_cannot_do_is_said_where_it_is_chosen() -> None:
 def test_the_settings_that_are_repeated_are_settings() -> None:
     named = set(re.findall(rf"{ENV_PREFIX}([A-Z_]+)", TEXT))
     assert {name.lower() for name in named} <= Settings.model_fields.keys()
-    assert named >= {"SCHEDULER_NAME", "KUEUE_MANAGES", "NATIVE_POD_GROUPS"}
+    repeated = ("scheduler_name", "kueue_manages", "native_pod_groups", "scheduler_vocabularies")
+    assert named >= {name.upper() for name in repeated}
+    assert all(f"`{name}`" in README for name in repeated)
     options = EngineOptions()
     assert not options.kueue_manages
     assert options.native_pod_groups == "off"  # as the expressions have it
