@@ -1,4 +1,4 @@
-"""A pod about to be created -> the JSON patch that takes it in.
+"""A pod about to be created -> what it is to be, and the JSON patch that makes it so.
 
 A pod that a vocabulary takes for a member of a gang gets our gate, the managed label, its index
 label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
@@ -11,7 +11,7 @@ Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16), KEP-976 "Gating Po
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -38,10 +38,17 @@ class Operation(msgspec.Struct, frozen=True):
     value: object = msgspec.UNSET
 
 
+class Mutation(NamedTuple):
+    """A pod as far as rules look at it, its labels and annotations changed; and every change."""
+
+    pod: PodRecord
+    operations: list[Operation]
+
+
 def mutate(
     raw: Json, namespace: str, scope: Scope, dialects: Dialects, roles: RoleRules = "kueue"
-) -> list[Operation]:
-    """What to change in this pod; nothing for a pod that is not ours.
+) -> Mutation:
+    """What to change in this pod; nothing in a pod that is not ours.
 
     `roles`: whose rules tell the roles of a pod group apart.
     Raises: DecodeError naming the pod and the field.
@@ -49,16 +56,21 @@ def mutate(
     pod = decode_pod(raw, _everything)
     is_ours = scope.covers(namespace, pod.scheduler, pod.labels)
     if pod.node or not is_ours or has_opted_out(pod.labels):
-        return []
+        return Mutation(pod, [])
     if dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group):
-        return _withdrawal(pod)
+        return Mutation(pod, _withdrawal(pod))
     if dialects.claim(pod) is None or dialects.lifts_gates(pod):
-        return []
-    return [
-        *_strings("labels", pod.labels, _labels(pod)),
-        *_strings("annotations", pod.annotations, _annotations(pod, raw, roles)),
+        return Mutation(pod, [])
+    labels, annotations = _labels(pod), _annotations(pod, raw, roles)
+    operations = [
+        *_strings("labels", pod.labels, labels),
+        *_strings("annotations", pod.annotations, annotations),
         *_gate(pod),
     ]
+    changed = msgspec.structs.replace(
+        pod, labels={**pod.labels, **labels}, annotations={**pod.annotations, **annotations}
+    )
+    return Mutation(changed, operations)
 
 
 def adds_gate(operations: Sequence[Operation]) -> bool:

@@ -1,6 +1,9 @@
 """The port the API server asks: /mutate and /validate, HTTP 200 for every review.
 
-    body ──limit──▶ review ──▶ mutate | validate ──▶ review
+    body ──limit──▶ review ──▶ mutate, and what comes of it checked | validate ──▶ review
+
+A new pod costs one call: /mutate refuses what breaks a rule. What webhooks called later make of it
+is not checked; what is wrong with a gang is found again when it is read.
 
 A webhook that fails must not keep pods from being created: a pod we can't read, or a bug of ours,
 is let in as it is. Only a body that is no AdmissionReview gets another status, since it has no uid
@@ -76,18 +79,22 @@ def webhook(desk: Desk) -> APIRouter:
 
 
 def mutated(desk: Desk, asked: review.Request) -> bytes:
-    """The answer of /mutate. Raises: DecodeError."""
+    """The answer of /mutate, of a new pod alone. Raises: DecodeError."""
     is_new_pod = asked.operation == "CREATE" and not asked.sub_resource
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
         return _unread(desk, asked, MOST_CHANGED_BYTES)
-    operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
-    if not operations:
-        return _counted(desk, "passed", review.allowed(asked.uid))
+    pod, operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
+    warning = ""
+    if len(asked.object) > MOST_CHECKED_BYTES:
+        warning = _unchecked(desk, asked, MOST_CHECKED_BYTES)
+    elif errors := Validator(desk.scope, desk.dialects).pod_errors(pod, asked.namespace):
+        return _refused(desk, asked, errors)
     if adds_gate(operations) and not asked.dry_run:
         desk.metrics.pods_gated.inc()
-    return _counted(desk, "changed", review.allowed(asked.uid, operations))
+    outcome = "changed" if operations else "unread" if warning else "passed"
+    return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
 
 
 def validated(desk: Desk, asked: review.Request) -> bytes:
@@ -104,21 +111,33 @@ def validated(desk: Desk, asked: review.Request) -> bytes:
     errors = validator.errors(thing, before)
     if not errors:
         return _counted(desk, "passed", review.allowed(asked.uid))
+    return _refused(desk, asked, errors)
+
+
+def _refused(desk: Desk, asked: review.Request, errors: list[FieldError]) -> bytes:
+    """The review that keeps the object out."""
     _tell(asked, errors)
-    desk.metrics.admission_rejected[desk.dialects.kind_of(group, kind)].inc()
+    kind = desk.dialects.kind_of(asked.kind.group, asked.kind.kind)
+    desk.metrics.admission_rejected[kind].inc()
     return _counted(desk, "refused", review.refused(asked, errors))
 
 
 def _unread(desk: Desk, asked: review.Request, most: int) -> bytes:
     """The review that lets a large object in; its user is told if it says something to us."""
-    content, warning = bytes(asked.object), ""
+    warning = _unchecked(desk, asked, most)
+    return _counted(desk, "unread", review.allowed(asked.uid, warning=warning))
+
+
+def _unchecked(desk: Desk, asked: review.Request, most: int) -> str:
+    """What its user is told of an object that is too large, if it says something to us."""
+    content = bytes(asked.object)
     has_rules = desk.dialects.object_rules(asked.kind.group, asked.kind.kind) is not None
-    if has_rules or any(prefix in content for prefix in _OURS):
-        warning = (
-            f"Corral: {asked.kind.kind} {_named(asked)} has {len(content)} bytes,"
-            f" more than the {most} that are checked: mistakes are reported when it is read"
-        )
-    return _counted(desk, "unread", review.allowed(asked.uid, warning=warning[:256]))
+    if not (has_rules or any(prefix in content for prefix in _OURS)):
+        return ""
+    return (
+        f"Corral: {asked.kind.kind} {_named(asked)} has {len(content)} bytes,"
+        f" more than the {most} that are checked: mistakes are reported when it is read"
+    )[:256]
 
 
 async def _answered(

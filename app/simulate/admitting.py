@@ -79,7 +79,8 @@ class Admission:
         made = self._defaulted(content)
         raw = msgspec.json.encode(made)
         namespace = made["metadata"]["namespace"]
-        return patched(made, mutate(raw, namespace, self.scope, self.dialects, self.roles))
+        change = mutate(raw, namespace, self.scope, self.dialects, self.roles)
+        return patched(made, change.operations)
 
     def _defaulted(self, content: Object) -> Object:
         spec = dict(mapping(content, "spec"))

@@ -316,7 +316,7 @@ def changed_by_webhook(thing: Object, dialects: Dialects) -> tuple[Any, list[str
     labels, gates = dict(thing["metadata"].get("labels") or {}), gates_of(thing)
     if has_opted_out(labels) or thing["metadata"].get("labels", {}).get("grove.io/podgang"):
         return labels, gates
-    for each in mutate(raw, thing["metadata"]["namespace"], SCOPE, dialects):
+    for each in mutate(raw, thing["metadata"]["namespace"], SCOPE, dialects).operations:
         *above, last = each.path.replace("~1", "/").removeprefix("/metadata/").split("/", 1)
         if each.op == "remove" and above == ["labels"]:
             del labels[last]

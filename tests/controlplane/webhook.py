@@ -46,13 +46,10 @@ class Webhook(Admission):
 
 
 @contextmanager
-def installed(
-    plane: ControlPlane, folder: Path, *, validates: bool = True, **settings: Any
-) -> Iterator[Webhook]:
+def installed(plane: ControlPlane, folder: Path, **settings: Any) -> Iterator[Webhook]:
     """A Corral with its webhook in effect; afterwards neither, whatever happens meanwhile.
 
-    validates: whether mistakes are refused; without it pods are gated and nothing else. settings:
-    Corral's own, beside those of the webhook.
+    settings: Corral's own, beside those of the webhook.
     """
     cluster = plane.cluster()
     certificate, key = pair("apiserver").write(folder)
@@ -67,13 +64,11 @@ def installed(
         ExitStack() as removals,
     ):
         for configuration in configurations(f"https://127.0.0.1:{port}"):
-            if configuration["kind"] == VALIDATING and not validates:
-                continue
             path = path_of(configuration["kind"])
             cluster.request("POST", path, body=configuration)
             one = f"{path}/{configuration['metadata']['name']}"
             removals.callback(partial(cluster.request, "DELETE", one))
-        webhook = Webhook(corral, cluster, validates)
+        webhook = Webhook(corral, cluster)
         webhook.wait_effective()
         yield webhook
 

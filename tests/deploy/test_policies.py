@@ -12,15 +12,19 @@ from typing import Any
 import pytest
 import yaml
 
+from app.admission.scope import has_opted_out
 from app.dialects import corral, spec
+from app.dialects.grove import keys as grove
 from app.dialects.kai import keys as kai
 from app.dialects.kai import topology as kai_topology
 from app.dialects.kueue import annotations, driver_sets, group_rules, in_charge, pod_groups, rules
+from app.dialects.registry import DIALECTS
 from app.dialects.rules import _BOOLEANS
 from app.dialects.volcano import keys as volcano
 from app.dialects.workloads import KINDS, job, leader_worker_set
 from app.settings import ENV_PREFIX, EngineOptions, Settings
 from tests.deploy.test_readme import README
+from tests.records import pod
 
 DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 TEXT = (DEPLOY / "policies.yaml").read_text(encoding="utf-8")
@@ -66,9 +70,20 @@ def test_the_policy_that_gates_is_asked_of_what_the_webhook_is_asked_of() -> Non
     constraints = ours["matchConstraints"]
     assert constraints["resourceRules"] == gate["rules"]
     assert constraints["namespaceSelector"] == gate["namespaceSelector"]
-    assert constraints["objectSelector"] == gate["objectSelector"]
-    assert list(conditions(ours).items())[:-1] == list(conditions(gate).items())
+    asked = ("of-our-scheduler", "asks-for-something")
+    assert all(conditions(ours)[name] == conditions(gate)[name] for name in asked)
     assert ours["reinvocationPolicy"] == gate["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_the_policy_that_gates_leaves_out_what_the_webhook_leaves_as_it_is() -> None:
+    (opted_out,) = policy(GATE)["matchConstraints"]["objectSelector"]["matchExpressions"]
+    assert opted_out == {"key": corral.MANAGED, "operator": "NotIn", "values": ["false"]}
+    assert has_opted_out({corral.MANAGED: "false"})
+    lifts = conditions(policy(GATE))["not-of-grove"]
+    assert lifts == f"!('{grove.POD_GANG}' in object.metadata.?labels.orValue({{}}))"
+    assert DIALECTS.lifts_gates(pod("p", labels={grove.POD_GANG: "g"}))
+    bound = conditions(policy(GATE))["not-bound"]
+    assert bound == "object.spec.?nodeName.orValue('') == ''"
 
 
 def test_the_policy_that_checks_is_asked_of_what_the_webhook_is_asked_of() -> None:
@@ -78,7 +93,10 @@ def test_the_policy_that_checks_is_asked_of_what_the_webhook_is_asked_of() -> No
         policy(CHECK),
     )
     constraints, found = ours["matchConstraints"], conditions(ours)
-    known = [*pods["rules"], *templates["rules"]]
+    # A new pod is checked by the webhook that gates it.
+    (new_pods,), (changed_pods,) = webhook("gate.corral.dev")["rules"], pods["rules"]
+    operations = [*new_pods["operations"], *changed_pods["operations"]]
+    known = [{**changed_pods, "operations": operations}, *templates["rules"]]
     assert constraints["namespaceSelector"] == pods["namespaceSelector"]
     assert all(rule in known for rule in constraints["resourceRules"])
     assert {
@@ -87,10 +105,15 @@ def test_the_policy_that_checks_is_asked_of_what_the_webhook_is_asked_of() -> No
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     } == {("", "pods"), ("batch", "jobs"), ("apps", "statefulsets")}
-    for name, expression in conditions(pods).items():
-        is_asked = re.sub(r"\(\s+|\s+\)", lambda it: it.group().strip(), found[name])
-        wanted = re.sub(r"\(\s+|\s+\)", lambda it: it.group().strip(), expression)
-        assert is_asked == f"request.kind.kind != 'Pod' || ({wanted})"
+    changes, created = conditions(pods), conditions(webhook("gate.corral.dev"))
+    scheduler = changes["of-our-scheduler"]
+    assert found["of-our-scheduler"] == f"request.kind.kind != 'Pod' || ({scheduler})"
+    said = re.sub(r"\(\s+|\s+\)", lambda it: it.group().strip(), found["says-something-new"])
+    _, _, of_new = created["not-of-grove-alone"].partition(" || ")  # the pods of Grove that do
+    assert said == (
+        f"request.kind.kind != 'Pod' || (oldObject == null ? ({of_new})"
+        f" : ({changes['says-something-new']}))"
+    )
     for name, expression in conditions(templates).items():
         assert found[name] == f"request.kind.kind == 'Pod' || ({expression})"
 

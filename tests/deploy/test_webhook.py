@@ -11,8 +11,7 @@ import yaml
 
 from app.admission.namespaces import METADATA_NAME
 from app.admission.routes import MUTATE, VALIDATE
-from app.admission.scope import has_opted_out
-from app.dialects import corral, grove, kai, native, volcano
+from app.dialects import grove, kai, native, volcano
 from app.dialects.grove import keys as grove_keys
 from app.dialects.kai import keys as kai_keys
 from app.dialects.kueue import annotations, in_charge, pod_groups
@@ -200,11 +199,7 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
     )
     assert "object.spec.?schedulingGroup.?podGroupName.orValue('') != ''" in mutating
     prefixes = set(re.findall(r"startsWith\('([^']+)'\)", mutating))
-    assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {
-        annotations.PREFIX,
-        kai_keys.PREFIX,
-        "corral.dev/workload-",
-    }
+    assert set(re.findall(r"startsWith\('([^']+)'\)", validating)) == {annotations.PREFIX}
     assert prefixes > {annotations.PREFIX}
     (listed,) = re.findall(r"key in \[([^]]*)\]", mutating)
     looked_for = {each.strip(" '") for each in listed.split(",")}
@@ -214,24 +209,32 @@ def test_what_makes_a_gang_has_the_prefix_that_is_looked_for() -> None:
         assert is_sent == (claim is not None), key
 
 
-def test_pods_of_grove_are_not_sent_and_would_be_left_alone() -> None:
+def test_pods_of_grove_are_sent_only_for_what_is_checked_and_would_be_left_alone() -> None:
     (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
-    conditions = [one["expression"] for one in mutating["matchConditions"]]
-    assert f"!('{grove_keys.POD_GANG}' in object.metadata.?labels.orValue({{}}))" in conditions
+    (expression,) = [
+        one["expression"]
+        for one in mutating["matchConditions"]
+        if one["name"] == "not-of-grove-alone"
+    ]
+    assert expression.startswith(
+        f"!('{grove_keys.POD_GANG}' in object.metadata.?labels.orValue({{}})) ||"
+    )
+    assert set(re.findall(r"startsWith\('([^']+)'\)", expression)) == {
+        annotations.PREFIX,
+        kai_keys.PREFIX,
+        "corral.dev/workload-",
+    }
     assert DIALECTS.lifts_gates(pod("p", labels={grove_keys.POD_GANG: "g"}))
 
 
-def test_who_opts_out_by_label_is_not_sent_and_would_be_left_alone() -> None:
-    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
-    (expression,) = mutating["objectSelector"]["matchExpressions"]
-    assert expression == {"key": corral.MANAGED, "operator": "NotIn", "values": ["false"]}
-    assert has_opted_out({corral.MANAGED: "false"})
-
-
-def test_pods_are_changed_at_their_creation_only() -> None:
-    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
-    (rule,) = mutating["rules"]
-    assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods"])
+def test_a_pod_is_asked_about_once_at_its_creation_and_then_when_it_changes() -> None:
+    asked = [
+        (webhook["name"], rule["operations"])
+        for webhook in _webhooks()
+        for rule in webhook["rules"]
+        if rule["resources"] == ["pods"]
+    ]
+    assert asked == [("gate.corral.dev", ["CREATE"]), ("pods.corral.dev", ["UPDATE"])]
 
 
 def test_every_kind_that_is_validated_is_sent_and_no_other() -> None:

@@ -93,7 +93,7 @@ async def test_a_namespace_is_taken_in_while_it_has_the_label_that_is_selected(
 async def test_a_mistake_is_refused_with_the_words_of_the_rule(tmp_path: Path, what: str) -> None:
     async with installed(tmp_path) as (_, client):
         wrong: dict[str, Any] = member("g", 0, 2, annotations=BROKEN)
-        path, hook = PODS, "pods.corral.dev"
+        path, hook = PODS, "gate.corral.dev"
         if what == "job":
             wrong, path, hook = (
                 job("train", pods=2, annotations=BROKEN),

@@ -38,7 +38,7 @@ def operations(
     thing: Object, scope: Scope = SCOPE, dialects: Dialects = DIALECTS
 ) -> list[Operation]:
     namespace = thing["metadata"].get("namespace", "")
-    return mutate(json.dumps(thing).encode(), namespace, scope, dialects)
+    return mutate(json.dumps(thing).encode(), namespace, scope, dialects).operations
 
 
 def after(thing: Object, scope: Scope = SCOPE) -> Any:
@@ -189,7 +189,8 @@ def test_976_the_role_is_told_by_the_rules_that_are_set():
         thing["spec"]["containers"][0]["image"] = image
     roles = {
         rules: [
-            mutate(json.dumps(each).encode(), "team", SCOPE, DIALECTS, rules) for each in things
+            mutate(json.dumps(each).encode(), "team", SCOPE, DIALECTS, rules).operations
+            for each in things
         ]
         for rules in ("kueue", "kep")
     }

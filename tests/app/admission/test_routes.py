@@ -16,12 +16,13 @@ from structlog.testing import capture_logs
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES
 from app.admission.scope import Scope
+from app.dialects.kueue.group_rules import INDEX_LABEL
 from app.labels import selector_from_text
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
 from tests.app.polling import until
 from tests.certificates import HOST, pair
 from tests.cluster import RACK, job, pod
-from tests.workloads import REQUIRED, asking, member
+from tests.workloads import MANAGED, REQUIRED, asking, member
 
 JSON = {"Content-Type": "application/json"}
 BROKEN = {REQUIRED: "my rack"}
@@ -369,3 +370,57 @@ async def test_a_small_change_of_what_was_large_is_not_checked_either(tmp_path: 
         asked = review(after, before=before, operation="UPDATE")
         response = await post(running, "/validate", asked)
     assert response["allowed"] is True
+
+
+# One call does what two did: what is wrong with a new pod is told where it is changed.
+WRONG_PODS = [
+    pytest.param(pod("p", annotations=BROKEN), id="ordinary"),
+    pytest.param(member("g", 0, 2, annotations=BROKEN), id="member"),
+    pytest.param(pod("p", annotations=BROKEN, labels={MANAGED: "false"}), id="opted_out"),
+    pytest.param(pod("p", annotations=BROKEN, nodeName="n"), id="bound"),
+    pytest.param(
+        member("g", 0, 2, annotations={INDEX_LABEL: "example.com/rank"}), id="index_without_source"
+    ),
+]
+
+
+@pytest.mark.parametrize("thing", WRONG_PODS)
+async def test_a_new_pod_that_breaks_a_rule_is_refused_by_the_call_that_would_change_it(
+    tmp_path: Path, thing: dict[str, Any]
+):
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(thing))
+        assert response["allowed"] is False
+        assert response["status"]["code"] == 422
+        assert running.value("corral_pods_gated_total") == 0
+        assert running.value("corral_admission_rejected_total", kind="Pod") == 1
+
+
+@pytest.mark.parametrize("thing", WRONG_PODS[:4])
+async def test_both_routes_refuse_a_pod_with_the_same_words(tmp_path: Path, thing: dict[str, Any]):
+    async with running_port(tmp_path) as running:
+        told = [await post(running, path, review(thing)) for path in ("/mutate", "/validate")]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("label", "namespace"),
+    [pytest.param("queue", "team", id="kueues"), pytest.param("", "kube-system", id="not_ours")],
+)
+async def test_mistakes_of_pods_that_are_not_ours_are_let_in(
+    tmp_path: Path, label: str, namespace: str
+):
+    labels = {"kueue.x-k8s.io/managed": "true"} if label else {}
+    thing = pod("p", annotations=BROKEN, labels=labels, namespace=namespace)
+    scope = Scope("corral", Namespaces(selector_from_text(f"{METADATA_NAME}!=kube-system")))
+    async with running_port(tmp_path, scope=scope) as running:
+        assert (await post(running, "/mutate", review(thing)))["allowed"] is True
+
+
+async def test_a_pod_too_large_to_be_checked_is_gated_and_its_user_told(tmp_path: Path):
+    thing = member("g", 0, 2, annotations={**BROKEN, "filling": "x" * MOST_CHECKED_BYTES})
+    async with running_port(tmp_path) as running:
+        response = await post(running, "/mutate", review(thing))
+    assert patch_of(response)
+    (warning,) = response["warnings"]
+    assert f"more than the {MOST_CHECKED_BYTES} that are checked" in warning

@@ -41,5 +41,5 @@ def test_a_pod_with_another_label_of_groves_is_gated_as_usual() -> None:
 
 
 def changed(made: Object) -> list[object]:
-    operations = mutate(msgspec.json.encode(made), "default", SCOPE, CONFIGURED)
+    operations = mutate(msgspec.json.encode(made), "default", SCOPE, CONFIGURED).operations
     return [each.value for each in operations]

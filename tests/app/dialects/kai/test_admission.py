@@ -22,7 +22,7 @@ WANTS = {"kai.scheduler/topology": "net", "kai.scheduler/topology-required-place
 
 
 def gates(made: Object) -> list[Any]:
-    operations = mutate(msgspec.json.encode(made), "default", SCOPE, CONFIGURED)
+    operations = mutate(msgspec.json.encode(made), "default", SCOPE, CONFIGURED).operations
     return [each.value for each in operations if each.path.startswith("/spec/schedulingGates")]
 
 
