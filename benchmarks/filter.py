@@ -16,6 +16,7 @@ import asyncio
 import json
 import multiprocessing
 import socket
+import ssl
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -185,9 +186,11 @@ class Taken:
 class Client:
     """One keep-alive connection to the server."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=MOST_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname="127.0.0.1")
 
     def close(self) -> None:
         """End the connection."""
@@ -238,10 +241,12 @@ def bodies(nodes: int) -> list[tuple[str, str, bytes, int]]:
 
 
 @contextmanager
-def served(serve: Callable[..., None], *arguments: object) -> Iterator[Client]:
+def served(
+    serve: Callable[..., None], *arguments: object, tls: ssl.SSLContext | None = None
+) -> Iterator[Client]:
     """A client of a server process of its own, which `serve` is; it is told where to say its port.
 
-    Raises: TimeoutError.
+    `tls`: whom the client trusts. Raises: TimeoutError.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -250,7 +255,7 @@ def served(serve: Callable[..., None], *arguments: object) -> Iterator[Client]:
     try:
         if not ours.poll(MOST_SECONDS):
             raise TimeoutError("the server did not start")
-        with closing(Client(ours.recv())) as client:
+        with closing(Client(ours.recv(), tls)) as client:
             yield client
     finally:
         server.terminate()
