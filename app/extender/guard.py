@@ -68,6 +68,37 @@ class Taken:
     """Connections without a request, the one that is so longest first."""
 
 
+class Joined:
+    """A transport whose writes of one turn of the loop leave as one, as an answer's head and body.
+
+    uvicorn writes them apart: two system calls, and behind TLS two records. What is not said here
+    is the transport's own.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Write it with what else is written before the loop turns."""
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(data)
+
+    def close(self) -> None:
+        """Close when everything is written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting and not self._transport.is_closing():
+            self._transport.write(b"".join(waiting))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class TooMuch(Exception):
     """Raised inside the parser: uvicorn answers 400 and closes."""
 
@@ -96,7 +127,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self.bounds.max_connections:
             longest = next(iter(self.taken.idle), None)
             if longest is None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from app.extender.guard import HEADER_BYTES
+from app.extender.guard import HEADER_BYTES, Joined
 from tests.app.extender.port import ScriptedEngine, answer_of, args, dumped, http, running_port
 from tests.app.polling import until
 
@@ -415,3 +415,50 @@ async def test_two_hundred_idle_connections_do_not_slow_a_request():
         assert (await answer_of(reader, seconds=2))[0] == 200
         for _, other in [*idle, (reader, writer)]:
             other.close()
+
+
+class Recorded(asyncio.Transport):
+    """What reaches the kernel, write by write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_over = False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def close(self) -> None:
+        self.is_over = True
+
+    def abort(self) -> None:
+        self.is_over = True
+
+    def is_closing(self) -> bool:
+        return self.is_over
+
+
+async def test_what_is_written_in_one_turn_of_the_loop_leaves_as_one_and_in_order():
+    below = Recorded()
+    joined = Joined(below, asyncio.get_running_loop())
+    for part in (b"head", b"body"):
+        joined.write(part)
+    assert below.written == []
+    await asyncio.sleep(0)
+    assert below.written == [b"headbody"]
+    joined.write(b"next")
+    await asyncio.sleep(0)
+    assert below.written == [b"headbody", b"next"]
+
+
+async def test_a_connection_closes_when_everything_is_written_and_aborts_without():
+    closing, aborted = Recorded(), Recorded()
+    for below, end in ((closing, Joined.close), (aborted, lambda each: each.abort())):
+        joined = Joined(below, asyncio.get_running_loop())
+        joined.write(b"last")
+        end(joined)
+        await asyncio.sleep(0)
+    assert closing.written == [b"last"]
+    assert aborted.written == []
+    assert closing.is_over
+    assert aborted.is_over
