@@ -78,8 +78,8 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     check 'building the control plane' sh tests/controlplane/build.sh
     CORRAL_E2E=required
     export CORRAL_E2E
-    # Those that wait most of the time on two control planes, then those that measure on one.
-    run_pytest e2e -m 'e2e and not operators and not alone' -n 2 --dist loadfile
+    # Those that wait most of the time on three control planes, then those that measure on one.
+    run_pytest e2e -m 'e2e and not operators and not alone' -n 3 --dist loadfile
     run_pytest alone -m 'e2e and not operators and alone'
     say simulator
     wait "$simulator" || failed="$failed, simulator"
@@ -103,6 +103,10 @@ if [ -n "$failed" ]; then
             tail -n 80 "$logs/$name"
         fi
     done
+    if [ -f "$logs/simulator" ] && grep -qE '^seed .*, step |TOO FEW' "$logs/simulator"; then
+        say 'what the simulator found'
+        grep -E '^seed .*, step |TOO FEW' "$logs/simulator" | head -n 20
+    fi
     say "FAILED:${failed#,}"
 else
     say 'All that ran succeeded.'
