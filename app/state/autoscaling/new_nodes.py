@@ -4,7 +4,9 @@ An autoscaler makes nodes one after the other, and the first of them would be ta
 So of the nodes that came since a gang asked, those of the domain in which most of it fits are kept
 for it, as few as its pods need: no gang behind it in the queue is placed there, and no ordinary pod
 that requests what it needs, but for pods of a higher priority. A node whose labels have not come
-yet may be of any domain: for a moment it is kept for the first gang that names a level.
+yet may be of any domain: for a moment it is kept for the first gang that names a level. One that
+reports no devices yet is no place for anybody who requests some; kube-scheduler may hear of them
+before Corral does, so until Corral has it is closed to ordinary pods that request them.
 
 Each new node in the domain prolongs that, up to thrice its time. Then what has come is told, the
 nodes are anybody's, and the gang has none kept for as long as it had some; twice as long each time,
@@ -72,6 +74,8 @@ class NewNodes:
     marks: Marks
     reports: Reports
     of: dict[GangKey, Earmark] = field(default_factory=dict)
+    _bare: dict[frozenset[str], Earmark] = field(default_factory=dict)
+    """By what is scarce: the new nodes that have none of it yet, as the first gang sees them."""
     _kept: dict[GangKey, Kept] = field(default_factory=dict)
     _rests: dict[GangKey, float] = field(default_factory=dict)  # until when it has none kept again
     _in_vain: dict[GangKey, int] = field(default_factory=dict)  # so often it had some kept
@@ -109,9 +113,10 @@ class NewNodes:
 
     def closed_to(self, pod: PodRecord) -> frozenset[str]:
         """The nodes that are closed to an ordinary pod."""
-        if not self.of:
+        if not (self.of or self._bare):
             return NOTHING
-        return NOTHING.union(*(each.nodes for each in self.of.values() if each.bars(pod)))
+        marks = (*self.of.values(), *self._bare.values())
+        return NOTHING.union(*(each.nodes for each in marks if each.bars(pod)))
 
     def nodes(self) -> frozenset[str]:
         """Every node that is kept."""
@@ -135,7 +140,7 @@ class NewNodes:
             if self.marks.open and now < self._made[first] + longest:
                 break
             del self._made[first]  # they are in the order of time
-        self.of = {}
+        self.of, self._bare = {}, {}
         taken, in_namespace = set[str](), Counter[str]()
         for gang in asking:
             namespace = gang.key.namespace
@@ -186,6 +191,10 @@ class NewNodes:
             for each, at in self._made.items()
             if at >= since and each not in taken and not self._is_back(each, at, since)
         ]
+        scarce = scarce_in(each.shaped[0] for each in pod_sets)
+        if scarce not in self._bare and len(self._bare) < MOST_GANGS:
+            bare = frozenset(each for each in new if self._is_bare(each, scarce))
+            self._bare[scarce] = Earmark(bare, gang.priority, scarce, since, math.inf)
         nodes = self._of_best_domain(pod_sets, topology, new)
         if any(any(each.required) for each in pod_sets):
             nodes |= self._settling(new, topology, now)
@@ -199,10 +208,15 @@ class NewNodes:
         return Earmark(
             nodes,
             gang.priority,
-            scarce_in(each.shaped[0] for each in pod_sets),
+            scarce,
             since=kept.since,
             until=kept.last_at + self.settings.needs_nodes_hold_seconds,
         )
+
+    def _is_bare(self, node: str, scarce: frozenset[str]) -> bool:
+        """Whether a node has nothing of what is scarce."""
+        has = self.books.nodes[node].allocatable
+        return not any(amount and resource in scarce for resource, amount in has)
 
     def _is_back(self, node: str, at: float, since: float) -> bool:
         """Whether a node that came then had only been away since a time after this one."""

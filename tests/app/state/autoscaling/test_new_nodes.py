@@ -166,6 +166,30 @@ def test_a_node_without_its_gpus_yet_is_not_used_and_then_is():
     assert len(started(world, "g")) == 2
 
 
+def test_a_node_whose_gpus_corral_does_not_see_yet_is_closed_to_who_sees_them_before():
+    """kube-scheduler may hear of the GPUs first, and at once tries the pods that request some."""
+    world = asking(*gated("g", 4))
+    world.put(*[node(f"b0/r0/n0{i}", gpus=0) for i in range(2)])
+    assert passes(world, alone("o1")) == []
+    assert passes(world, alone("above", priority=10)) == ["n00", "n01"]
+    world.wait(HOLD + 10)
+    assert passes(world, alone("o2")) == [], "it takes as long as it takes"
+    world.put(*rack(0, nodes=1))
+    assert passes(world, alone("o3")) == []
+    for i in range(4):
+        world.delete(world.pods[f"uid-g{i}"])
+    world.wait(6)
+    assert passes(world, alone("o4")) == ["n00", "n01"]
+
+
+def test_a_node_that_has_no_gpus_is_kept_from_nobody_who_requests_none():
+    world = asking(*gated("g", 4))
+    world.put(*[node(f"b0/r0/n0{i}", gpus=0) for i in range(2)])
+    assert passes(world, alone("small", gpus=0)) == ["n00", "n01"]
+    world.put(*gated("behind", 2, gpus=0))
+    assert racks(started(world, "behind")) == {"n0"}
+
+
 def test_when_the_gang_is_gone_its_nodes_are_anybodys():
     world = asking(*gated("g", 4))
     world.put(*rack(0, nodes=2))
