@@ -2,84 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from tests.autoscaling.cluster_autoscaler.loop import ClusterAutoscaler, Settings
-from tests.autoscaling.machines.groups import NodeGroup
-from tests.records import BLOCK, GPU, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE
-from tests.sim.grown import Grown
-from tests.sim.kinds import Workload
+from tests.records import BLOCK, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE
+from tests.sim.grown import IN_RACK, Watched, rack
 from tests.sim.liveness import check_books, check_empty
 from tests.sim.world import EMPTY_SECONDS
-
-MACHINE = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}
-QUICK = Settings(unneeded=40.0, delay_after_add=0.0, provisioning_requests=False)
-IN_RACK = {REQUIRED: RACK}
-LONG = 3000.0  # of waiting for anything; a machine that does not come is given up after 900 s
-
-
-def rack(name: str, most: int, rng: Random | None = None, **more: object) -> NodeGroup:
-    """A group that is one rack, with the delays of its own."""
-    drawn = rng or Random(name)
-    delays = {
-        "register_seconds": drawn.uniform(5.0, 40.0),
-        "ready_seconds": drawn.uniform(1.0, 20.0),
-        "label_seconds": drawn.uniform(0.0, 40.0),
-        "resource_seconds": drawn.uniform(0.0, 60.0),
-    }
-    labels = {BLOCK: "b0", RACK: name}
-    return NodeGroup(
-        name,
-        most,
-        **{"allocatable": MACHINE, "late_labels": (labels,), "tags": labels, **delays, **more},
-    )
-
-
-class Watched:
-    """A world, and which of its nodes were made so far."""
-
-    def __init__(self, *groups: NodeGroup) -> None:
-        self.autoscaler = ClusterAutoscaler(groups, QUICK)
-        self.world = Grown(self.autoscaler)
-        self.made: list[str] = []
-        create = self.world.api.create
-
-        def noted(kind: str, record: object) -> object:
-            if kind == "Node":
-                self.made.append(record.name)  # type: ignore[attr-defined]
-            return create(kind, record)
-
-        self.world.api.create = noted  # type: ignore[method-assign]
-
-    def until(self, holds: Callable[[], bool], seconds: float = LONG) -> None:
-        """Let time pass until it holds."""
-        clock, end = self.world.clock, self.world.clock.now + seconds
-        while not holds():
-            assert clock.now < end, f"not within {seconds} s"
-            clock.run_until(clock.now + 5.0)
-
-    def run(self, seconds: float) -> None:
-        self.world.clock.run_until(self.world.clock.now + seconds)
-
-    def bound(self, workload: Workload) -> dict[str, str]:
-        """The node of each pod that has one."""
-        pods = self.world.api.list("Pod")
-        own = {each.name: each.node for each in pods if each.uid in workload.uids}
-        return {name: node for name, node in own.items() if node}
-
-    def marked(self) -> list[str]:
-        return [each.name for each in self.world.api.list("Pod") if each.is_marked]
-
-    def racks(self, workload: Workload) -> Counter[str]:
-        """How many pods are in each rack."""
-        return Counter(node.rpartition("-")[0] for node in self.bound(workload).values())
-
-    def is_empty(self) -> bool:
-        return not (self.world.api.nodes or self.world.api.list("Pod"))
 
 
 @pytest.mark.slow
