@@ -89,10 +89,11 @@ class Marks:
         """Take the outcome of a search that found no place."""
         need = gang.need
         need.lack = _lack(verdict)
-        if (need.since is None) is (need.lack is None):
-            return  # as before
-        need.since = None if need.lack is None else now
-        self.note(gang)
+        if (need.since is None) is not (need.lack is None):
+            need.since = None if need.lack is None else now
+            self.note(gang)
+        elif need.lack is None and not need.is_open and self._has_asked(gang):
+            self.note(gang)  # an earlier Corral asked, for another reason
 
     def note(self, gang: Gang) -> None:
         """Look at a gang again that may have to be marked, or not any more."""
@@ -186,12 +187,13 @@ class Marks:
         if need.is_open:
             self._look_into(gang, now)
             return True
-        has_asked = self.requests.has(gang) or any(
-            each.pod.is_marked for each in gang.members.values()
-        )
-        if not (has_asked or self._is_due(gang, now)):
+        if not (self._has_asked(gang) or self._is_due(gang, now)):
             return False
         return self._is_capacity_alone(gang, now)
+
+    def _has_asked(self, gang: Gang) -> bool:
+        """Whether the watch shows that it asks for nodes, whoever had it ask."""
+        return self.requests.has(gang) or any(each.pod.is_marked for each in gang.members.values())
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         """Whether a gang that lacks capacity has waited for long enough, or will not fit anyway."""

@@ -144,6 +144,14 @@ def test_a_restart_marks_those_that_the_one_before_did_not():
     assert sorted(each.name for each in sent) == ["g0", "g2", "g3", "g4"]
 
 
+def test_a_restart_takes_the_marks_of_a_gang_back_whose_level_is_gone():
+    waiting = [msgspec.structs.replace(each, is_marked=True) for each in gated("g", 4)]
+    world = Marking(four_racks(), waiting, levels=(BLOCK,))
+    taken_back = world.first + world.wait(600)
+    assert sorted(each.name for each in taken_back) == NAMES
+    assert world.marked == []
+
+
 def test_a_strangers_mark_on_a_gang_that_gathers_is_taken_back_once_each_time():
     world = Marking(four_racks(), gated("g", 4)[:3])
     for _ in range(3):
