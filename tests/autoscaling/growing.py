@@ -56,7 +56,8 @@ from tests.autoscaling.reading.seen import Seen
 from tests.autoscaling.small import Autoscaler, changed
 from tests.cluster import RACK, Object, Objects
 
-KINDS = ("Pod", "Node", "PodTemplate", "ProvisioningRequest")
+SEEN = ("Pod", "Node", "PodTemplate", "ProvisioningRequest")  # by the autoscaler
+KINDS = (*SEEN, "Topology")
 KIND_OF = {"podtemplates": "PodTemplate", "provisioningrequests": "ProvisioningRequest"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 STEP_SECONDS = 1.0
@@ -377,7 +378,7 @@ class Growing:
 
     def _grow(self) -> None:
         if self.autoscaler is not None and self.autoscaler.next_at <= self.now:
-            seen = Seen(*(self.all(kind) for kind in KINDS))
+            seen = Seen(*(self.all(kind) for kind in SEEN))
             for action in self.autoscaler.step(seen, self.now):
                 self._act(action)
 

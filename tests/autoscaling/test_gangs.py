@@ -15,7 +15,7 @@ from tests.autoscaling.cluster_autoscaler.loop import ClusterAutoscaler, Setting
 from tests.autoscaling.growing import Growing
 from tests.autoscaling.machines.groups import NodeGroup
 from tests.autoscaling.objects import ATOMIC_SCALE_UP
-from tests.cluster import GPU, RACK, Object, node, pod
+from tests.cluster import BLOCK, GPU, RACK, Object, node, pod
 from tests.workloads import asking, behind_gate, members
 
 REQUEST, TEMPLATE = "ProvisioningRequest", "PodTemplate"
@@ -141,6 +141,91 @@ def test_20_nodes_that_come_in_the_wrong_racks_are_asked_for_no_faster_than_the_
     assert 1 < len(times) <= requests.MOST_ATTEMPTS
     pauses = [later - first for first, later in pairwise(times)]
     assert all(pause >= requests.RETRY_SECONDS for pause in pauses)
+
+
+# -- levels that are declared by an object -------------------------------------------------------
+
+
+def levels(*keys_: str) -> Object:
+    """Kueue's Topology of these levels."""
+    spec = {"levels": [{"nodeLabel": each} for each in keys_]}
+    metadata = {"name": "racks"}
+    return {"kind": "Topology", "metadata": metadata, "spec": spec}
+
+
+def declared(*bodies: Object, **settings: object) -> Growing:
+    """A world whose levels an object declares, and in which a gang has asked for nodes."""
+    made = world(rack("r0", register_seconds=300.0), levels=(), **settings)
+    made.create(levels(RACK), *bodies)
+    made.run(1)
+    made.create(*gang(pods=4))
+    made.run(30)
+    return made
+
+
+@pytest.mark.parametrize("other", [(), (BLOCK,)], ids=["deleted", "without_the_level"])
+def test_the_marks_of_a_gang_whose_level_is_gone_are_taken_back_until_it_is_back(other):
+    made = declared(provisioning_class="")
+    assert len(made.marked()) == 4
+    made.delete("Topology", "racks")
+    if other:
+        made.create(levels(*other))
+    made.run(60)
+    assert made.marked() == []
+    assert [RACK in each for each in made.told("GangMistaken")] == [True], "told by its name"
+    made.delete("Topology", "racks")
+    made.create(levels(RACK))
+    made.run(60)
+    assert len(made.marked()) == 4
+    made.run(LONG)
+    assert len(made.bound()) == 4
+    assert racks_of(made) == {"r0"}
+
+
+@pytest.mark.parametrize("other", [(), (BLOCK,)], ids=["deleted", "without_the_level"])
+def test_the_request_of_a_gang_whose_level_is_gone_is_withdrawn_until_it_is_back(other):
+    made = declared()
+    assert len(made.names(REQUEST)) == 1
+    made.delete("Topology", "racks")
+    if other:
+        made.create(levels(*other))
+    made.run(60)
+    assert left(made) == []
+    assert made.marked() == []
+    made.delete("Topology", "racks")
+    made.create(levels(RACK))
+    made.run(60)
+    assert len(made.names(REQUEST)) == 1
+    made.run(LONG)
+    assert len(made.bound()) == 4
+    assert racks_of(made) == {"r0"}
+    assert left(made) == []
+
+
+def test_nodes_are_kept_no_more_for_a_gang_whose_level_is_gone():
+    made = declared(provisioning_class="")
+    made.create(*free("r1", 2))
+    made.run(3)
+    assert made.engine.new_nodes.nodes() == {"r1-old0", "r1-old1"}
+    made.delete("Topology", "racks")
+    made.run(20)
+    assert made.engine.new_nodes.nodes() == frozenset()
+    made.create(levels(RACK))
+    made.run(10)
+    made.create(*free("r2", 3))
+    made.run(10)
+    assert made.engine.new_nodes.nodes() == {"r2-old0", "r2-old1", "r2-old2"}
+
+
+@pytest.mark.parametrize("provisioning_class", ["", ATOMIC_SCALE_UP], ids=["marks", "request"])
+def test_a_level_that_is_gone_when_corral_begins_again_ends_what_was_asked_for(provisioning_class):
+    made = declared(provisioning_class=provisioning_class)
+    assert len(made.marked()) + 4 * len(made.names(REQUEST)) == 4
+    made.delete("Topology", "racks")
+    made.restart()
+    made.run(60)
+    assert made.marked() == []
+    assert left(made) == []
 
 
 # -- 8: killed after each single write -----------------------------------------------------------

@@ -65,7 +65,7 @@ def test_a_gang_makes_one_request_for_all_its_pods_and_no_mark():
 def test_without_a_class_a_gang_is_marked_and_nothing_is_read_or_written_of_requests():
     made = world(*gang(annotations={keys.CLASS: ATOMIC_SCALE_UP}), provisioning_class="")
     made.run(100)
-    assert made.engine.settings.kinds == ("Pod", "Node")
+    assert made.engine.settings.kinds == ("Pod", "Node", "Topology")
     assert made.writes == [f"mark g-{n}" for n in range(4)]
 
 
