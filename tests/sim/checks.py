@@ -34,6 +34,7 @@ from tests.records import REQUIRED
 from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer
 from tests.sim.arrivals import Arrivals, arrived_of
+from tests.sim.asking import AskingChecks
 from tests.sim.bypass import Bypass
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
@@ -108,10 +109,12 @@ class Checks:
     _bypass: Bypass = field(init=False)
     absent: AbsentPlaces = field(init=False)
     _arrivals: Arrivals = field(default_factory=Arrivals)
+    _asking: AskingChecks = field(init=False)
     _is_idle: bool = False  # a tick that finds nothing held and nothing kept
 
     def __post_init__(self) -> None:
         self._bypass = Bypass(self.hits)
+        self._asking = AskingChecks(self.clock)
         self.absent = AbsentPlaces(self.api)
         self.api.subscribe("Node", self._note_split)
         self.api.subscribe("Pod", self._note_split)
@@ -135,7 +138,8 @@ class Checks:
     def takes(self, corral: Corral, subject: Subject) -> None:
         life = life_of(corral)
         engine = life.engine
-        self._is_idle = subject is None and not engine.books.held and not engine.starvation.of
+        is_kept = bool(engine.starvation.of or engine.new_nodes.of)
+        self._is_idle = subject is None and not engine.books.held and not is_kept
         if not self._is_idle:
             self._isolation.takes(life, subject)
             self._bypass.takes(life)
@@ -230,6 +234,7 @@ class Checks:
             self._evicts_for_none(life, effects)
         for each in self.vocabularies:
             each.decided(corral, effects)
+        self._asking.decided(corral, effects)
         binds = [effect for effect in effects if isinstance(effect, Bind)]
         nodes: dict[str, Any] = life.streams["Node"].mirror
         for bind in binds:
@@ -382,6 +387,7 @@ class Checks:
         self._inputs += 1
         life = life_of(corral)
         self._answers_in_time(corral, life)
+        self._asking.took(corral, life)
         if not life.engine.is_synced:
             return
         self._binding_is_booked(life)

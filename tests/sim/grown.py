@@ -43,6 +43,9 @@ class Grown(World):
     def _create_nodes(self) -> None:
         pass
 
+    def _asking(self) -> Mapping[str, float]:
+        return {}
+
     def plain(self, pods: int, gpus: int, seconds: float) -> Workload:
         """A workload of ordinary, ungated pods."""
         return self._begin("plain", pods, gpus, seconds, {}, is_gated=False)

@@ -206,7 +206,7 @@ def check_expected(api: ApiServer, corrals: Iterable[Corral]) -> None:
             # The place of a pod behind another's gate is kept until that gate is taken off.
             behind = sum(_is_behind_others(pod) and pod.uid not in gang.plan.nodes for pod in live)
             lacks = len(excess) + behind - len(live)
-            lacks = lacks + _declared(api, gang.key, members) if kept else 0
+            lacks = lacks + declared(api, gang.key, members) if kept else 0
             require(
                 kept.total() <= lacks,
                 f"I7: {kept.total()} places are kept for {gang.key}, it lacks {lacks}",
@@ -310,7 +310,7 @@ def waits_in_vain(
     # At most: what ended and went while no Corral looked is not known, and a pod that ends while
     # it is deleted was stopped, unless that is how a Corral that starts finds it.
     gone = api.succeeded_and_gone.get(key, Counter()) if counts_gone else Counter()
-    places = _declared(api, key, members) - len(bound) - gone.total()
+    places = declared(api, key, members) - len(bound) - gone.total()
     is_unclear = _disagree(live) or _has_excess(members, gone) or key in api.stopped
     if places <= 0 or not waiting or len(waiting) > places or is_unclear:
         return ""  # which of them are in excess is the engine's own choice
@@ -319,7 +319,7 @@ def waits_in_vain(
         return ""  # how slices are filled up is the core's business
     asked = [wanted(pod) for pod in waiting]
     if not bound and len(waiting) < places:
-        if not _is_early(api, key, claims) or len(waiting) + len(bound) < len(live):
+        if not is_early(api, key, claims) or len(waiting) + len(bound) < len(live):
             return ""
         done = [pod for pod in members if pod.phase == "Succeeded"]
         absent = to_come(claims, waiting + done * bool(claims[0].leaf), places - len(waiting))
@@ -330,7 +330,7 @@ def waits_in_vain(
     return str([(one.pod_set, one.domains) for one in placement.pod_sets]) if placement else ""
 
 
-def _is_early(api: ApiServer, key: GangKey, claims: Iterable[Claim]) -> bool:
+def is_early(api: ApiServer, key: GangKey, claims: Iterable[Claim]) -> bool:
     """Whether the gang may start before all its pods are there."""
     if any(claim.said.reserves_all or claim.said.leaves for claim in claims):
         return True
@@ -356,15 +356,15 @@ def _has_excess(members: list[PodRecord], gone: Counter[str]) -> bool:
 
     A controller makes another driver for one that succeeded and was deleted.
     """
-    declared = next((said for pod in members if (said := _claim(pod).said).leaves), None)
-    if declared is None:
+    found = next((said for pod in members if (said := _claim(pod).said).leaves), None)
+    if found is None:
         return False
     there = gone + Counter(
         _claim(pod).leaf
         for pod in members
         if pod.phase == "Succeeded" or not (pod.is_finished or pod.is_terminating)
     )
-    return any(there[leaf.name] > leaf.pods for leaf in declared.leaves)
+    return any(there[leaf.name] > leaf.pods for leaf in found.leaves)
 
 
 def _in_excess(
@@ -406,14 +406,14 @@ def _owners(api: ApiServer, key: GangKey) -> list[Any]:
     ]
 
 
-def _declared(api: ApiServer, key: GangKey, members: list[PodRecord]) -> int:
+def declared(api: ApiServer, key: GangKey, members: list[PodRecord]) -> int:
     """How many members run or are to run; 0: nobody knows."""
     if key.source in ("job", "jobset", "statefulset"):
         made = _owners(api, key)
         return declared_by(made) if is_known(key, made) else 0
     # Of a driver that is done nobody goes on with what it declared.
     heard = [pod for pod in members if not pod.is_terminating and pod.phase != "Succeeded"]
-    declared = next((pods for pod in heard if (pods := _claim(pod).said.pods) is not None), None)
-    if declared is None:
+    total = next((pods for pod in heard if (pods := _claim(pod).said.pods) is not None), None)
+    if total is None:
         return 0
-    return declared - sum(pod.phase == "Succeeded" for pod in members)
+    return total - sum(pod.phase == "Succeeded" for pod in members)

@@ -29,6 +29,7 @@ from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh, fresh_workload
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import WITH_BUDGETS, ApiServer
+from tests.sim.asking import asking_of, check_marks
 from tests.sim.calls import Network
 from tests.sim.chaos import KINDS, Chaos
 from tests.sim.checks import Checks
@@ -238,6 +239,7 @@ class World:
             kinds=self._kinds(),
             absent_pods_per_namespace=absent_pods,
             absent_share_per_namespace=absent_share,
+            **self._asking(),
             **dict(self.profile.settings),
             **dict(self.evictions.settings if self.evictions is not None else ()),
             **{key: its for each in self.vocabularies for key, its in each.settings.items()},
@@ -255,6 +257,10 @@ class World:
                 labels = {POOL: "a" if index % 2 == 0 else "b"}
                 path = f"b{rack // 2}/r{rack}/n{rack}{index}"
                 self.api.create("Node", node(path, gpus=self.profile.gpus, labels=labels))
+
+    def _asking(self) -> Mapping[str, float]:
+        """The settings for gangs that ask for nodes."""
+        return asking_of(self.seed)
 
     def _kinds(self) -> tuple[Kind, ...]:
         """What every Corral here reads."""
@@ -525,6 +531,7 @@ class World:
             nominated,
             {each.source: each.waits_in_vain for each in self.vocabularies},
         )
+        check_marks(self.api, is_hopeless)
         for each in self.vocabularies:
             each.judge()
         if self.evictions is not None:
