@@ -1,6 +1,7 @@
 """What must hold of gangs that ask for nodes: who is marked, how often, and what is kept for whom.
 
-M1  a member is marked only if all that its gang starts with are there
+M1  a member is marked only if all that its gang starts with are there; once they are not, its mark
+    is taken back
 M2  a mark is not sent again at once, for as long as the watch shows the pod as it was
 M3  no node is kept for two gangs, none that was there before its gang asked or only came back, none
     for a gang of which no pod waits, and none for ever
@@ -38,11 +39,13 @@ from tests.sim.told import (
     key_of,
     life_of,
     members_of,
+    pods_of,
     start_of,
 )
 from tests.sim.violation import require
 
-MOST_AT_ONCE = 3  # marks of a pod as it was, within `UNSEEN_SECONDS`: its gang may ask anew
+TAKEN_BACK_SECONDS = 5.0  # from when a gang gathers again until its marks are sent for
+LOOK_SECONDS = 1.0  # between two looks at who is marked
 SLACK = 1.0  # seconds a deadline may be seen late, beside the tick
 HOLD_SECONDS = (600.0, 600.0, 30.0, 10.0)
 PATIENCE_SECONDS = (30.0, 5.0)
@@ -61,8 +64,10 @@ def asking_of(seed: int) -> dict[str, float]:
 class Seen:
     """What one process has been told, and what it has done since it began."""
 
-    sent: dict[tuple[str, bool], list[tuple[float, str]]] = field(default_factory=dict)
-    """When a pod was marked, or unmarked, and at which version; by uid."""
+    sent: dict[tuple[str, bool], tuple[float, str]] = field(default_factory=dict)
+    """When a pod was marked, or unmarked, last, and at which version; by uid."""
+    unwarranted: dict[str, float] = field(default_factory=dict)  # marked pods: uid -> since when
+    looked_at: float = -math.inf
     nodes: set[str] = field(default_factory=set)
     nodes_at: int = -1  # as of so many changes of its mirror
     made: dict[str, float] = field(default_factory=dict)
@@ -99,30 +104,41 @@ class AskingChecks:
         key = key_of(life, mark.uid)
         require(key is not None, f"M1: {mark.name} is marked, which is in no gang")
         assert key is not None
-        members = members_of(life, key)
-        is_known = any(claim_of(pod) is not None for pod in members)
-        if not is_known or has_started(life, members) or key in life.engine.gangs.unreviewed:
-            return
-        ready = [pod for pod in members if is_waiting(pod)]
-        needed = start_of(life, key, members)
-        require(
-            len(ready) >= needed.together,
-            f"M1: {mark.name} is marked, {len(ready)} of {needed.together} members are there",
-        )
+        if key not in life.engine.gangs.unreviewed:
+            lacks = _lacks(life, key)
+            require(not lacks, f"M1: {mark.name} is marked, and {lacks} of its gang")
 
     def _not_again(self, corral: Corral, life: Life, mark: Mark) -> None:
-        sent = self._of(life).sent.setdefault((mark.uid, bool(mark.sentence)), [])
-        sent.append((corral.now, mark.version))
-        recent = [
-            version
-            for at, version in sent
-            if at > corral.now - UNSEEN_SECONDS and version == mark.version
-        ]
-        del sent[: -MOST_AT_ONCE - 1]
+        sent, now = self._of(life).sent, corral.now
+        at, version = sent.get((mark.uid, bool(mark.sentence)), (-math.inf, ""))
+        sent[mark.uid, bool(mark.sentence)] = now, mark.version
+        gang = life.engine.gangs.of_pod(mark.uid)
+        if not mark.sentence or gang is None or gang.need.opened_at > at:
+            return  # it asks anew
         require(
-            len(recent) <= MOST_AT_ONCE,
-            f"M2: {mark.name} at version {mark.version} is marked {len(recent)} times at once",
+            version != mark.version or now >= at + UNSEEN_SECONDS,
+            f"M2: {mark.name} at version {version} is marked again after {now - at:.1f} s",
         )
+
+    def _taken_back(self, corral: Corral, life: Life, seen: Seen) -> None:
+        """Judge who is marked though its gang gathers."""
+        now = corral.now
+        if now < seen.looked_at + LOOK_SECONDS:
+            return
+        seen.looked_at = now
+        marked = [pod for pod in pods_of(life) if pod.is_marked and is_waiting(pod)]
+        keys = {pod.uid: key_of(life, pod.uid) for pod in marked}
+        lacking = {key: _lacks(life, key) for key in keys.values() if key is not None}
+        gathering = [pod for pod in marked if lacking.get(keys[pod.uid])]
+        seen.unwarranted = {pod.uid: seen.unwarranted.get(pod.uid, now) for pod in gathering}
+        if self._clock.now < life.slept_until + TAKEN_BACK_SECONDS:
+            return
+        for pod in gathering:
+            since = seen.unwarranted[pod.uid]
+            if now >= since + TAKEN_BACK_SECONDS:
+                at, _ = seen.sent.get((pod.uid, False), (-math.inf, ""))
+                lacks = lacking[keys[pod.uid]]
+                require(at >= since - LOOK_SECONDS, f"M1: {pod.name} stays marked, and {lacks}")
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -130,6 +146,8 @@ class AskingChecks:
         """Raises: Violation."""
         seen = self._of(life)
         self._note_nodes(corral, life, seen)
+        if life.engine.is_synced:
+            self._taken_back(corral, life, seen)
         kept = life.engine.new_nodes.of
         if not (kept or seen.kept_since):
             return
@@ -189,6 +207,15 @@ class AskingChecks:
         for key, since in seen.idle_since.items():
             age = corral.now - since
             require(age <= late, f"M3: nodes are kept for {key}, of which no pod waits")
+
+
+def _lacks(life: Life, key: GangKey) -> str:
+    """What a gang that has not started lacks to start with; "": nothing, for all we know."""
+    members = members_of(life, key)
+    if has_started(life, members) or any(claim_of(pod) is None for pod in members):
+        return ""
+    ready, needed = sum(map(is_waiting, members)), start_of(life, key, members).together
+    return "" if ready >= needed else f"{ready} of {needed} are there"
 
 
 def check_marks(api: ApiServer, is_hopeless: Callable[[PodRecord], bool]) -> None:

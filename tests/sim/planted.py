@@ -5,6 +5,8 @@
     python -m tests.sim.planted --list
 
 A bug counts as found by a seed that is clean without it: that seed is played again without the bug.
+What random worlds have nothing of, as autoscalers and their requests, is found by a history in
+virtual time that a test plays; it has to pass without the bug.
 `planted_bugs.py` says what they are, `planted_syntax.py` how they get into the code.
 """
 
@@ -19,6 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.sim.planted_bugs import PLANTED
 from tests.sim.planted_syntax import Planted, plant
 
@@ -26,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_SEEDS = 500
 PLAY_SECONDS = 1800.0  # for one planted bug; bounds a mutation that makes the engine loop
 FOUND = re.compile(r"^seed (\d+), step \d+, [0-9.]+ s: (.*)$", re.MULTILINE)
+ERROR = re.compile(r"^E +(.*)$", re.MULTILINE)
 
 
 def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[int, str] | None:
@@ -37,6 +42,8 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
                 ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
             )
         plant(planted, copy)
+        if planted.test:
+            return _found_by_test(planted.test, copy)
         first = 1
         while first <= seeds:
             found = first_violation(copy, first, seeds - first + 1, jobs)
@@ -48,6 +55,19 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
     return None
 
 
+def _found_by_test(test: str, copy: Path) -> tuple[int, str] | None:
+    """What a test says that fails with the bug and passes without it."""
+    status, said = _tested(test, copy)
+    if status != pytest.ExitCode.TESTS_FAILED or _tested(test, ROOT)[0] != pytest.ExitCode.OK:
+        return None
+    return 0, next(iter(ERROR.findall(said)), "")
+
+
+def _tested(test: str, root: Path) -> tuple[int, str]:
+    done = _run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test], root, PLAY_SECONDS)
+    return done.returncode, done.stdout
+
+
 def first_violation(
     root: Path, first: int, seeds: int, jobs: int, *, seconds: float = PLAY_SECONDS
 ) -> tuple[int, str] | None:
@@ -55,22 +75,26 @@ def first_violation(
 
     Raises: subprocess.TimeoutExpired; RuntimeError if no history was played at all.
     """
-    command = [sys.executable, "-m", "tests.sim", "--stop"]
+    command = ["-m", "tests.sim", "--stop"]
     command += ["--first", str(first), "--seeds", str(seeds), "--jobs", str(jobs)]
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        command,
+    done = _run(command, root, seconds)
+    found = FOUND.search(done.stdout)
+    if found is None and not done.stdout.rstrip().splitlines()[-1:]:
+        raise RuntimeError(f"the simulator did not run: {done.stderr[-500:]}")
+    return (int(found[1]), found[2]) if found else None
+
+
+def _run(command: list[str], root: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a module of the checkout at `root`."""
+    return subprocess.run(
+        [sys.executable, *command],
         cwd=root,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=seconds,
         check=False,
     )
-    found = FOUND.search(done.stdout)
-    if found is None and not done.stdout.rstrip().splitlines()[-1:]:
-        raise RuntimeError(f"the simulator did not run: {done.stderr[-500:]}")
-    return (int(found[1]), found[2]) if found else None
 
 
 def main() -> int:
@@ -89,7 +113,8 @@ def main() -> int:
             continue
         found = catch(planted, seeds=asked.seeds, jobs=asked.jobs)
         missed += found is None
-        print(f"     {'NOT FOUND' if found is None else f'seed {found[0]}: {found[1][:120]}'}")
+        by = planted.test if found is None or planted.test else f"seed {found[0]}"
+        print(f"     {'NOT FOUND' if found is None else f'{by}: {found[1][:120]}'}", flush=True)
     return 1 if missed else 0
 
 

@@ -584,4 +584,141 @@ PLANTED = (
         Change("expression", "max(there, group.least)", becomes="group.least"),
         "pods beyond the minCount of a native PodGroup never start",
     ),
+    Planted(
+        "app.state.autoscaling.marks.Marks._marks",
+        Change(
+            "statement",
+            "is_marked = wanted and uid in waiting",
+            becomes="is_marked = member.pod.is_marked or (wanted and uid in waiting)",
+        ),
+        "a mark is never taken back",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_the_marks_of_a_gang_whose_level_is_gone_are_taken_back_until_it_is_back",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks._review",
+        Change(
+            "statement",
+            "wanted = self._wanted(gang, now)",
+            becomes="wanted = self._wanted(gang, now) or gang.phase is Phase.GATHERING",
+        ),
+        "the pods of a gang that gathers are marked",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks._marks",
+        Change("condition", "now < last.at + last.again_after", becomes="False"),
+        "a mark that does not show yet is sent again at every look",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks._is_due",
+        Change(
+            "condition",
+            "now >= due or (is_certain and self._is_never(gang, now))",
+            becomes="is_certain and self._is_never(gang, now) and False",
+        ),
+        "no gang is ever marked",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes.review",
+        Change("statement", "taken |= mark.nodes", becomes="pass"),
+        "a new node is kept for two gangs",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes._is_back",
+        Change(
+            "expression",
+            "gone_at >= since and at < gone_at + BACK_SECONDS",
+            becomes="False",
+        ),
+        "a node that only came back counts as new",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes._mark",
+        Change("expression", "at >= since", becomes="True"),
+        "a node that was there before a gang asked is kept for it",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes._end",
+        Change(
+            "expression",
+            "now >= min(kept.last_at + most, kept.since + MOST_PROLONGED * most)",
+            becomes="False",
+        ),
+        "new nodes are kept without end",
+        test="tests/sim/test_grown.py::"
+        "test_7_where_the_cloud_is_out_of_stock_nothing_starts_and_what_came_goes_to_others",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes.review",
+        Change(
+            "statement",
+            "self.planner.new_nodes = {key: (each.nodes, rank[key])"
+            " for key, each in self.of.items()}",
+            becomes="pass",
+        ),
+        "gangs behind in the queue are placed on nodes kept for another one",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes.closed_to",
+        Change("expression", "each.bars(pod)", becomes="False"),
+        "ordinary pods are bound to new nodes that are kept for a gang",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks.note_verdict",
+        Change(
+            "condition",
+            "need.lack is None and not need.is_open and self._has_asked(gang)",
+            becomes="False",
+        ),
+        "what a gang asked for before a restart is left when it does not lack capacity any more",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_a_level_that_is_gone_when_corral_begins_again_ends_what_was_asked_for",
+    ),
+    Planted(
+        "app.state.autoscaling.requests.Requests._how",
+        Change(
+            "expression",
+            "any(each.pod.is_marked for each in gang.members.values())",
+            becomes="False",
+        ),
+        "a request that nobody serves is made again after a restart",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_8_killed_after_any_write_a_gang_that_nobody_serves_ends_the_same",
+    ),
+    Planted(
+        "app.state.autoscaling.requests.Requests._by_request",
+        Change("condition", "last is None", becomes="last is None or not last.record.is_accepted"),
+        "a gang makes a second request before the first is accepted",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_1_an_empty_cluster_gets_one_rack_and_no_ninth_node",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks._review",
+        Change("statement", "wanted = False", becomes="pass"),
+        "a gang that asks by a request is marked as well",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_1_an_empty_cluster_gets_one_rack_and_no_ninth_node",
+    ),
+    Planted(
+        "app.controllers.provisioning.ProvisioningController._end",
+        Change(
+            "statement",
+            "named += [(keys.TEMPLATE_PATH, name, uid) for name, uid in end.templates]",
+            becomes="pass",
+        ),
+        "the templates of a request are left when it is withdrawn",
+        test="tests/autoscaling/test_gangs.py::"
+        "test_1_an_empty_cluster_gets_one_rack_and_no_ninth_node",
+    ),
+    Planted(
+        "app.state.autoscaling.new_nodes.NewNodes._is_bare",
+        Change(
+            "expression",
+            "not any(amount and resource in scarce for resource, amount in has)",
+            becomes="False",
+        ),
+        "ordinary pods take a new node whose devices kube-scheduler sees before Corral does",
+        test="tests/sim/test_grown_levels.py::"
+        "test_nodes_whose_level_never_comes_are_let_go_and_taken_by_others",
+    ),
 )
