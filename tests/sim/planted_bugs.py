@@ -592,8 +592,6 @@ PLANTED = (
             becomes="is_marked = member.pod.is_marked or (wanted and uid in waiting)",
         ),
         "a mark is never taken back",
-        test="tests/autoscaling/test_gangs.py::"
-        "test_the_marks_of_a_gang_whose_level_is_gone_are_taken_back_until_it_is_back",
     ),
     Planted(
         "app.state.autoscaling.marks.Marks._review",
@@ -603,6 +601,7 @@ PLANTED = (
             becomes="wanted = self._wanted(gang, now) or gang.phase is Phase.GATHERING",
         ),
         "the pods of a gang that gathers are marked",
+        is_quick=True,
     ),
     Planted(
         "app.state.autoscaling.marks.Marks._marks",
@@ -617,6 +616,7 @@ PLANTED = (
             becomes="is_certain and self._is_never(gang, now) and False",
         ),
         "no gang is ever marked",
+        is_quick=True,
     ),
     Planted(
         "app.state.autoscaling.new_nodes.NewNodes.review",
@@ -689,6 +689,7 @@ PLANTED = (
         "app.state.autoscaling.requests.Requests._by_request",
         Change("condition", "last is None", becomes="last is None or not last.record.is_accepted"),
         "a gang makes a second request before the first is accepted",
+        is_quick=True,
         test="tests/autoscaling/test_gangs.py::"
         "test_1_an_empty_cluster_gets_one_rack_and_no_ninth_node",
     ),
@@ -697,7 +698,7 @@ PLANTED = (
         Change("statement", "wanted = False", becomes="pass"),
         "a gang that asks by a request is marked as well",
         test="tests/autoscaling/test_gangs.py::"
-        "test_1_an_empty_cluster_gets_one_rack_and_no_ninth_node",
+        "test_8_killed_after_any_write_a_gang_with_a_request_ends_the_same",
     ),
     Planted(
         "app.controllers.provisioning.ProvisioningController._end",

@@ -59,7 +59,7 @@ def test_7_where_the_cloud_is_out_of_stock_nothing_starts_and_what_came_goes_to_
     small = watched.world.gang(2, 8, 100.0, IN_RACK)
     watched.run(60.0)
     assert watched.bound(small) == {}, "the six are kept for the first"
-    watched.until(lambda: len(watched.bound(small)) == 2)
+    watched.until(lambda: len(watched.bound(small)) == 2, seconds=300.0)
     assert watched.bound(gang) == {}
     before = len(watched.made)
     watched.run(600.0)
