@@ -231,6 +231,8 @@ def check_marks(api: ApiServer, is_hopeless: Callable[[PodRecord], bool]) -> Non
             not marked or len(live) >= number,
             f"M4: {marked} are marked, and {len(live)} of {number} pods of {key} are there",
         )
+        if any(claim.said.slices for claim in claims):
+            continue  # what is left of it may not divide into them
         is_whole = len(live) == number and all(map(_waits_for_us, live))
         if not is_whole or len(marked) == number or any(map(is_hopeless, members)):
             continue

@@ -102,6 +102,16 @@ def test_nodes_that_were_there_before_it_asked_are_anybodys():
     assert passes(world, alone("o")) == ["n00", "n01"]
 
 
+def test_nodes_that_came_for_one_gang_are_not_kept_for_another_that_asks_later():
+    world = asking(*gated("never", 9))
+    world.put(*rack(0))
+    world.wait(HOLD + 10)
+    world.put(*gated("late", 5))
+    world.wait(40)
+    assert world.pods["uid-late0"].is_marked
+    assert world.engine.new_nodes.nodes() == frozenset()
+
+
 def test_each_new_node_prolongs_the_hold_up_to_thrice_its_time():
     world = asking(*gated("g", 20))
     for i in range(9):
