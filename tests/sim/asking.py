@@ -113,8 +113,10 @@ class AskingChecks:
         at, version = sent.get((mark.uid, bool(mark.sentence)), (-math.inf, ""))
         sent[mark.uid, bool(mark.sentence)] = now, mark.version
         gang = life.engine.gangs.of_pod(mark.uid)
-        if not mark.sentence or gang is None or gang.need.opened_at > at:
-            return  # it asks anew
+        if not mark.sentence or gang is None:
+            return
+        if max(gang.need.opened_at, gang.binding.moved_at) > at:
+            return  # it asks anew, or had a plan meanwhile
         require(
             version != mark.version or now >= at + UNSEEN_SECONDS,
             f"M2: {mark.name} at version {version} is marked again after {now - at:.1f} s",
@@ -161,7 +163,7 @@ class AskingChecks:
         require(not twice, f"M3: {sorted(twice)} are kept for two gangs")
         seen.kept_since = {key: seen.kept_since.get(key, corral.now) for key in kept}
         for key, mark in kept.items():
-            self._is_new(life, seen, key, mark.nodes)
+            self._is_new(corral, life, seen, key, mark.nodes)
         self._ends(corral, life, seen)
 
     def _note_nodes(self, corral: Corral, life: Life, seen: Seen) -> None:
@@ -178,11 +180,15 @@ class AskingChecks:
             seen.made[name] = now
         seen.nodes = there
 
-    def _is_new(self, life: Life, seen: Seen, key: GangKey, nodes: Iterable[str]) -> None:
+    def _is_new(
+        self, corral: Corral, life: Life, seen: Seen, key: GangKey, nodes: Iterable[str]
+    ) -> None:
         gang = life.engine.gangs.by_key.get(key)
         if gang is None:
             return  # its nodes are anybody's at the next look
         asked_at = gang.need.opened_at
+        if corral.now < asked_at + REVIEW_SECONDS + SLACK:
+            return  # it may have asked before as well: until the next look
         for node in nodes:
             if node not in seen.nodes:
                 continue  # so are those that have gone just now
