@@ -36,12 +36,12 @@ MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
 DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
 VOCABULARY_SHARE = 0.75  # of the workloads, in worlds with gangs of a vocabulary that has objects
-KINDS = (*("crash",) * 4, *("tighten",) * 2, "give up", "none")
+KINDS = (*("crash",) * 4, *("tighten",) * 3, "give up", "none")
 # Kinds whose pods a controller makes.
 OWNED = ("job", "jobset", "statefulset", "plain", "podcliqueset", "nativegroup")
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
-CRASH_SHARE = 0.3  # of the times that pods are to be evicted
+CRASH_SHARE = 0.4  # of the times that pods are to be evicted
 BUDGETED_SHARE = 0.9  # of these seeds
 
 
@@ -115,7 +115,7 @@ def evictions_of(seed: int) -> Evictions | None:
         settings,
         dropped=rng.choice((0.0, 0.05, 0.1)),
         grace=rng.choice(((0, 2), (1, 10), (5, 30))),
-        late=rng.choice((0.0, 0.1, 0.3)),
+        late=rng.choice((0.1, 0.2, 0.4)),
         stuck=rng.choice((0.1, 0.3, 0.6)),
         turn=rng.choice(((0.001, 0.01), (0.01, 0.5), (0.5, 6.0))),
         crashes=rng.random() < 0.6,
