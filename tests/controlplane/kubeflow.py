@@ -9,6 +9,7 @@ scheduler Volcano's. Its webhooks are not installed.
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,8 @@ def training_operator(plane: ControlPlane, folder: Path) -> Iterator[Process]:
 
     Raises: BinariesMissing.
     """
-    with _certificates(), _expected(plane.cluster()):
+    _make_certificates()
+    with _expected(plane.cluster()):
         probes, webhook = free_ports(2)
         command: list[str | Path] = [
             operator("training-operator"),
@@ -51,15 +53,13 @@ def training_operator(plane: ControlPlane, folder: Path) -> Iterator[Process]:
             yield process
 
 
-@contextmanager
-def _certificates() -> Iterator[None]:
+def _make_certificates() -> None:
+    """Writes a pair once, for all operators of this machine: another test's may read it now."""
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
-    files = pair("training-operator").write(CERTIFICATES)
-    try:
-        yield
-    finally:
-        for file in files:
-            file.unlink()
+    with (CERTIFICATES / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not all((CERTIFICATES / name).exists() for name in ("tls.crt", "tls.key")):
+            pair("training-operator").write(CERTIFICATES)
 
 
 @contextmanager

@@ -263,14 +263,25 @@ def put(cluster: Cluster, document: Object, is_effective: Callable[[], bool]) ->
     stored = cluster.get(kind, name, "")
     assert stored is not None
     path = f"{collection(kind)}/{name}"
-    cluster.request("PUT", path, body={**stored, "spec": document["spec"]})
+    cluster.wait(lambda: _has_put(cluster, path, document["spec"]), START_SECONDS, "the change")
     try:
-        cluster.wait(is_effective, START_SECONDS, "the change")
+        cluster.wait(is_effective, START_SECONDS, "its effect")
         yield
     finally:
-        latest = cluster.get(kind, name, "") or {}
-        cluster.request("PUT", path, body={**latest, "spec": stored["spec"]})
+        cluster.wait(lambda: _has_put(cluster, path, stored["spec"]), START_SECONDS, "the spec")
         cluster.wait(lambda: not is_effective(), START_SECONDS, "the end of the change")
+
+
+def _has_put(cluster: Cluster, path: str, spec: Object) -> bool:
+    """Whether an object has this spec now; not if its status was written meanwhile."""
+    latest = cluster.request("GET", path).json()
+    try:
+        cluster.request("PUT", path, body={**latest, "spec": spec})
+    except Refused as refused:
+        if refused.status != 409:
+            raise
+        return False
+    return True
 
 
 def said_of(cluster: Cluster, thing: Object) -> str:
