@@ -188,6 +188,10 @@ class EngineOptions(BaseModel):
     # Nodes an ungated pod may still go to, those of its domain: two racks of 16 to repair it in.
     # Each costs the API server 1 % of the pod's patch, which is twice as dear at 128; 0: all nodes.
     narrow_nodes: Annotated[int, Field(ge=0, le=1024)] = 32
+    # Gangs whose size is known are planned when their first pod is created, and their pods stored
+    # where they belong, without a gate; places for those that do not come end so long after the
+    # last one that did. 0: pods wait behind the gate.
+    born_seconds: Annotated[float, Field(ge=0, le=600)] = 0.0
     gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
     # A gang with a required level that is blocked for so long has nodes of one domain kept free.
     starvation_seconds: Seconds = 300.0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from app.dialects import autoscalers
 from app.kube.core.cached import KIB, cached
 from app.kube.core.decode import FEW_TERMS
-from app.kube.core.objects import PodRecord, Shape
+from app.kube.core.objects import PodRecord, Shape, Term
 
 PREFIX = "corral.dev/"
 GATE = PREFIX + "gang"  # the scheduling gate behind which members wait for their gang
@@ -32,6 +32,7 @@ SINGLE, ALL = "single", "all"
 ENDS_TOGETHER = {SINGLE: False, ALL: True}
 NARROWED = PREFIX + "narrowed"  # written when ungating: NODES, or the label keys of the selector
 NODES = "nodes"
+BORN = PREFIX + "born"  # NODES: so narrowed when it was created. Users may say it of their own pods
 MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label are 1,300
 WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
 MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
@@ -43,7 +44,7 @@ WEBHOOKS = ".corral.dev"
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
 WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
 KEPT = (
-    *(AFTER, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED),
+    *(AFTER, BORN, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED),
     *(*WORKLOAD, *autoscalers.KEPT),
 )
 
@@ -51,10 +52,17 @@ KEPT = (
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
     """The pod's shape without what we narrowed, and the nodes we narrowed it to, None: to none."""
     how = pod.annotations.get(NARROWED, "")
+    if not how and pod.annotations.get(BORN) == NODES and all(map(_names_a_node, pod.shape.terms)):
+        how = NODES
     if not how:
         return pod.shape, None
     is_short = len(pod.shape.terms) <= FEW_TERMS
     return _without(pod.shape, how) if is_short else _long_without(pod.shape, how)
+
+
+def _names_a_node(term: Term) -> bool:
+    """Whether a term names a node and says nothing else, so that it is no loss to leave it out."""
+    return not term.expressions and [each.key for each in term.fields] == ["metadata.name"]
 
 
 @cached(256, 16 * KIB)  # the pods of a gang are narrowed alike

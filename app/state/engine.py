@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
+import msgspec
+
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
@@ -129,7 +131,12 @@ class Engine(EngineParts):
                     *self.arrivals.uids,
                     *self.nominations.uids,
                 ]
-                gone = [uid for uid in dict.fromkeys(known) if uid not in listed]
+                # A list may be from before a pod that kube-scheduler has seen already.
+                gone = [
+                    uid
+                    for uid in dict.fromkeys(known)
+                    if uid not in listed and uid not in self.unseen
+                ]
                 self._each("Pod", gone, lambda uid: self._drop_pod(uid, now))
             case kind:  # objects of a vocabulary
                 self._replace_objects(kind, event.records, now)
@@ -232,7 +239,7 @@ class Engine(EngineParts):
         was = None if gang is None else gang.members[pod.uid].pod
         if gang is not None and was is not None and was.health != pod.health:
             self.reports.note_health(gang.key)
-        if self.gangs.knows(pod):
+        if self.gangs.knows(pod) and pod.uid not in self.unseen:
             self.occupants.note_phase(pod)
             if gang is not None and was is not None and was.is_marked != pod.is_marked:
                 self.marks.note_seen(gang, pod.uid, is_marked=pod.is_marked)
@@ -337,6 +344,18 @@ class Engine(EngineParts):
             self.claims.settle_bindings(now)
             self.reservations.capacity_grew()
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
+
+    def admit(
+        self, pod: PodRecord, namespace: str, now: float
+    ) -> tuple[tuple[str, ...] | None, list[Effect]]:
+        """The nodes to narrow a pod to that is about to be created; None: it gets our gate.
+
+        (): it was narrowed by an earlier call. `namespace`: where it will be.
+        """
+        pod = msgspec.structs.replace(pod, namespace=namespace)
+        claim = self.claim_reader.claim(pod) if self.is_synced and not self.is_draining else None
+        found = None if claim is None else self.births.admit(pod, claim, now)
+        return found, self._effects()
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`: the lowest for what is to stay free.
@@ -454,6 +473,9 @@ class Engine(EngineParts):
         if self.refusals.expire(now) | self.assumed_pods.expire(now):
             self.reservations.capacity_grew()
         self.bind_requests.expire(now)
+        for uid in self.unseen.expired(now):
+            self.members.forget(uid, now)
+        self.births.expire(now)
         self.nodes.expire(now)
         for node in self.grants.expire(
             now,

@@ -1,4 +1,4 @@
-"""The twelve inputs of an engine: the only calls that may change it.
+"""The inputs of an engine: the only calls that may change it.
 
     Engine      takes them
     Recorder    writes them down and passes them on to the engine behind it (journal/record.py)
@@ -26,6 +26,10 @@ class Inputs(Protocol):
     def filter(
         self, pod: PodRecord, candidates: Candidates, now: float
     ) -> tuple[FilterAnswer, list[Effect]]: ...
+
+    def admit(
+        self, pod: PodRecord, namespace: str, now: float
+    ) -> tuple[tuple[str, ...] | None, list[Effect]]: ...
 
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]: ...
 

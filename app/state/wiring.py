@@ -21,6 +21,7 @@ from app.state.autoscaling.held_nodes import HeldNodes
 from app.state.autoscaling.marks import Marks
 from app.state.autoscaling.new_nodes import NewNodes
 from app.state.autoscaling.requests import Requests
+from app.state.born.births import Births
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -55,6 +56,7 @@ from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
+from app.state.pods.unseen import UnseenPods
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.making_room import MakingRoom
 from app.state.preempt.room_plans import RoomPlans
@@ -94,6 +96,7 @@ class EngineParts:
         self.grants = Grants(self.nominations)
         self.assumed_pods = AssumedPods(self.books, self.nominations)
         self.rejected_pods = RejectedPods(self.books)
+        self.unseen = UnseenPods()
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
         self.domain_statuses = DomainStatuses(self.dialects, self.objects, self.topologies)
@@ -257,6 +260,19 @@ class EngineParts:
             self.plans,
             self.roll_calls,
             self.reports,
+            self.members,
+            self.unseen,
+        )
+        self.births = Births(
+            self.settings,
+            self.gangs,
+            self.planner,
+            self.queue,
+            self.absent_pods,
+            self.reservations,
+            self.plans,
+            self.roll_calls,
+            self.unseen,
         )
         self.ordinary_pods = OrdinaryPods(
             self.books,

@@ -20,12 +20,14 @@ from app.state.cache.node_refusals import Offer, Refusals
 from app.state.filter_result import Candidates, Failed, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.membership import Member
+from app.state.gang.membership import Member, member_of
+from app.state.lifecycle.members import Members
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.pods.arrivals import Arrivals
+from app.state.pods.unseen import UnseenPods
 from app.state.report import messages, requeue, ungating
 from app.state.report.reports import Reports, not_joining
-from app.state.reserve import binding
+from app.state.reserve import binding, placeholders
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings
 
@@ -45,6 +47,8 @@ class Filtering:
     plans: Plans
     roll_calls: RollCalls
     reports: Reports
+    members: Members
+    unseen: UnseenPods
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
@@ -58,7 +62,9 @@ class Filtering:
         gang = self.gangs.of_pod(uid)
         if gang is None:
             assert claim is not None
-            return self._gathering(pod, self._reject_early(uid, claim))
+            if not self._takes_place(pod, claim, now):
+                return self._gathering(pod, self._reject_early(uid, claim))
+            gang = self.gangs.by_key[claim.gang]
         member = gang.members[uid]
         if (member.pod.namespace, member.pod.name) != (pod.namespace, pod.name):
             return Rejected(messages.another_pod(pod.namespace, pod.name))
@@ -145,6 +151,21 @@ class Filtering:
 
     # -- pods the watch has not shown yet ------------------------------------------------------
 
+    def _takes_place(self, pod: PodRecord, claim: Claim, now: float) -> bool:
+        """Whether a place is held for this very pod: then what the request says of it is enough.
+
+        It is bound only when the watch shows it, and is forgotten if that does not.
+        """
+        gang = self.gangs.by_key.get(claim.gang)
+        if gang is None or gang.birth is None or pod.gates or pod.node:
+            return False
+        uid = placeholders.place_for(gang, member_of(pod, claim))
+        if uid not in gang.plan.nodes or self.unseen.is_full:
+            return False
+        self.unseen.put(pod.uid, now)
+        self.members.put(pod, claim, now)
+        return True
+
     def _reject_early(self, uid: str, claim: Claim) -> Rejected:
         sentence = (
             messages.mistaken(claim.gang, claim.flaw)
@@ -158,6 +179,7 @@ class Filtering:
 
     def forget_early(self, uid: str) -> str:
         """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""
+        self.unseen.drop(uid)
         return self._early.pop(uid, "")
 
 

@@ -32,6 +32,7 @@ from app.state.gang.parts import (
     Absent,
     BackOff,
     Binding,
+    Birth,
     HeldPlan,
     NodeAsk,
     NodeNeed,
@@ -72,6 +73,7 @@ class Gang:
     failed_nodes                            by `reserve/replacements.py`
     preempted, is_preempted_unseen, ending  by `lifecycle/disruption.py`
     last_search                             by `plan/planner.py`
+    birth                                   by `born/births.py`
     the other parts                         as `gang/parts.py` says
     """
 
@@ -94,6 +96,7 @@ class Gang:
     is_preempted_unseen: bool = False  # … and nothing was known of it before
     ending: str = ""  # why its running pods are evicted, until the last of them ends
     last_search: Searched | None = None
+    birth: Birth | None = None  # while places are held for the rest of its pods, from the first on
     plan: HeldPlan = field(default_factory=HeldPlan)
     binding: Binding = field(default_factory=Binding)
     ungating: Ungating = field(default_factory=Ungating)
@@ -221,6 +224,8 @@ class Gang:
     def has_arrived(self) -> bool:
         """Whether every planned pod came to /bind once, and no other is needed."""
         arrived, planned = self.binding.arrived, self.plan.nodes
+        if self.birth is not None and self.birth.starts_whole and self.placeholders:
+            return False  # as any gang whose pods are not all there
         if len(arrived) < len(planned) - len(self.placeholders):
             return False  # a look at all of them at each arrival would take too long
         return arrived >= planned.keys() - self.placeholders.keys() and not self.is_short

@@ -85,6 +85,16 @@ class Gangs:
         gang = self.by_key[key] = Gang(key, number=self.made)
         return gang
 
+    def foreseen(self, key: GangKey) -> Gang:
+        """A gang without members that is not in the store; `adopt` puts it there."""
+        return Gang(key, number=self.made + 1)
+
+    def adopt(self, gang: Gang) -> None:
+        """Put a gang that was foreseen into the store."""
+        self.made += 1
+        self.by_key[gang.key] = gang
+        self.note_placeholders(gang)
+
     def remove(self, gang: Gang) -> None:
         """Remove a gang without members; its last roll call has taken it out of the indexes."""
         del self.by_key[gang.key]

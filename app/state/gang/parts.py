@@ -105,6 +105,19 @@ class Ungating:
     version: int = 0  # moves on whenever a member is narrowed to other nodes
 
 
+@dataclass(slots=True)
+class Birth:
+    """A gang planned when its first pod was created. Written by `born/births.py`.
+
+    Its pods are created where they belong; places are held for those that have not come yet.
+    """
+
+    ends_at: float  # when its places end, unless more of its pods come
+    starts_whole: bool = True  # else with the first of its pods, as it says itself
+    beside: tuple[str, ...] = ()  # nodes near those planned, where it may go if it loses these
+    most_present: int = 0  # how many have come at the same time
+
+
 @dataclass(frozen=True, slots=True)
 class SentMark:
     """A mark that was sent and that the watch does not show."""

@@ -55,6 +55,7 @@ Names = list[str] | int  # a number: those of that line, the last with a list
 _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "apply": tuple[Heard],
     "filter": tuple[PodRecord, Names],
+    "admit": tuple[PodRecord, str],
     "prioritize": tuple[PodRecord, Names],
     "preempt": tuple[PodRecord, dict[str, Victims]],
     "bind_arrived": tuple[str, str, str, str],

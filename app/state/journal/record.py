@@ -86,6 +86,12 @@ class Recorder:
         give = self._inner.filter
         return self._recorded(now, "filter", args, lambda: give(pod, candidates, now))
 
+    def admit(
+        self, pod: PodRecord, namespace: str, now: float
+    ) -> tuple[tuple[str, ...] | None, list[Effect]]:
+        args, give = (pod, namespace), self._inner.admit
+        return self._recorded(now, "admit", args, lambda: give(*args, now))
+
     def prioritize(self, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
         args = (pod, self._offered(candidates))
         give = self._inner.prioritize

@@ -67,7 +67,10 @@ class Members:
         member = member_of(pod, claim)
         before = self.gangs.put(gang, member)
         self._note_success(gang, before, member)
-        self._owe_review(gang, before, member)
+        if before is None and gang.birth is not None and self.replacements.take(gang, member, now):
+            self.gangs.owe_review(gang, is_pressing=False)
+        else:
+            self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
         if before is None:
             # Before the first lists are in, the Corral before this one may have rejected the pod.
@@ -145,6 +148,13 @@ class Members:
         is_full = len(gang.members) == pods
         if is_full or (claim.flaw and not gang.membership.problem):
             self.roll_calls.review(gang, now)
+
+    def forget(self, uid: str, now: float) -> None:
+        """Forget a pod that a request told of and that does not exist."""
+        gang = self.gangs.of_pod(uid)
+        if gang is not None and gang.birth is not None and uid in gang.plan.nodes:
+            self.replacements.give_back(gang, uid)
+        self.drop(uid, now)
 
     def drop(self, uid: str, now: float) -> None:
         """Forget a pod that is gone."""

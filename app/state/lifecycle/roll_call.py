@@ -10,7 +10,7 @@ the roll calls of ticks, which would take all of the engine's time otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangSpec, LeafPods, Said
@@ -18,7 +18,7 @@ from app.state.cache.objects import Objects
 from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.membership import membership_status
+from app.state.gang.membership import Member, membership_status
 from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
@@ -87,20 +87,16 @@ class RollCalls:
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.gangs.end_review(gang.key)
+        if gang.birth is not None and not gang.members:
+            return  # its first pod is being created
         if self.planner.is_ready:
             gang.reviewed_at = now
         if gang.succeeded.is_unsettled:  # in the middle of a list
             self.gangs.owe_review(gang)
         gang.roll_calls += 1
 
-        def spec_of(
-            said: Sequence[Said], ended: Sequence[Said], pods: Mapping[str, LeafPods]
-        ) -> GangSpec | None:
-            spec = self.objects.spec(gang.key, said, ended, pods)
-            return None if spec is None else self.topologies.resolved(spec)
-
         ran, was = bool(gang.membership.bound), gang.membership.spec
-        gang.membership = membership_status(gang.members.values(), spec_of, gang.succeeded.gone)
+        self.sort_out(gang, gang.members.values())
         self.planner.families.review(gang)
         self.planner.last_places.note(gang)
         if ran and not gang.membership.bound:
@@ -128,6 +124,24 @@ class RollCalls:
         self.reports.roll_call(gang)
         self.plans.marks.note_change(gang)
         self.plans.make_in_turn(gang, now)
+
+    def sort_out(self, gang: Gang, members: Collection[Member]) -> None:
+        """Sort out these members of a gang."""
+
+        def spec_of(
+            said: Sequence[Said], ended: Sequence[Said], pods: Mapping[str, LeafPods]
+        ) -> GangSpec | None:
+            spec = self.objects.spec(gang.key, said, ended, pods)
+            if spec is None:
+                return None
+            spec = self.topologies.resolved(spec)
+            return spec if gang.birth is None else replace(spec, reserves_all=True)
+
+        gang.membership = membership_status(members, spec_of, gang.succeeded.gone)
+
+    def forget_founder(self, gang: Gang) -> None:
+        """Note that the pod is not there by which a gang was sorted out: it is being created."""
+        gang.membership = replace(gang.membership, joining=(), unbound=())
 
     def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:
         """Give up a plan that was made when less was required: by an object, or of its levels."""

@@ -44,6 +44,7 @@ from app.state.plan.request import (
     inside,
     search,
 )
+from app.state.plan.siblings import nodes_beside
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -158,6 +159,14 @@ class Planner:
         levels = {level for constraint in spec.constraints() for level in levels_of(constraint)}
         found = self.with_levels(levels, spec.topology) if levels else ()
         return max((nearness(spec, nodes, each) for each in found), default=None)
+
+    def beside(self, gang: Gang, member: Member, node: str, room: int) -> tuple[str, ...]:
+        """The nodes of whole domains beside that in which a member has to be with others."""
+        level = member.constraint.required
+        if level is None or level == NODE_LEVEL:
+            return ()
+        found = self.with_levels({level}, gang.membership.topology)
+        return nodes_beside(found[0], level, node, room) if found else ()
 
     # -- single nodes --------------------------------------------------------------------------
 

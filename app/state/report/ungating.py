@@ -111,6 +111,13 @@ def has_failed(gang: Gang, uid: str, *, is_forbidden: bool) -> None:
             gang.ungating.unnarrowed.add(uid)
 
 
+def nodes_of_role(gang: Gang, member: Member, most: int) -> tuple[str, ...]:
+    """The nodes that pods of a member's role are narrowed to; () where more are planned for it."""
+    uids = (uid for uid in gang.plan.nodes if gang.member(uid).role == member.role)
+    planned = {gang.plan.nodes[uid] for uid in uids}
+    return _planned_first(gang, member, most) if len(planned) <= most else ()
+
+
 def _patch(gang: Gang, member: Member, nodes: tuple[str, ...], most: int) -> Ungate:
     pod, uid = member.pod, member.pod.uid
     ask, bare = gang.ask, Ungate(pod.namespace, pod.name, uid, corral.GATE)

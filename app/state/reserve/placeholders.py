@@ -75,6 +75,23 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
     return len(given_up)
 
 
+def foresee(gang: Gang, founder: Member, now: float, most: int) -> None:
+    """Make placeholders for all pods of a gang, of which this one is being created."""
+    review(gang, now, math.inf, most)
+    _add(gang, founder, math.inf)
+
+
+def await_again(gang: Gang, member: Member) -> str:
+    """Add a placeholder for a pod that was taken for one that exists; returns its uid."""
+    return _add(gang, member, math.inf)
+
+
+def forget_to_come(gang: Gang) -> None:
+    """Drop the placeholders of pods to come."""
+    for uid in [uid for uid, each in gang.placeholders.items() if each.is_to_come]:
+        del gang.placeholders[uid]
+
+
 def is_cut(gang: Gang, most: int) -> bool:
     """Whether there were no placeholders for all, and now there may be more of them."""
     absent = gang.absent

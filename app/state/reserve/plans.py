@@ -73,7 +73,7 @@ class Plans:
         refusal = self.absent_pods.refusal(gang, absent)
         found = self.planner.plan(gang, offer) if refusal is None else NoPlan(refusal)
         if isinstance(found, Plan):
-            self._use(gang, found, now)
+            self.use(gang, found, now)
         elif found.is_fault:
             self.queue.back_off(gang, now)
         elif gang.has_started:
@@ -105,7 +105,7 @@ class Plans:
         if present and (gang.absent.too_many or len(present) < len(gang.unplanned())):
             found = self.planner.plan(gang, offer, present)
         if isinstance(found, Plan):
-            self._use(gang, found, now)
+            self.use(gang, found, now)
             return found
         self._make_each(gang, now, offer)
         absent = placeholders.planned(gang)[-MOST_YIELDING:]
@@ -115,7 +115,7 @@ class Plans:
         with self.reservations.yielding(gang, absent):
             again = self.planner.plan(gang, offer, present, has_more_room=True)
             if isinstance(again, Plan):
-                self._use(gang, again, now)
+                self.use(gang, again, now)
                 found = again
             else:
                 self._make_each(gang, now, offer, has_more_room=True)
@@ -139,7 +139,7 @@ class Plans:
                 continue
             single = self.planner.plan(gang, offer, (member,), has_more_room=has_more_room)
             if isinstance(single, Plan):
-                self._use(gang, single, now)
+                self.use(gang, single, now)
             else:
                 in_vain.add(kind)
 
@@ -150,7 +150,7 @@ class Plans:
         notes = (found.note, self.absent_pods.in_the_way(gang), self.starvation.why_none(gang.key))
         return replace(found, note="; ".join(filter(None, notes)))
 
-    def _use(self, gang: Gang, found: Plan, now: float) -> None:
+    def use(self, gang: Gang, found: Plan, now: float) -> None:
         """Reserve a plan, report it, and have kube-scheduler look at its pods."""
         self.reservations.hold(gang, found, now)
         self.move(gang, now)

@@ -134,6 +134,23 @@ class Replacements:
             self.requeues.call(gang, now)
         return given_up
 
+    def take(self, gang: Gang, newcomer: Member, now: float) -> bool:
+        """Give a pod that has come the place held for it, before the next roll call."""
+        if not self._take(gang, newcomer):
+            return False
+        self.gangs.note_placeholders(gang)
+        self.reservations.count_placeholders(gang)
+        binding.progress(gang, now)
+        self.requeues.call(gang, now)
+        return True
+
+    def give_back(self, gang: Gang, uid: str) -> None:
+        """Hold a member's place for whoever comes in its stead: it does not exist."""
+        kept = placeholders.await_again(gang, gang.members[uid])
+        self.reservations.hand_over(gang, uid, kept)
+        self.gangs.note_placeholders(gang)
+        self.reservations.count_placeholders(gang)
+
     def _take(self, gang: Gang, newcomer: Member) -> bool:
         """Replace a placeholder by a member that has joined; True if it had a node."""
         uid = placeholders.place_for(gang, newcomer)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from app.dialects.kueue.pod_groups import FAST
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import TierPacking
 from app.dialects.workloads import Template, WorkloadRecord
@@ -95,6 +96,7 @@ def one_of_each():
     first, second = world.pods.values()
     node_of = {each.uid: engine.filter(each, names, now)[0].node for each in (first, second)}
     engine.prioritize(pod("lonely", gpus=1), names, now)
+    engine.admit(pod("unborn", annotations=group("u", 2, RACK)), "default", now)
     engine.preempt(pod("lonely", gpus=1), {"n00": Victims(("uid-nobody",), 1)}, now)
     for each in (first, second):
         engine.bind_arrived("default", each.name, each.uid, node_of[each.uid], now)
@@ -163,6 +165,19 @@ def calls(lines):
 def test_a_gang_that_is_ungated_loses_a_node_and_is_repaired_replays_equal():
     world = gated_gang_that_loses_a_node()
     assert {type(effect).__name__ for effect in world.effects} >= {"Ungate", "Bind"}
+    assert sentences(world.lines) == []
+
+
+def test_a_gang_that_is_born_in_place_replays_equal():
+    world = RecordedWorld(four_racks(), born_seconds=10.0)
+    fast = group("g", 3, RACK) | {FAST: "true"}
+    pods = [pod(f"g{number}", annotations=fast) for number in range(3)]
+    world.tick()
+    answers = [world.inputs.admit(each, "default", world.now)[0] for each in pods]
+    assert answers[0] is not None
+    world.put(*pods)
+    assert len(world.schedule(*pods)) == 3
+    world.tick(30.0)
     assert sentences(world.lines) == []
 
 

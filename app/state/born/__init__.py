@@ -1,0 +1,7 @@
+"""Gangs that are planned when their first pod is created: born in place.
+
+    /mutate ──▶ births: a plan for all pods, by placeholders ──▶ the pod is stored narrowed, no gate
+    watch, /filter ──▶ the pods take the places over, one by one ──▶ /bind, together as any gang's
+
+`births.py` plans such gangs and ends those of which not all pods come.
+"""

@@ -1,0 +1,162 @@
+"""Whether a pod is born in place: stored where its gang belongs, without a gate.
+
+    the first pod of a gang whose size is known    all its pods are planned; it is narrowed
+    the others                                     narrowed alike, as long as places are left
+    no place, or nothing known, or others first    None: it gets the gate, as ever
+    a pod that nobody makes anew                   None, unless its group says fast admission
+
+The pod has no uid and no name yet, and may never exist: it may be a dry run, or be refused by a
+quota. So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last
+of the gang's pods has come. A gang that was not whole by then is not born in place again for a
+while.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import msgspec
+
+from app.dialects.spec import Claim, GangKey
+from app.kube.core.objects import PodRecord
+from app.state.fairness.absent_pods import AbsentPods
+from app.state.gang.gang import Gang
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member, member_of
+from app.state.gang.parts import Birth
+from app.state.lifecycle.roll_call import RollCalls
+from app.state.plan.planner import Planner
+from app.state.plan.verdict import Plan
+from app.state.pods.unseen import UnseenPods
+from app.state.report import ungating
+from app.state.reserve import placeholders
+from app.state.reserve.plans import Plans
+from app.state.reserve.reservations import Reservations
+from app.state.settings import EngineSettings
+from app.state.turns.queue import Queue
+
+FAILED_SECONDS = 300.0  # before a gang that was not whole in time may be born in place again
+MOST_FAILED = 10_000  # gangs that are remembered so
+AS_IT_IS: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Births:
+    """Plans gangs at the creation of their first pod; the only writer of `Gang.birth`.
+
+    Invariant: every gang with a birth is in `_open`.
+    """
+
+    settings: EngineSettings
+    gangs: Gangs
+    planner: Planner
+    queue: Queue
+    absent_pods: AbsentPods
+    reservations: Reservations
+    plans: Plans
+    roll_calls: RollCalls
+    unseen: UnseenPods
+    _open: dict[GangKey, None] = field(default_factory=dict)
+    _failed: OrderedDict[GangKey, float] = field(default_factory=OrderedDict)  # until when
+
+    def admit(self, pod: PodRecord, claim: Claim, now: float) -> tuple[str, ...] | None:
+        """The nodes to narrow a pod to that is about to be created; None: it gets the gate.
+
+        AS_IT_IS: it was narrowed by an earlier call.
+        """
+        if not self.settings.born_seconds or claim.flaw or pod.gates:
+            return None
+        if pod.owner is None and not claim.said.reserves_all:
+            return None  # nobody would make another one that may go elsewhere
+        newcomer = member_of(pod, claim)
+        if newcomer.shape.terms:
+            return None  # no term can be added to its own
+        gang = self.gangs.by_key.get(claim.gang) or self._begun(newcomer, claim.gang, now)
+        if gang is None or gang.birth is None:
+            return None
+        uid = placeholders.place_for(gang, newcomer)
+        if uid not in gang.plan.nodes:
+            return None
+        if newcomer.allowed is not None:
+            return AS_IT_IS if gang.plan.nodes[uid] in newcomer.allowed else None
+        nodes = self._planned(gang, gang.member(uid))
+        more = (each for each in gang.birth.beside if each not in nodes)
+        room = self.settings.narrow_nodes - len(nodes)
+        return (*nodes, *islice(more, room)) if nodes else None
+
+    def _planned(self, gang: Gang, member: Member) -> tuple[str, ...]:
+        return ungating.nodes_of_role(gang, member, self.settings.narrow_nodes)
+
+    def _begun(self, newcomer: Member, key: GangKey, now: float) -> Gang | None:
+        """A new gang of which all pods have a place; None: it is not born in place."""
+        if now < self._failed.get(key, 0.0) or self.queue.is_busy():
+            return None
+        gang = self.gangs.foreseen(key)
+        founder = replace(
+            newcomer, pod=msgspec.structs.replace(newcomer.pod, uid=f"born/{gang.number}")
+        )
+        self.roll_calls.sort_out(gang, (founder,))
+        spec, starts_whole = gang.membership.spec, not gang.membership.is_complete
+        if spec is None or not (starts_whole or spec.reserves_all):
+            return None  # of one pod, or it may start with any number of them
+        if spec.is_elastic or spec.starts_with is not None:
+            return None
+        if spec.lifecycle.spares or spec.family is not None:
+            return None
+        gang.birth = Birth(now + self.settings.born_seconds, starts_whole)
+        self.roll_calls.sort_out(gang, (founder,))
+        if not gang.membership.is_complete:
+            return None  # it is mistaken
+        placeholders.foresee(gang, founder, now, self.reservations.most_absent(gang))
+        if len(gang.placeholders) != spec.pods:
+            return None  # of some it is not known what they are like, or they are too many
+        if self.absent_pods.refusal(gang, list(gang.placeholders)) is not None:
+            return None
+        self.planner.refresh()
+        members = tuple(each.member for each in gang.placeholders.values())
+        found = self.planner.plan(gang, None, members)
+        if not isinstance(found, Plan):
+            return None
+        self.roll_calls.forget_founder(gang)
+        self.gangs.adopt(gang)
+        self._open[key] = None
+        self.reservations.count_placeholders(gang)
+        self.plans.use(gang, found, now)
+        node = next(iter(found.nodes.values()))
+        room = self.settings.narrow_nodes - len(self._planned(gang, founder))
+        gang.birth.beside = self.planner.beside(gang, founder, node, room)
+        return gang
+
+    def expire(self, now: float) -> None:
+        """End what is held for gangs of which not all pods have come in time."""
+        for key in list(self._open):
+            gang = self.gangs.by_key.get(key)
+            if gang is None or gang.birth is None:
+                del self._open[key]
+                continue
+            birth = gang.birth
+            seen = sum(uid not in self.unseen for uid in gang.members)
+            if seen > birth.most_present:
+                birth.most_present = seen
+                birth.ends_at = now + self.settings.born_seconds
+            is_whole = not gang.placeholders and seen == len(gang.members)
+            is_lost = not (gang.members or gang.plan.nodes)  # before its first pod was there
+            if is_whole or is_lost or now >= gang.birth.ends_at:
+                self._end(gang, now)
+
+    def _end(self, gang: Gang, now: float) -> None:
+        """Go on with a gang as with any other one."""
+        del self._open[gang.key]
+        starts_whole = gang.birth is None or gang.birth.starts_whole
+        gang.birth = None
+        if gang.placeholders and (starts_whole or not gang.members):
+            self._failed.pop(gang.key, None)
+            self._failed[gang.key] = now + FAILED_SECONDS
+            if len(self._failed) > MOST_FAILED:
+                self._failed.popitem(last=False)
+            placeholders.forget_to_come(gang)
+            if gang.members:
+                self.plans.lose(gang, "not all of its pods have come", now, losses=0)
+        self.roll_calls.review(gang, now)

@@ -1,0 +1,280 @@
+"""Gangs whose pods are stored where they belong: from the first pod's creation to the start."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.dialects import corral
+from app.kube.core.objects import PodRecord, Requirement, Term
+from app.state.filter_result import Pinned, Rejected
+from tests.app.state.world import World, members
+from tests.records import RACK, job, job_pods, node
+
+SECONDS = 10.0
+ASKED = {"kueue.x-k8s.io/podset-required-topology": RACK}
+
+
+def rack(number: int, nodes: int = 4) -> list:
+    return [node(f"b0/r{number}/n{number}{i}") for i in range(nodes)]
+
+
+class Nursery(World):
+    """Asks about pods before they are created, as the webhook does."""
+
+    def asked(self, pod: PodRecord) -> tuple[str, ...] | None:
+        """The nodes to narrow the pod to, which has neither name nor uid yet."""
+        unborn = msgspec.structs.replace(pod, name="", uid="")
+        answer, effects = self.engine.admit(unborn, pod.namespace, self.now)
+        self._take(effects)
+        return answer
+
+    def created(self, pod: PodRecord) -> PodRecord:
+        """The pod as it is stored: narrowed, or behind our gate."""
+        answer = self.asked(pod)
+        if answer is None:
+            return msgspec.structs.replace(pod, gates=(corral.GATE,))
+        terms = tuple(
+            Term(fields=(Requirement("metadata.name", "In", (name,)),)) for name in answer
+        )
+        shape = msgspec.structs.replace(pod.shape, terms=terms)
+        said = {**pod.annotations, corral.BORN: corral.NODES}
+        return msgspec.structs.replace(pod, shape=shape, annotations=said)
+
+
+def train(pods: int = 4) -> tuple[list, list[PodRecord]]:
+    """A Job, which the watch shows, and its pods, which are about to be created."""
+    return [job("train", pods)], job_pods("train", pods, **ASKED)
+
+
+def nursery(nodes: list, jobs: list, **settings: object) -> Nursery:
+    return Nursery(nodes, (), jobs, **{"born_seconds": SECONDS, **settings})
+
+
+def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
+    jobs, pods = train()
+    world = nursery([*rack(0, 3), *rack(1)], jobs)
+    nodes = world.asked(pods[0])
+    assert nodes == ("n10", "n11", "n12", "n13", "n00", "n01", "n02")
+    assert sorted(world.held.values()) == ["n10", "n11", "n12", "n13"]
+
+
+def test_a_gang_that_loses_a_node_before_it_starts_finds_another_rack_beside():
+    nodes = [*rack(0), *rack(1)]
+    jobs, pods = train()
+    world = nursery(nodes, jobs, born_seconds=60.0)
+    stored = [world.created(each) for each in pods]
+    world.put(*stored[:2])
+    lost = set(world.held.values())
+    world.delete(nodes[0] if nodes[0].name in lost else nodes[4])
+    for _ in range(30):
+        world.tick(1.0)
+    world.put(*stored[2:])
+    for _ in range(3):
+        placed = world.schedule(*world.pods.values())
+    assert len(placed) == 4
+    assert {each[:2] for each in placed.values()} != {each[:2] for each in lost}
+
+
+def test_no_more_nodes_are_named_than_pods_are_narrowed_to():
+    jobs, pods = train()
+    world = nursery([*rack(0), *rack(1), *rack(2)], jobs, narrow_nodes=9)
+    nodes = world.asked(pods[0])
+    assert nodes is not None
+    assert len(nodes) == 8
+    assert len({each[:2] for each in nodes}) == 2, "whole racks"
+    few = nursery(rack(0), jobs, narrow_nodes=3)
+    assert few.asked(pods[0]) is None
+
+
+def test_asked_again_it_is_answered_alike_and_takes_nothing_more():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    answers = {world.asked(pods[0]) for _ in range(3)}
+    assert len(answers) == 1
+    assert len(world.held) == 4
+
+
+def test_every_pod_passes_filter_at_once_and_all_are_bound_together():
+    jobs, pods = train()
+    world = nursery([*rack(0, 3), *rack(1)], jobs)
+    bound = []
+    for each in pods:
+        stored = world.created(each)
+        assert not stored.gates
+        world.put(stored)
+        answer = world.filter(stored)
+        assert isinstance(answer, Pinned)
+        assert not world.told(type(bound)) if bound else True
+        bound = world.bind(stored, answer.node)
+    world.confirm(bound)
+    assert sorted(each.node for each in world.pods.values()) == ["n10", "n11", "n12", "n13"]
+    world.tick()
+    assert world.gang().phase.value == "running"
+    assert world.gang().birth is None
+
+
+def test_nothing_is_bound_before_the_last_pod_has_come():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    for each in pods[:3]:
+        stored = world.created(each)
+        world.put(stored)
+        assert world.bind(stored, world.filter(stored).node) == []
+    assert [world.tick(1.0) for _ in range(5)] == [[]] * 5
+
+
+def test_a_pod_that_the_watch_has_not_shown_takes_its_place_and_is_bound_when_it_does():
+    jobs, pods = train(2)
+    world = nursery(rack(0, 2), jobs)
+    stored = [world.created(each) for each in pods]
+    effects = []
+    for each in stored:
+        answer = world.filter(each)
+        assert isinstance(answer, Pinned)
+        effects += world.bind(each, answer.node)
+    assert effects == []
+    world.put(stored[0])
+    assert world.told(type(None)) == []
+    world.effects.clear()
+    world.put(stored[1])
+    assert {each.uid for each in world.effects if type(each).__name__ == "Bind"} == {
+        each.uid for each in stored
+    }
+
+
+def test_a_pod_that_the_watch_never_shows_has_its_place_for_a_moment():
+    jobs, pods = train(2)
+    world = nursery(rack(0, 2), jobs, born_seconds=60.0)
+    first, second = (world.created(each) for each in pods)
+    world.put(first)
+    assert isinstance(world.filter(second), Pinned)
+    for _ in range(6):
+        world.tick(1.0)
+    assert second.uid not in world.engine.gangs.key_of
+    assert set(world.held) >= {first.uid}
+
+
+def test_pods_that_never_come_hold_nothing_for_long():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    stored = world.created(pods[0])
+    world.put(stored)
+    for _ in range(12):
+        world.tick(1.0)
+    assert world.held == {}
+    assert world.gang().phase.value == "gathering"
+    assert isinstance(world.filter(stored), Rejected)
+    later = world.created(pods[1])
+    assert later.gates == (corral.GATE,), "what was not whole in time is gathered behind the gate"
+
+
+def test_what_exists_of_it_starts_inside_what_it_was_narrowed_to_when_all_are_there():
+    jobs, pods = train()
+    world = nursery([*rack(0), *rack(1)], jobs)
+    world.put(world.created(pods[0]))
+    for _ in range(12):
+        world.tick(1.0)
+    for each in pods[1:]:
+        world.put(world.created(each))
+    for _ in range(5):
+        world.patch(world.tick(1.0))
+    world.patch([each for each in world.effects if type(each).__name__ == "Ungate"])
+    placed = world.schedule(*world.pods.values())
+    placed = world.schedule(*world.pods.values())
+    assert {each[:2] for each in placed.values()} == {"n0"}
+    assert len(placed) == 4
+
+
+def test_a_creation_that_was_only_tried_leaves_nothing():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    assert world.asked(pods[0]) is not None
+    for _ in range(12):
+        world.tick(1.0)
+    assert world.held == {}
+    assert world.engine.gangs.by_key == {}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "settings"),
+    [
+        pytest.param(3, 4, {}, id="no_place"),
+        pytest.param(4, 4, {"born_seconds": 0.0}, id="switched_off"),
+        pytest.param(
+            4,
+            4,
+            {"absent_pods_per_namespace": 2, "absent_share_per_namespace": 0.0},
+            id="no_budget",
+        ),
+    ],
+)
+def test_who_cannot_be_planned_waits_behind_the_gate(nodes, pods, settings):
+    jobs, made = train(pods)
+    world = nursery(rack(0, nodes), jobs, **settings)
+    assert world.asked(made[0]) is None
+    assert world.held == {}
+    assert world.engine.gangs.by_key == {}
+
+
+def test_a_job_that_the_watch_has_not_shown_is_gathered_behind_the_gate():
+    _, pods = train()
+    world = nursery(rack(0), [])
+    assert world.asked(pods[0]) is None
+
+
+def test_a_pod_too_many_waits_behind_the_gate():
+    jobs, pods = train(2)
+    world = nursery(rack(0, 3), jobs)
+    for each in pods:
+        world.put(world.created(each))
+    assert world.asked(msgspec.structs.replace(pods[0], uid="another")) is None
+
+
+def fast(pods: list[PodRecord]) -> list[PodRecord]:
+    """The same pods, whose group starts with the first of them."""
+    flag = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
+    return [
+        msgspec.structs.replace(each, annotations={**each.annotations, **flag}) for each in pods
+    ]
+
+
+def test_pods_that_nobody_makes_anew_wait_behind_the_gate():
+    world = nursery(rack(0), [])
+    assert world.asked(members("g", 4)[0]) is None
+    assert world.held == {}
+
+
+def test_a_group_that_says_fast_admission_is_born_and_starts_with_its_first_pod():
+    world = nursery(rack(0), [])
+    pods = fast(members("g", 4))
+    for number, each in enumerate(pods):
+        stored = world.created(each)
+        assert not stored.gates
+        world.put(stored)
+        assert len(world.schedule(stored)) == 1, number
+        for _ in range(12):
+            world.tick(0.5)
+    assert len({each.node for each in world.pods.values()}) == 4
+    assert world.held == {}
+
+
+def test_of_such_a_group_places_are_held_as_it_says_when_its_pods_are_late():
+    world = nursery(rack(0), [])
+    first = world.created(fast(members("g", 4))[0])
+    world.put(first)
+    world.schedule(first)
+    for _ in range(30):
+        world.tick(1.0)
+    assert world.gang().birth is None
+    assert len(world.held) == 3
+
+
+def test_a_member_that_came_behind_the_gate_is_ungated_into_its_place():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    stored = [world.created(each) for each in pods[:3]]
+    world.put(*stored, msgspec.structs.replace(pods[3], gates=(corral.GATE,)))
+    world.patch([each for each in world.effects if type(each).__name__ == "Ungate"])
+    world.schedule(*world.pods.values())
+    assert len(world.schedule(*world.pods.values())) == 4
