@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
+import msgspec
 import structlog
 
 from app.admission.namespaces import Namespaces
@@ -46,7 +47,8 @@ from app.kube.client.lease import NeighbourLease
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
-from app.kube.core.decode import Keep
+from app.kube.core.decode import Keep, kept
+from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
 from app.kube.watch.resource import Resource
@@ -360,7 +362,18 @@ def _routes(
     scope = scope_of(settings, namespaces)
     most_body_bytes, roles = settings.admission_body_bytes, settings.pod_group_roles
     declared = engine.topologies.declared
-    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared)
+
+    def place(pod: PodRecord, namespace: str) -> tuple[str, ...] | None:
+        if not settings.born_seconds or standing.whose():
+            return None  # off, or another Corral's to plan
+        short = msgspec.structs.replace(
+            pod, labels=kept(pod.labels, port.keep), annotations=kept(pod.annotations, port.keep)
+        )
+        nodes, effects = port.inputs.admit(short, namespace, time.monotonic())
+        port.feed(effects)
+        return nodes
+
+    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared, place)
 
     return Routes(
         verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)

@@ -276,6 +276,11 @@ class Metrics:
             "Pods given a scheduling gate at their creation",
             registry=self.registry,
         )
+        self.pods_born = Counter(
+            "corral_pods_born",
+            "Pods narrowed to their nodes at their creation, without a gate",
+            registry=self.registry,
+        )
         self.admissions = self._counters(
             "corral_admissions", "Reviews by outcome", "outcome", ADMISSION_OUTCOMES
         )

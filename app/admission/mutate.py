@@ -22,7 +22,9 @@ from app.dialects.kueue import pod_groups
 from app.dialects.kueue.annotations import ROLE_HASH
 from app.dialects.kueue.group_rules import INDEX_LABEL
 from app.dialects.registry import Dialects
+from app.errors import DecodeError
 from app.kube.core.decode import Json, decode_pod
+from app.kube.core.node_terms import REQUIRED, node_terms
 from app.kube.core.objects import PodRecord
 from app.settings import RoleRules
 
@@ -73,9 +75,56 @@ def mutate(
     return Mutation(changed, operations)
 
 
+def born(mutation: Mutation, raw: Json, nodes: tuple[str, ...]) -> Mutation:
+    """The same for a pod that goes to one of these nodes, without the gate; (): it is so already.
+
+    Raises: DecodeError.
+    """
+    pod = mutation.pod
+    operations = [each for each in mutation.operations if not _is_gate(each)]
+    if nodes:
+        said = {corral.BORN: corral.NODES}
+        operations += [*_strings("annotations", pod.annotations, said), _affinity(raw, nodes)]
+        pod = msgspec.structs.replace(pod, annotations={**pod.annotations, **said})
+    return Mutation(pod, operations)
+
+
+def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:
+    """The addition to a pod without required node affinity; it may have other affinity."""
+    try:
+        spec = _AFFINITY.decode(raw).spec
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"Pod: {error}") from error
+    terms: object = node_terms(nodes)
+    if spec.affinity is None:
+        return Operation("add", "/spec/affinity", {"nodeAffinity": {REQUIRED: terms}})
+    if spec.affinity.node_affinity is None:
+        return Operation("add", "/spec/affinity/nodeAffinity", {REQUIRED: terms})
+    return Operation("add", f"/spec/affinity/nodeAffinity/{REQUIRED}", terms)
+
+
+class _Affinity(msgspec.Struct, rename="camel"):
+    node_affinity: object = None
+
+
+class _AffineSpec(msgspec.Struct):
+    affinity: _Affinity | None = None
+
+
+class _AffinePod(msgspec.Struct):
+    spec: _AffineSpec
+
+
+_AFFINITY = msgspec.json.Decoder(_AffinePod)
+
+
 def adds_gate(operations: Sequence[Operation]) -> bool:
     """Whether the pod waits behind our gate because of this patch."""
-    return any(each.op == "add" and each.path.startswith(_GATES) for each in operations)
+    return any(map(_is_gate, operations))
+
+
+def _is_gate(operation: Operation) -> bool:
+    return operation.op == "add" and operation.path.startswith(_GATES)
 
 
 def _labels(pod: PodRecord) -> dict[str, str]:

@@ -21,13 +21,14 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from app.admission import review
-from app.admission.mutate import adds_gate, mutate
+from app.admission.mutate import adds_gate, born, mutate
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
 from app.dialects.dialect import Known, none_known
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
+from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.settings import RoleRules
 
@@ -51,6 +52,16 @@ class Unacceptable(Exception):
         super().__init__(text)
 
 
+Place = Callable[[PodRecord, str], tuple[str, ...] | None]
+"""The nodes for a pod, in a namespace, that needs no gate; (): it is narrowed already; None: it
+needs the gate."""
+
+
+def nowhere(_pod: PodRecord, _namespace: str) -> tuple[str, ...] | None:
+    """As where no gang is born in place."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """What the routes need of the rest."""
@@ -61,6 +72,7 @@ class Desk:
     most_body_bytes: int
     roles: RoleRules = "kueue"
     topology: Known = none_known
+    place: Place = nowhere
 
 
 def webhook(desk: Desk) -> APIRouter:
@@ -85,14 +97,19 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
         return _unread(desk, asked, MOST_CHANGED_BYTES)
-    pod, operations = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
+    change = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
     warning = ""
     if len(asked.object) > MOST_CHECKED_BYTES:
         warning = _unchecked(desk, asked, MOST_CHECKED_BYTES)
-    elif errors := Validator(desk.scope, desk.dialects).pod_errors(pod, asked.namespace):
+    elif errors := Validator(desk.scope, desk.dialects).pod_errors(change.pod, asked.namespace):
         return _refused(desk, asked, errors)
-    if adds_gate(operations) and not asked.dry_run:
-        desk.metrics.pods_gated.inc()
+    if adds_gate(change.operations):
+        nodes = desk.place(change.pod, asked.namespace)
+        if nodes is not None:
+            change = born(change, asked.object, nodes)
+        if not asked.dry_run:
+            (desk.metrics.pods_gated if nodes is None else desk.metrics.pods_born).inc()
+    operations = change.operations
     outcome = "changed" if operations else "unread" if warning else "passed"
     return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
-import msgspec
-
 from app.errors import ApiError, Conflict, NotFound, NotLeading
 from app.kube.core.decode import SCHEDULED, Keep, decode_pod, decode_uid
+from app.kube.core.node_terms import REQUIRED, node_terms
 from app.kube.core.objects import PodRecord
 
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
@@ -26,7 +24,6 @@ COMPONENT = "corral-extender"  # kube-scheduler reports as its profile, which is
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-NARROWINGS_KEPT = 64  # encoded affinities; the pods of one gang in one domain share theirs
 
 
 class Requests(Protocol):
@@ -343,15 +340,9 @@ class Client:
         await self._transport.request(method, path, body=body, content_type=content_type)
 
 
-@lru_cache(NARROWINGS_KEPT)  # our own plans: of at most `narrow_nodes` names
-def _only_on(nodes: tuple[str, ...]) -> msgspec.Raw:
-    """`spec.affinity` that allows these nodes, encoded: a field selector takes one value only."""
-    terms = [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-        for node in nodes
-    ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return msgspec.Raw(msgspec.json.encode({"nodeAffinity": required}))
+def _only_on(nodes: tuple[str, ...]) -> object:
+    """`spec.affinity` that allows these nodes."""
+    return {"nodeAffinity": {REQUIRED: node_terms(nodes)}}
 
 
 def _pod_path(namespace: str, name: str) -> str:

@@ -250,7 +250,7 @@ def _name_of(metadata: wire.Metadata | wire.VersionedMetadata) -> str:
     return f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
 
 
-def kept(texts: wire.Strings, keep: Keep) -> Mapping[str, str]:
+def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str]:
     """Return those labels or annotations that are worth their memory."""
     if not texts:
         return _NOTHING

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from app.admission.routes import Desk, webhook
+from app.admission.routes import Desk, Place, nowhere, webhook
 from app.admission.scope import Scope
 from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
@@ -62,6 +62,7 @@ async def running_port(
     client_ca: Path | None = None,
     most_body_bytes: int = 8 * 1024 * 1024,
     receive_seconds: float = 5.0,
+    place: Place = nowhere,
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     (first or pair("first")).write(folder)
@@ -71,7 +72,7 @@ async def running_port(
         hooks_of("admission", metrics),
     )
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes)))
+    app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes, place=place)))
     bounds = Bounds(
         receive_seconds,
         most_body_bytes,

@@ -1,0 +1,127 @@
+"""A pod that is stored where it belongs: what the webhook answers instead of the gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.dialects import corral
+from app.kube.core.decode import decode_pod
+from app.kube.core.objects import PodRecord
+from tests.app.admission.port import patch_of, patched, review, running_port
+from tests.certificates import pair
+from tests.cluster import RACK, Object, pod
+from tests.workloads import REQUIRED, asking, gates_of, member
+
+NODES = ("n1", "n2")
+PREFERRED = [
+    {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+]
+BORN = "corral_pods_born_total"
+
+
+def placed(asked: list[tuple[PodRecord, str]], nodes: tuple[str, ...] | None = NODES) -> Any:
+    """What places every pod there, and remembers what it was asked."""
+
+    def place(one: PodRecord, namespace: str) -> tuple[str, ...] | None:
+        asked.append((one, namespace))
+        return nodes
+
+    return place
+
+
+async def stored(folder: Path, thing: Object, nodes: tuple[str, ...] | None = NODES) -> Object:
+    """The pod as it is stored where such nodes are planned for it."""
+    async with running_port(folder, place=placed([], nodes)) as running:
+        async with running.client(pair("first")) as client:
+            answer = await client.post("/mutate", json=review(thing))
+        response = answer.json()["response"]
+        assert response["allowed"] is True
+        changed: Object = patched(thing, patch_of(response))
+        assert running.value(BORN) == (nodes is not None)
+        assert running.value("corral_pods_gated_total") == (nodes is None)
+    return changed
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        pytest.param(None, id="without_affinity"),
+        pytest.param({}, id="empty"),
+        pytest.param({"podAntiAffinity": {}}, id="of_other_pods"),
+        pytest.param({"nodeAffinity": {}}, id="of_nodes_and_empty"),
+        pytest.param(
+            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": PREFERRED}},
+            id="preferred",
+        ),
+    ],
+)
+async def test_a_pod_is_narrowed_to_its_nodes_and_keeps_what_affinity_it_has(
+    tmp_path: Path, affinity: Object | None
+):
+    more = {} if affinity is None else {"affinity": affinity}
+    thing = member("g", 0, 2, **more)
+    changed = await stored(tmp_path, thing)
+    assert gates_of(changed) == []
+    read = decode_pod(json.dumps(changed).encode(), lambda _key: True)
+    own, allowed = corral.own_shape(read)
+    assert allowed == set(NODES)
+    assert own.terms == ()
+    kept = changed["spec"]["affinity"]
+    assert "podAntiAffinity" in kept or not affinity or "podAntiAffinity" not in affinity
+    if affinity and affinity.get("nodeAffinity"):
+        assert len(own.preferred) == 1
+
+
+async def test_without_annotations_of_its_own_it_gets_the_one_that_says_so(tmp_path: Path):
+    thing = pod("p", labels={"kueue.x-k8s.io/queue-name": "team"})
+    thing["metadata"].pop("annotations", None)
+    changed = await stored(tmp_path, thing)
+    assert changed["metadata"]["annotations"] == {corral.BORN: corral.NODES}
+
+
+async def test_a_pod_that_an_earlier_call_has_narrowed_stays_as_it_is(tmp_path: Path):
+    once = await stored(tmp_path, member("g", 0, 2))
+    again = await stored(tmp_path, once, ())
+    assert again == once
+
+
+async def test_where_none_is_planned_it_gets_the_gate(tmp_path: Path):
+    assert gates_of(await stored(tmp_path, member("g", 0, 2), None)) == [corral.GATE]
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p"), id="ordinary"),
+        pytest.param(member("g", 0, 2, annotations={REQUIRED: "my rack"}), id="mistaken"),
+        pytest.param(
+            pod("p", annotations=asking(required=RACK), scheduler="other"), id="of_others"
+        ),
+        pytest.param(
+            pod("p", annotations=asking(required=RACK), labels={corral.MANAGED: "false"}),
+            id="opted_out",
+        ),
+    ],
+)
+async def test_no_place_is_asked_for_a_pod_that_would_get_no_gate(tmp_path: Path, thing: Object):
+    asked: list[tuple[PodRecord, str]] = []
+    async with running_port(tmp_path, place=placed(asked)) as running:
+        async with running.client(pair("first")) as client:
+            await client.post("/mutate", json=review(thing))
+        assert running.value(BORN) == 0
+    assert asked == []
+
+
+async def test_a_dry_run_is_answered_alike_and_not_counted(tmp_path: Path):
+    asked: list[tuple[PodRecord, str]] = []
+    async with running_port(tmp_path, place=placed(asked)) as running:
+        async with running.client(pair("first")) as client:
+            answer = await client.post("/mutate", json=review(member("g", 0, 2), dryRun=True))
+        assert patch_of(answer.json()["response"])
+        assert running.value(BORN) == 0
+    ((_, namespace),) = asked
+    assert namespace == "default"
