@@ -211,7 +211,6 @@ PLANTED = (
         "app.state.fairness.starvation.Starvation.review",
         Change("expression", "self.settings.starvation_seconds", becomes="1e9"),
         "small gangs may overtake a large gang forever",
-        is_quick=True,
     ),
     Planted(
         "app.state.reserve.placeholders._expect_declared",
@@ -245,7 +244,6 @@ PLANTED = (
             becomes="gang_of(key, where, leaves, starts_with=1)",
         ),
         "the first pod of a StatefulSet starts without placeholders for the others",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.workloads.job_set.spec_of",
@@ -299,7 +297,6 @@ PLANTED = (
             becomes="gang.absent.too_many = 0",
         ),
         "a gang that was refused its absent pods is remembered when its last pod has gone",
-        is_quick=True,
     ),
     Planted(
         "app.state.cache.books.Books._yields",
@@ -451,7 +448,6 @@ PLANTED = (
         "app.dialects.volcano.status._will_be_ours",
         Change("expression", "is_named(each.scheduler, scheduler)", becomes="True"),
         "the PodGroups of other schedulers are written",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.volcano.status._phase",
@@ -519,13 +515,11 @@ PLANTED = (
         "app.dialects.grove.status._said",
         Change("expression", "is_running and view.is_ready", becomes="is_running"),
         "a PodGang says that it is ready when its pods have nodes",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.grove.claims.claim",
         Change("expression", "_named(pod, objects)", becomes="None"),
         "pods that only a PodGang names are ordinary ones",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.grove.status._conditions",
@@ -536,7 +530,6 @@ PLANTED = (
             becomes="[*found.values()]",
         ),
         "the conditions that Grove's operator writes on a PodGang are taken away",
-        is_quick=True,
     ),
     Planted(
         "app.state.domains.topologies._without_wider",
@@ -568,7 +561,6 @@ PLANTED = (
             " group.constraint if says_it_itself else None, group.slices, needed=1)",
         ),
         "a native PodGroup starts with fewer pods than its minCount",
-        is_quick=True,
     ),
     Planted(
         "app.dialects.native.status._written",
@@ -601,7 +593,6 @@ PLANTED = (
             becomes="wanted = self._wanted(gang, now) or gang.phase is Phase.GATHERING",
         ),
         "the pods of a gang that gathers are marked",
-        is_quick=True,
     ),
     Planted(
         "app.state.autoscaling.marks.Marks._marks",
@@ -616,7 +607,6 @@ PLANTED = (
             becomes="is_certain and self._is_never(gang, now) and False",
         ),
         "no gang is ever marked",
-        is_quick=True,
     ),
     Planted(
         "app.state.autoscaling.new_nodes.NewNodes.review",
