@@ -75,18 +75,17 @@ def mutate(
     return Mutation(changed, operations)
 
 
-def born(mutation: Mutation, raw: Json, nodes: tuple[str, ...]) -> Mutation:
-    """The same for a pod that goes to one of these nodes, without the gate; (): it is so already.
+def born(mutation: Mutation, raw: Json, nodes: tuple[str, ...]) -> list[Operation]:
+    """What to change in a pod that goes to one of these nodes, without the gate; (): nothing more.
 
     Raises: DecodeError.
     """
-    pod = mutation.pod
     operations = [each for each in mutation.operations if not _is_gate(each)]
     if nodes:
         said = {corral.BORN: corral.NODES}
-        operations += [*_strings("annotations", pod.annotations, said), _affinity(raw, nodes)]
-        pod = msgspec.structs.replace(pod, annotations={**pod.annotations, **said})
-    return Mutation(pod, operations)
+        operations += _strings("annotations", mutation.pod.annotations, said)
+        operations.append(_affinity(raw, nodes))
+    return operations
 
 
 def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:

@@ -103,13 +103,13 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
         warning = _unchecked(desk, asked, MOST_CHECKED_BYTES)
     elif errors := Validator(desk.scope, desk.dialects).pod_errors(change.pod, asked.namespace):
         return _refused(desk, asked, errors)
-    if adds_gate(change.operations):
+    operations = change.operations
+    if adds_gate(operations):
         nodes = desk.place(change.pod, asked.namespace)
         if nodes is not None:
-            change = born(change, asked.object, nodes)
+            operations = born(change, asked.object, nodes)
         if not asked.dry_run:
             (desk.metrics.pods_gated if nodes is None else desk.metrics.pods_born).inc()
-    operations = change.operations
     outcome = "changed" if operations else "unread" if warning else "passed"
     return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
 

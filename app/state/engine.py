@@ -244,6 +244,7 @@ class Engine(EngineParts):
             if gang is not None and was is not None and was.is_marked != pod.is_marked:
                 self.marks.note_seen(gang, pod.uid, is_marked=pod.is_marked)
             return  # as most events of a member: conditions, container statuses
+        self.unseen.drop(pod.uid)
         was_behind = False
         if self.settings.is_ours(pod) and not (pod.node or pod.is_finished):
             was_behind = self.arrivals.put(pod)
@@ -303,6 +304,7 @@ class Engine(EngineParts):
         self.members.drop(uid, now)
         self.claims.drop(uid)
         self.filtering.forget_early(uid)
+        self.unseen.drop(uid)
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)

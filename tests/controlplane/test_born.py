@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 IN_RACK = asking(required=RACK)
 FAST = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
 BORN = "corral_pods_born_total"
-UNGATED = 'corral_ungates_total{outcome="ungated"}'
 SECONDS = 30.0
 
 

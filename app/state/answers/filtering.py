@@ -179,7 +179,6 @@ class Filtering:
 
     def forget_early(self, uid: str) -> str:
         """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""
-        self.unseen.drop(uid)
         return self._early.pop(uid, "")
 
 

@@ -127,8 +127,7 @@ class Replacements:
         given_up = placeholders.review(gang, now, self.settings.absent_seconds, most)
         for uid in [uid for uid in gang.plan.nodes if not gang.has(uid)]:
             self.reservations.end(gang, uid, "")
-        self.gangs.note_placeholders(gang)
-        self.reservations.count_placeholders(gang)
+        self._count(gang)
         if taken:
             binding.progress(gang, now)
             self.requeues.call(gang, now)
@@ -138,8 +137,7 @@ class Replacements:
         """Give a pod that has come the place held for it, before the next roll call."""
         if not self._take(gang, newcomer):
             return False
-        self.gangs.note_placeholders(gang)
-        self.reservations.count_placeholders(gang)
+        self._count(gang)
         binding.progress(gang, now)
         self.requeues.call(gang, now)
         return True
@@ -148,6 +146,10 @@ class Replacements:
         """Hold a member's place for whoever comes in its stead: it does not exist."""
         kept = placeholders.await_again(gang, gang.members[uid])
         self.reservations.hand_over(gang, uid, kept)
+        self._count(gang)
+
+    def _count(self, gang: Gang) -> None:
+        """Note that placeholders have come or gone."""
         self.gangs.note_placeholders(gang)
         self.reservations.count_placeholders(gang)
 
