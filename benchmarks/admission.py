@@ -16,7 +16,6 @@ import json
 import ssl
 import statistics
 import tempfile
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from app.extender.guard import Bounds
 from app.extender.server import listen, server_of
 from app.metrics import Metrics
 from app.settings import Address, Settings
-from benchmarks.filter import Client, Taken, bare, gang, served
+from benchmarks.filter import Client, bare, gang, in_turns, served
 from benchmarks.table import Row, show
 from tests.app.admission.port import review as review_of
 from tests.certificates import pair
@@ -116,14 +115,8 @@ def _case(client: Client, seconds: float, case: str, path: str, asked: Object, t
     body = json.dumps(asked, separators=(",", ":")).encode()
     if not json.loads(client.post(path, body))["response"]["allowed"]:
         raise AssertionError(f"{case}: refused")
-    route, barest = Taken(), Taken()
-    for taken in (route, barest):
-        client.block(path if taken is route else "/review", body, Taken())  # warm, not counted
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        client.block(path, body, route)
-        client.block("/review", body, barest)
-    value, baseline = (statistics.median(each.cpu) * 1e6 for each in (route, barest))
+    both = in_turns(client, (path, "/review"), body, seconds)
+    value, baseline = (statistics.median(each.cpu) * 1e6 for each in both)
     return Row("admission", case, 0, value, "us", baseline, value / baseline, target)
 
 

@@ -273,18 +273,26 @@ def _case(client: Client, nodes: int, case: str, path: str, body: bytes, must: i
     answered = answer if isinstance(answer, list) else answer["NodeNames"]
     if len(answered) != must:
         raise AssertionError(f"{case}: {len(answered)} nodes instead of {must}")
-    verb, bare_endpoint = Taken(), Taken()
-    for taken in (verb, bare_endpoint):
-        client.block(path if taken is verb else "/decode", body, Taken())  # warm, not counted
-    until = time.perf_counter() + SECONDS_PER_CASE
-    while time.perf_counter() < until:
-        client.block(path, body, verb)
-        client.block("/decode", body, bare_endpoint)
+    verb, bare_endpoint = in_turns(client, (path, "/decode"), body, SECONDS_PER_CASE)
     target = TARGET if case == "/filter, planned member" else ""
     return [
         _row(f"{case}: server CPU", nodes, verb.cpu, bare_endpoint.cpu, target),
         _row(f"{case}: latency", nodes, verb.latency, bare_endpoint.latency, ""),
     ]
+
+
+def in_turns(
+    client: Client, paths: tuple[str, str], body: bytes, seconds: float
+) -> tuple[Taken, Taken]:
+    """What two endpoints take for the same body, asked block by block in turns."""
+    both = Taken(), Taken()
+    for path in paths:
+        client.block(path, body, Taken())  # warm, not counted
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        for path, taken in zip(paths, both, strict=True):
+            client.block(path, body, taken)
+    return both
 
 
 def _row(case: str, nodes: int, took: list[float], barest: list[float], target: str) -> Row:
