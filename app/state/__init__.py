@@ -10,7 +10,7 @@ what is remembered of single pods beside them, `domains/` the topologies that ob
 the placement core and assigns nodes, `fairness/` bounds what a gang keeps from others, `reserve/`
 holds what was planned. `lifecycle/` changes gangs from their first pod to their last, `nodes/`
 follows nodes that change or fail, `answers/` says what kube-scheduler hears, `born/` what the
-webhook does, `autoscaling/` has nodes made and kept, `report/` is what goes out to people, and
+webhook hears, `autoscaling/` has nodes made and kept, `report/` is what goes out to people, and
 `journal/` records inputs and plays them again. `effects.py` is what has to be
 written, `filter_result.py` what /filter answers, and `audit.py` compares the books with the
 records. `kept_objects.py` stands beside the engine: objects that follow from the labels of nodes.
