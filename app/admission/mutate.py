@@ -21,7 +21,7 @@ from app.dialects import corral
 from app.dialects.kueue import pod_groups
 from app.dialects.kueue.annotations import ROLE_HASH
 from app.dialects.kueue.group_rules import INDEX_LABEL
-from app.dialects.registry import Dialects
+from app.dialects.registry import Dialects, Reading
 from app.errors import DecodeError
 from app.kube.core.decode import Json, decode_pod
 from app.kube.core.node_terms import REQUIRED, node_terms
@@ -45,6 +45,7 @@ class Mutation(NamedTuple):
 
     pod: PodRecord
     operations: list[Operation]
+    reading: Reading | None = None  # of a pod that is to have the gate
 
 
 def mutate(
@@ -61,7 +62,8 @@ def mutate(
         return Mutation(pod, [])
     if dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group):
         return Mutation(pod, _withdrawal(pod))
-    if dialects.claim(pod) is None or dialects.lifts_gates(pod):
+    reading = dialects.read(pod)
+    if reading.claim is None or dialects.lifts_gates(pod):
         return Mutation(pod, [])
     labels, annotations = _labels(pod), _annotations(pod, raw, roles)
     operations = [
@@ -72,7 +74,7 @@ def mutate(
     changed = msgspec.structs.replace(
         pod, labels={**pod.labels, **labels}, annotations={**pod.annotations, **annotations}
     )
-    return Mutation(changed, operations)
+    return Mutation(changed, operations, reading)
 
 
 def born(mutation: Mutation, raw: Json, nodes: tuple[str, ...]) -> list[Operation]:

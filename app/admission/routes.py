@@ -21,7 +21,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from app.admission import review
-from app.admission.mutate import adds_gate, born, mutate
+from app.admission.mutate import Mutation, adds_gate, born, mutate
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
@@ -101,7 +101,7 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     warning = ""
     if len(asked.object) > MOST_CHECKED_BYTES:
         warning = _unchecked(desk, asked, MOST_CHECKED_BYTES)
-    elif errors := Validator(desk.scope, desk.dialects).pod_errors(change.pod, asked.namespace):
+    elif errors := _errors(desk, change, asked.namespace):
         return _refused(desk, asked, errors)
     operations = change.operations
     if adds_gate(operations):
@@ -112,6 +112,10 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
             (desk.metrics.pods_gated if nodes is None else desk.metrics.pods_born).inc()
     outcome = "changed" if operations else "unread" if warning else "passed"
     return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
+
+
+def _errors(desk: Desk, change: Mutation, namespace: str) -> list[FieldError]:
+    return Validator(desk.scope, desk.dialects).pod_errors(change.pod, namespace, change.reading)
 
 
 def validated(desk: Desk, asked: review.Request) -> bytes:

@@ -19,7 +19,7 @@ import msgspec
 from app.admission.scope import Scope
 from app.admission.templates import Template, controller_of, template_of, templates
 from app.dialects.dialect import Known, PodSetClaim, PodsMade, TemplateOwner, none_known
-from app.dialects.registry import Dialects
+from app.dialects.registry import Dialects, Reading
 from app.dialects.spec import Flaw, FlawKind
 from app.errors import DecodeError
 from app.kube.core.decode import decode_pod
@@ -111,14 +111,22 @@ class Validator:
             errors = _new(errors, earlier) if len(earlier) < MOST_ERRORS else []
         return [*errors, *self._changes(thing, before)]
 
-    def pod_errors(self, pod: PodRecord, namespace: str) -> list[FieldError]:
-        """Every error of a pod that is about to be created there: the same, at less cost."""
-        is_ours = self.scope.covers(namespace, pod.scheduler, pod.labels)
-        managed = self.dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group)
-        if managed or not is_ours:
+    def pod_errors(
+        self, pod: PodRecord, namespace: str, reading: Reading | None = None
+    ) -> list[FieldError]:
+        """Every error of a pod that is about to be created there: the same, at less cost.
+
+        `reading`: of a pod that is known to be ours, what it says.
+        """
+        if reading is None and not self._is_ours_to_check(pod, namespace):
             return []
-        found = (_located("", flaw) for flaw in self.dialects.rules(pod, None))
+        found = (_located("", flaw) for flaw in self.dialects.rules(pod, None, reading))
         return list(islice(found, MOST_ERRORS))
+
+    def _is_ours_to_check(self, pod: PodRecord, namespace: str) -> bool:
+        return self.scope.covers(
+            namespace, pod.scheduler, pod.labels
+        ) and not self.dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group)
 
     def _first_errors(self, thing: Thing, before: object = None) -> list[FieldError]:
         return list(islice(self._errors(thing, before), MOST_ERRORS))

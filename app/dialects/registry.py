@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from app.dialects import (
     autoscalers,
@@ -53,6 +53,14 @@ from app.kube.watch.resource import Resource, nodes, pods
 from app.settings import EngineOptions
 
 _T = TypeVar("_T")
+
+
+class Reading(NamedTuple):
+    """What a pod says in all vocabularies together."""
+
+    claim: Claim | None
+    contradiction: Flaw | None
+    """It requests two things, of which neither may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +128,12 @@ class Dialects:
         found = self._claims(pod, objects, own=bool(objects))
         if objects and all(dialect.asked_in(pod, objects) is None for dialect, _ in found):
             found = self._claims(pod, objects)
-        if len(found) < 2:
-            return found[0][1] if found else None
         return _decided(pod, found, objects)
+
+    def read(self, pod: PodRecord) -> Reading:
+        """What the vocabularies make together of a pod that no object names."""
+        found = self._claims(pod, ())
+        return Reading(_decided(pod, found, ()), _contradiction_of(pod, found))
 
     def is_managed(
         self, labels: Strings, annotations: Strings, gates: Sequence[str] = (), pod_group: str = ""
@@ -265,11 +276,18 @@ class Dialects:
         """Where objects of a kind keep the templates of their pods; () where no rule is known."""
         return next((found for each in self.each if (found := each.templates(group, kind))), ())
 
-    def rules(self, pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
-        """Every rule that a pod breaks, or a template of so many pods."""
+    def rules(
+        self, pod: PodRecord, pods: int | None, reading: Reading | None = None
+    ) -> Iterator[Flaw]:
+        """Every rule that a pod breaks, or a template of so many pods.
+
+        `reading`: what `read` made of it, so that it is not read again.
+        """
         for dialect in self._read_of(pod.scheduler):
             yield from dialect.rules(pod, pods)
-        yield from self._contradictions(pod)
+        contradiction = (reading or self.read(pod)).contradiction
+        if contradiction is not None:
+            yield contradiction
 
     def rules_together(self, owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
         """Every rule that the templates of one object break together."""
@@ -306,12 +324,6 @@ class Dialects:
                 found.append((dialect, said))
         return found
 
-    def _contradictions(self, pod: PodRecord) -> Iterator[Flaw]:
-        """What a pod, or a template, requests in the words of two vocabularies."""
-        asked = [where for one, _ in self._claims(pod, ()) if (where := one.asked_in(pod))]
-        if len(asked) > 1:
-            yield _contradiction(asked[0], asked[1])
-
     def _is_spoken(self, name: str) -> bool:
         """Whether pods of some scheduler of ours are read in this vocabulary."""
         return self.spoken is None or name in self.spoken
@@ -332,12 +344,14 @@ def _spoken(scheduler_name: str, chosen: Mapping[str, frozenset[str]]) -> frozen
 
 def _decided(
     pod: PodRecord, found: Sequence[tuple[Dialect, Claim]], objects: Collection[ObjectRecord]
-) -> Claim:
-    """The claim that counts of several.
+) -> Claim | None:
+    """The claim that counts of several; None of none.
 
     What users have asked for counts before what a controller may have written, and that before a
     gang of its own; of two alike the first. Two that were asked for contradict each other.
     """
+    if len(found) < 2:
+        return found[0][1] if found else None
     asked = [(dialect.asked_in(pod, objects), claim) for dialect, claim in found]
     by_users = [(where, claim) for where, claim in asked if where]
     if len(by_users) > 1 and not by_users[0][1].flaw:
@@ -346,6 +360,14 @@ def _decided(
         return replace(claim, flaw=f"pod {pod.namespace}/{pod.name}: {flaw}")
     grouped = (claim for where, claim in (by_users or asked) if where is not None)
     return next(grouped, asked[0][1])
+
+
+def _contradiction_of(pod: PodRecord, found: Sequence[tuple[Dialect, Claim]]) -> Flaw | None:
+    """What a pod, or a template, requests in the words of two vocabularies."""
+    if len(found) < 2:
+        return None
+    asked = [where for dialect, _ in found if (where := dialect.asked_in(pod))]
+    return _contradiction(asked[0], asked[1]) if len(asked) > 1 else None
 
 
 def _contradiction(first: str, second: str) -> Flaw:

@@ -15,7 +15,7 @@ and cannot join it; the first rule that it breaks is reported. Nor can one of wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.dialects import corral
@@ -36,10 +36,15 @@ _PLACES = tuple(dict.fromkeys(kind.place for kind in KINDS))
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the annotations of a template mean, or the first rule they break."""
+    """What the annotations of a template mean, and the rules they break."""
 
     said: Said
-    flaw: Flaw | None = None
+    flaws: tuple[Flaw, ...] = ()
+
+    @property
+    def flaw(self) -> Flaw | None:
+        """The first rule that is broken so that nothing else counts."""
+        return _first(self.flaws)
 
 
 def claim(pod: PodRecord) -> Claim | None:
@@ -205,9 +210,9 @@ def _cached(items: tuple[tuple[str, str], ...]) -> _Read:
 
 
 def _of_annotations(annotations: Strings) -> _Read:
-    flaw = _first(rules.pod_set_flaws(annotations, None))
-    if flaw is not None:
-        return _Read(Said(), flaw=flaw)
+    flaws = tuple(rules.pod_set_flaws(annotations, None))
+    if _first(flaws) is not None:
+        return _Read(Said(), flaws)
     flag = {key: boolean(annotations.get(key, "")) for key in pod_groups.FLAGS}
     said = Said(
         topology.constraint(annotations),
@@ -222,20 +227,22 @@ def _of_annotations(annotations: Strings) -> _Read:
         absent_seconds=whole_number(annotations.get(pod_groups.ABSENT_SECONDS)),
         ends_together=corral.ENDS_TOGETHER.get(annotations.get(corral.DISRUPTION, "")),
     )
-    return _Read(said)
+    return _Read(said, flaws)
 
 
-def _first(flaws: Iterator[Flaw]) -> Flaw | None:
+def _first(flaws: Iterable[Flaw]) -> Flaw | None:
     return next((flaw for flaw in flaws if flaw.is_fatal), None)
 
 
 def all_flaws(pod: PodRecord, pods: int | None) -> Iterator[Flaw]:
     """Every rule that one pod, or one template of so many pods, breaks; None: not known."""
     is_readable = True
-    for flaw in (
-        *rules.pod_set_flaws(pod.annotations, pods),
-        *group_rules.flaws(pod.labels, pod.annotations),
-    ):
+    of_pod_set: Iterable[Flaw] = (
+        _read_annotations(pod.annotations).flaws
+        if pods is None
+        else rules.pod_set_flaws(pod.annotations, pods)
+    )
+    for flaw in (*of_pod_set, *group_rules.flaws(pod.labels, pod.annotations)):
         is_readable = is_readable and not flaw.is_fatal
         yield flaw
     if not is_readable:
