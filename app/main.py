@@ -20,6 +20,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
 
 import msgspec
 import structlog
@@ -54,9 +56,11 @@ from app.kube.watch.reflector import Reflector
 from app.kube.watch.resource import Resource
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
+from app.process.exposition import Exposition, shapes_of
 from app.process.journal_file import JournalFile
 from app.process.parts import Parts, run, unready
 from app.process.ports import Listeners, Routes, listen_all, ports_of
+from app.process.tracing import Trace, tracing_to, untraced
 from app.settings import EngineOptions, Settings
 from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
@@ -125,6 +129,7 @@ class _Outside:
     journal: JournalFile | None
     transport: Transport
     closing: AsyncExitStack
+    trace: Trace
 
 
 async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
@@ -143,6 +148,7 @@ async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
             _journal(settings, closing),
             await _connected(settings, closing),
             closing,
+            _tracing(settings, closing),
         )
         parts = _wired(settings, metrics, engine, outside)
         return replace(parts, closing=closing.pop_all())
@@ -155,6 +161,15 @@ def _journal(settings: Settings, closing: AsyncExitStack) -> JournalFile | None:
     journal = JournalFile(settings.journal, settings.journal_bytes)
     closing.callback(journal.close)
     return journal
+
+
+def _tracing(settings: Settings, closing: AsyncExitStack) -> Trace:
+    """What takes each start of a gang, if the settings name a collector."""
+    if not settings.otlp_endpoint:
+        return untraced
+    tracing = tracing_to(settings.otlp_endpoint, version=version("corral"), pod=settings.pod_name)
+    closing.push_async_callback(asyncio.to_thread, tracing.close)
+    return tracing.trace
 
 
 async def _connected(settings: Settings, closing: AsyncExitStack) -> Transport:
@@ -184,7 +199,9 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
 
     metrics.lost_writes.set_function(lambda: engine.lost_writes)
     inputs = _recorded(engine, outside.journal, metrics)
-    driver = Driver(inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds)
+    driver = Driver(
+        inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds, trace=outside.trace
+    )
     outside.closing.callback(driver.close)
     desk = _desk(settings, metrics, inputs, feed)
     lease = _lease(settings, outside.transport)
@@ -316,9 +333,13 @@ def _reflectors(
         metrics.watch_problems[kind].inc()
         log.warning("watch", kind=kind, problem=str(error))
 
-    return tuple(
+    reflectors = tuple(
         Reflector(transport, resource, sink, on_problem=problem) for resource, sink in sinks
     )
+    for each in reflectors:
+        silence = metrics.watch_silent_seconds.labels(each.kind)
+        silence.set_function(partial(getattr, each, "seconds_since_last_byte"))
+    return reflectors
 
 
 def _audits(
@@ -348,17 +369,7 @@ def _routes(
     namespaces: Namespaces,
 ) -> Routes:
     metrics = port.metrics
-
-    def exposition() -> bytes:
-        metrics.show_gangs(engine.gangs_by_phase())
-        metrics.absent_pods.set(len(engine.absent_pods))
-        metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
-        metrics.new_nodes_kept.set(len(engine.new_nodes.nodes()))
-        metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
-        needs = engine.marks.needs(time.monotonic())
-        metrics.show_needs(needs.gangs, needs.pods, needs.resources, needs.oldest_seconds)
-        return metrics.exposition()
-
+    exposition = Exposition(engine, metrics, shapes_of(settings))
     scope = scope_of(settings, namespaces)
     most_body_bytes, roles = settings.admission_body_bytes, settings.pod_group_roles
     declared = engine.topologies.declared

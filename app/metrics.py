@@ -49,6 +49,8 @@ BROKEN_REQUESTS = (
     "malformed",
 )
 
+TICK_WORK = ("searches", "roll_calls")
+
 _UNITS = {"cpu": 1000}  # counted in thousandths
 MOST_RESOURCES = 64  # shown by name: pods may request any
 
@@ -57,6 +59,7 @@ _BUCKETS = (
     *(0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5),
     *(1, 2.5, 5, 10, 20, 30, 60, 120, 300),
 )
+_LONG_BUCKETS = (900, 3_600, 14_400, 86_400)  # a gang may wait for its room
 
 
 class Metrics:
@@ -67,6 +70,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._of_verbs()
         self._of_pods()
+        self._of_starts()
+        self._of_slots()
         self._of_room()
         self._of_autoscaling()
         self._of_admission()
@@ -74,9 +79,21 @@ class Metrics:
         self._of_ourselves()
         self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
         self._phases: set[str] = set()
+        self._levels: dict[str, set[str]] = {}
         self.absent_pods = Gauge(
             "corral_absent_pods",
             "Pods that do not exist and have places held: pods to come, and spares",
+            registry=self.registry,
+        )
+        self.absent_share = Gauge(
+            "corral_absent_pods_most_used_ratio",
+            "The highest share that a namespace has of the places it may have held for such pods",
+            registry=self.registry,
+        )
+        self._waiting = Gauge(
+            "corral_gangs_waiting",
+            "Gangs that wait, by the word for it in corral gangs",
+            ["reason"],
             registry=self.registry,
         )
         self.earmarked_nodes = Gauge(
@@ -170,6 +187,66 @@ class Metrics:
             "Reasons why such objects are not as the labels of nodes are; the log has each of them",
             registry=self.registry,
         )
+
+    def _of_starts(self) -> None:
+        """How long gangs take."""
+        self.gang_decision_seconds = Histogram(
+            "corral_gang_decision_seconds",
+            "Time from a gang's completion to its first plan or verdict",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.gang_start_seconds = Histogram(
+            "corral_gang_start_seconds",
+            "Time from a gang's completion to the binding of its last pod, as the watch shows it",
+            buckets=(*_BUCKETS, *_LONG_BUCKETS),
+            registry=self.registry,
+        )
+        self.gang_plans = Counter(
+            "corral_gang_plans",
+            "Plans that were made for gangs until they started: one each where none was lost",
+            registry=self.registry,
+        )
+
+    def _of_slots(self) -> None:
+        """The room for the shapes that the setting names."""
+
+        def gauge(name: str, documentation: str, *labels: str) -> Gauge:
+            return Gauge(name, documentation, ["shape", *labels], registry=self.registry)
+
+        self._free = gauge("corral_shape_free_pods", "Pods of this shape that fit now")
+        self._reserved = gauge(
+            "corral_shape_reserved_pods", "Pods of this shape that only reservations leave no room"
+        )
+        self._most_free = gauge(
+            "corral_shape_largest_pods",
+            "Pods of this shape that fit in the domain of the level that takes most of them",
+            "level",
+        )
+        self._fragmentation = gauge(
+            "corral_shape_fragmentation_ratio",
+            "Of the pods of this shape that fit, the share in domains that are not wholly free",
+            "level",
+        )
+
+    def show_slots(
+        self, shape: str, free: int, reserved: int, levels: Mapping[str, tuple[int, float]]
+    ) -> None:
+        """Publish the room for a shape; `levels`: pods in the best domain, and fragmentation."""
+        self._free.labels(shape).set(free)
+        self._reserved.labels(shape).set(reserved)
+        for gone in self._levels.get(shape, set()) - levels.keys():
+            self._most_free.remove(shape, gone)
+            self._fragmentation.remove(shape, gone)
+        self._levels[shape] = set(levels)
+        for level, (most, fragmentation) in levels.items():
+            self._most_free.labels(shape, level).set(most)
+            self._fragmentation.labels(shape, level).set(fragmentation)
+
+    def show_waiting(self, gangs_by_reason: Mapping[str, int]) -> None:
+        """Publish how many gangs wait for each reason there is."""
+        for reason, gangs in gangs_by_reason.items():
+            self._waiting.labels(reason).set(gangs)
 
     def _of_room(self) -> None:
         """Questions of gangs that wait: who would have to go?"""
@@ -354,6 +431,29 @@ class Metrics:
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
             "How late the last tick came: work that did not yield",
+            registry=self.registry,
+        )
+        self.ticks_over_budget = self._counters(
+            "corral_ticks_over_budget",
+            "Ticks that left work for the next one, since they had done as much as a tick may",
+            "work",
+            TICK_WORK,
+        )
+        self.watch_lag_seconds = Histogram(
+            "corral_watch_lag_seconds",
+            "Time from the API server's answer to a binding until the watch shows it",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.watch_awaited_seconds = Gauge(
+            "corral_watch_awaited_seconds",
+            "For how long the watch has not shown a binding that was answered, of all the longest",
+            registry=self.registry,
+        )
+        self.watch_silent_seconds = Gauge(
+            "corral_watch_silent_seconds",
+            "Time since the API server last said anything of a kind: a bookmark comes each minute",
+            ["kind"],
             registry=self.registry,
         )
         self.watch_problems = self._counters(

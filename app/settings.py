@@ -23,11 +23,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
-from app.labels import EVERYTHING, LabelSelector, selector_from_text
+from app.labels import EVERYTHING, LabelSelector, is_label_value, selector_from_text
 
 ENV_PREFIX = "CORRAL_"
 SETTINGS_FILE = "settings"  # names the file itself, so a file cannot set it
 MIB = 1024 * 1024
+MOST_METRIC_SHAPES = 8  # four series each, and two more for each level
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,31 @@ def vocabularies(value: object) -> object:
     return tuple((str(name), vocabulary) for name, vocabulary in value)
 
 
+def shapes_named(value: object) -> object:
+    """A mapping, or its text `NAME:RESOURCE=AMOUNT,…; …`, as pairs; pairs pass."""
+    if isinstance(value, str):
+        value = [part.strip().partition(":")[::2] for part in value.split(";") if part.strip()]
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+    ):
+        raise ValueError("expected NAME:RESOURCE=AMOUNT,…; such as node:nvidia.com/gpu=8")
+    found = {}
+    for name, text in pairs:
+        if not is_label_value(str(name)) or not name or not text:
+            raise ValueError(f"{name}:{text}: expected a name, as of a label, and a request")
+        found[str(name)] = str(text).strip()
+    if len(found) > MOST_METRIC_SHAPES:
+        raise ValueError(f"{len(found)} shapes: at most {MOST_METRIC_SHAPES}")
+    return tuple(found.items())
+
+
 ListenAddress = Annotated[Address, NoDecode, BeforeValidator(address_from_text)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(names_from_text)]
 PodsByNamespace = Annotated[
     tuple[tuple[str, int], ...], NoDecode, BeforeValidator(pods_by_namespace)
 ]
+Shapes = Annotated[tuple[tuple[str, str], ...], NoDecode, BeforeValidator(shapes_named)]
 Selector = Annotated[LabelSelector, NoDecode, BeforeValidator(selector_parsed)]
 Vocabularies = Annotated[tuple[tuple[str, str], ...], NoDecode, BeforeValidator(vocabularies)]
 RoleRules = Literal["kueue", "kep"]
@@ -370,6 +391,13 @@ class Settings(EngineOptions, BaseSettings):
     receive_seconds: Seconds = 5.0  # first to last byte of one request
     keep_alive_seconds: Annotated[int, Field(ge=91, le=86_400)] = 120  # Go's client idles for 90
     max_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 16_384  # seven of eight for /bind
+
+    # What is measured
+    # Pods whose room is a metric, such as node:nvidia.com/gpu=8; quarter:nvidia.com/gpu=2,cpu=8
+    metric_shapes: Shapes = ()
+    # Where a span of each gang that starts is sent by OTLP over HTTP, such as
+    # http://collector:4318/v1/traces; none: nowhere. Needs the extra otel.
+    otlp_endpoint: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$")] = ""
 
     # What happened
     journal: Path | None = None  # every input of the engine, for `corral replay`; none: none kept

@@ -17,12 +17,16 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from app.dialects.spec import GangKey
-from app.kube.watch.events import Event
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Applied, Event
 from app.metrics import Metrics
 from app.process.collector import Collector
+from app.process.tracing import Trace, untraced
+from app.process.watch_lag import WatchLag
 from app.state.effects import (
     Bind,
     BindOutcome,
+    Bound,
     Effect,
     Evict,
     EvictOutcome,
@@ -53,21 +57,29 @@ class Driver:
         metrics: Metrics,
         *,
         tick_seconds: float,
+        trace: Trace = untraced,
     ) -> None:
         self._inputs = inputs
         self._engine = engine
         self._feed = feed
         self._metrics = metrics
         self._tick_seconds = tick_seconds
+        self._trace = trace
+        self._lag = WatchLag(metrics.watch_lag_seconds.observe)
         self._collector = Collector()
         self._warnings: tuple[str, ...] = ()
 
     def apply(self, event: Event) -> None:
         """The API server says something."""
+        if isinstance(event, Applied) and isinstance(event.record, PodRecord) and event.record.node:
+            self._lag.shown(event.record.uid, time.monotonic())
         self._step("apply", lambda now: self._inputs.apply(event, now))
 
     def bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
         """A Bind has been carried out, or not."""
+        if isinstance(outcome, Bound):
+            is_shown = bind.uid in self._engine.books.bound
+            self._lag.bound(bind.uid, time.monotonic(), is_shown=is_shown)
         self._step("outcome", lambda now: self._inputs.bind_finished(bind.uid, outcome, now))
 
     def ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
@@ -107,6 +119,7 @@ class Driver:
             await asyncio.sleep(self._tick_seconds)
             self._metrics.loop_lag_seconds.set(max(0.0, time.monotonic() - due))
             self._step("tick", self._inputs.tick)
+            self._count()
             if self._engine.is_synced and self._collector.settle():
                 log.info("synced")
             self._log_warnings()
@@ -117,6 +130,21 @@ class Driver:
         except Exception:
             self._metrics.engine_errors[name].inc()
             log.exception("engine", step=name)
+
+    def _count(self) -> None:
+        """Publish what this tick was, and the starts since the last one."""
+        engine, metrics, now = self._engine, self._metrics, time.monotonic()
+        metrics.watch_awaited_seconds.set(self._lag.longest(now))
+        if engine.budget.is_spent:
+            metrics.ticks_over_budget["searches"].inc()
+        if engine.roll_calls.budget.is_spent:
+            metrics.ticks_over_budget["roll_calls"].inc()
+        for decision in engine.starts.decisions():
+            metrics.gang_decision_seconds.observe(decision.seconds)
+        for start in engine.starts.taken():
+            metrics.gang_start_seconds.observe(start.started_at - start.complete_at)
+            metrics.gang_plans.inc(start.plans)
+            self._trace(start, time.time() - now)
 
     def _log_warnings(self) -> None:
         """Log what is wrong with topologies and objects of the cluster, each thing once."""

@@ -64,6 +64,7 @@ from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
+from app.state.report.starts import Starts
 from app.state.report.statuses import Statuses
 from app.state.reserve.plans import Plans
 from app.state.reserve.replacements import Replacements
@@ -128,6 +129,7 @@ class EngineParts:
         )
         self.notes = Notes()
         self.requeues = Requeues(self.settings, self.outbox)
+        self.starts = Starts()
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # autoscaling
         self.requests = Requests(self.settings, self.gangs, self.planner, self.reports, self.outbox)
@@ -161,6 +163,7 @@ class EngineParts:
             self.requeues,
             self.reports,
             self.marks,
+            self.starts,
         )
         self.disruptions = Disruptions(
             self.settings, self.gangs, self.planner, self.plans, self.reports
@@ -187,6 +190,7 @@ class EngineParts:
             self.roll_calls,
             self.reports,
             self.notes,
+            self.starts,
         )
         self.claims = Claims(
             self.named_pods,

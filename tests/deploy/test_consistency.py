@@ -105,7 +105,11 @@ def test_the_grace_of_a_pod_is_longer_than_the_schedulers_time_limit() -> None:
     assert spec["terminationGracePeriodSeconds"] > limit
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "deploy").glob("*")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file",
+    sorted(each for each in (ROOT / "deploy").rglob("*") if each.is_file()),
+    ids=lambda file: file.name,
+)
 def test_no_shipped_file_names_a_place_to_download_packages_from(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert not re.search(r"(?i)--(extra-)?index-url[ =]+\w|GOPROXY|registry=|pip\.conf", text)

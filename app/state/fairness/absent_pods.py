@@ -11,6 +11,7 @@ are bounded as well, for all gangs of a namespace together.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -174,6 +175,23 @@ class AbsentPods:
             or share == 1.0
             or all(amount <= share * self._in_cluster(each) for each, amount in wanted.items())
         )
+
+    def fullest(self) -> float:
+        """The highest share of its bound that a namespace has held: 1.0 is all it may have."""
+        return max(map(self._used_share, self._of_namespace), default=0.0)
+
+    def _used_share(self, namespace: str) -> float:
+        """By pods, or by the resource it has most of; whichever leaves it more."""
+        most, share = self._bound(namespace)
+        taken = Counter[str]()
+        for (_, request), pods in self._of_namespace[namespace].items():
+            taken.update({resource: amount * pods for resource, amount in request})
+        by_pods = taken[PODS] / most if most else math.inf
+        if not share:
+            return by_pods
+        bounds = {resource: share * self._in_cluster(resource) for resource in taken}
+        by_share = max(taken[each] / bounds[each] if bounds[each] else math.inf for each in taken)
+        return min(by_pods, by_share)
 
     def allowances(self, namespace: str) -> Collection[Allowance]:
         """What its quotas let a namespace have."""

@@ -34,6 +34,7 @@ from app.state.gang.parts import (
     Binding,
     Birth,
     HeldPlan,
+    Milestones,
     NodeAsk,
     NodeNeed,
     Placeholder,
@@ -104,6 +105,7 @@ class Gang:
     ask: NodeAsk = field(default_factory=NodeAsk)
     rejections: Rejections = field(default_factory=Rejections)
     reporting: Reporting = field(default_factory=Reporting)
+    milestones: Milestones = field(default_factory=Milestones)
     back_off: BackOff = field(default_factory=BackOff)
 
     @property

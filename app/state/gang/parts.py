@@ -118,6 +118,16 @@ class Birth:
     most_present: int = 0  # how many have come at the same time
 
 
+@dataclass(slots=True)
+class Milestones:
+    """How far the gang has come towards its start. Written by `report/starts.py`."""
+
+    first_pod_at: float | None = None  # when its first pod came
+    is_decided: bool = False  # it had a plan or a verdict
+    planned_at: float | None = None  # when its last plan was made
+    plans: int = 0  # that were made
+
+
 @dataclass(frozen=True, slots=True)
 class SentMark:
     """A mark that was sent and that the watch does not show."""

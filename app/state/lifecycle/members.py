@@ -21,6 +21,7 @@ from app.state.plan.planner import Planner
 from app.state.report import messages, requeue, ungating
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
+from app.state.report.starts import Starts
 from app.state.reserve import binding
 from app.state.reserve.plans import Plans
 from app.state.reserve.replacements import Replacements
@@ -39,6 +40,7 @@ class Members:
     roll_calls: RollCalls
     reports: Reports
     notes: Notes
+    starts: Starts
 
     # -- pods ----------------------------------------------------------------------------------
 
@@ -73,6 +75,7 @@ class Members:
             self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
         if before is None:
+            self.starts.note_pod(gang, now)
             # Before the first lists are in, the Corral before this one may have rejected the pod.
             was_tried = was_tried or not (self.planner.is_ready or pod.node or pod.gates)
             if rejected_with or was_tried:

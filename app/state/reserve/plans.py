@@ -23,6 +23,7 @@ from app.state.plan.verdict import NoPlan, Plan
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
+from app.state.report.starts import Starts
 from app.state.reserve import binding, placeholders
 from app.state.reserve.reservations import Reservations
 from app.state.turns.budget import POD
@@ -44,6 +45,7 @@ class Plans:
     requeues: Requeues
     reports: Reports
     marks: Marks
+    starts: Starts
 
     def move(self, gang: Gang, now: float) -> None:
         """Enter the phase that follows from what is known of the gang."""
@@ -53,6 +55,7 @@ class Plans:
         if gang.phase is Phase.RUNNING:
             self.queue.reset(gang)
         self.reports.note_phase(gang, was, now)
+        self.starts.note_phase(gang, was, now)
         self.marks.note_change(gang)
 
     # -- made ----------------------------------------------------------------------------------
@@ -79,6 +82,7 @@ class Plans:
         elif gang.has_started:
             found = self._make_without_absent(gang, now, offer, found)
         if isinstance(found, NoPlan):
+            self.starts.note_decision(gang, now, is_plan=False)
             self.reports.no_place(gang, self._with_holder(gang, found), now)
             self.marks.note_verdict(gang, found, now)
             return False
@@ -154,6 +158,7 @@ class Plans:
         """Reserve a plan, report it, and have kube-scheduler look at its pods."""
         self.reservations.hold(gang, found, now)
         self.move(gang, now)
+        self.starts.note_decision(gang, now, is_plan=True)
         self.reports.placed(gang, found.fallback)
         self.requeues.call(gang, now)
 

@@ -60,6 +60,30 @@ async def test_time_goes_on_after_a_tick_that_fails():
     await asyncio.wait([ticking])
 
 
+class Busy(Engine):
+    """An engine that has more to search than a tick may."""
+
+    def tick(self, now):
+        effects = super().tick(now)
+        self.budget.spend("default", self.budget.most)
+        return effects
+
+
+async def test_a_tick_that_left_work_for_the_next_one_is_counted_by_the_kind_of_work():
+    metrics = Metrics()
+    engine = Busy(EngineSettings(levels=(RACK,)))
+    driver = Driver(engine, engine, lambda effects: None, metrics, tick_seconds=TICK_SECONDS)
+
+    def counted(work: str) -> float | None:
+        return metrics.registry.get_sample_value("corral_ticks_over_budget_total", {"work": work})
+
+    ticking = asyncio.create_task(driver.tick())
+    await until(lambda: (counted("searches") or 0) >= 2)
+    ticking.cancel()
+    await asyncio.wait([ticking])
+    assert counted("roll_calls") == 0
+
+
 async def test_what_is_wrong_with_the_cluster_is_logged_once_and_again_when_it_comes_back():
     warned = [("a",), ("a", "b"), ("b",), ("a",)]
 

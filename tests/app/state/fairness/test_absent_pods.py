@@ -292,6 +292,32 @@ def test_a_gang_whose_pods_are_all_there_is_not_counted():
     assert len(world.held) == 4
 
 
+@pytest.mark.parametrize(
+    ("limits", "share"),
+    [
+        pytest.param({"absent_pods_per_namespace": 32}, 3 / 32, id="of_its_pods"),
+        pytest.param(
+            {"absent_pods_per_namespace": 0, "absent_share_per_namespace": 0.5},
+            24 / 64,
+            id="of_the_resource_that_it_has_most_of",
+        ),
+        pytest.param({"absent_pods_in": "default=6"}, 3 / 6, id="of_its_own_number"),
+        pytest.param(
+            {"absent_pods_per_namespace": 4, "absent_share_per_namespace": 0.5},
+            24 / 64,
+            id="whichever_leaves_it_more",
+        ),
+    ],
+)
+def test_how_near_the_fullest_namespace_is_to_its_bound_is_told(limits, share):
+    world = World(four_racks(), [first_of("g", 4)], **limits)  # three absent pods of 8 GPUs
+    assert world.engine.absent_pods.fullest() == pytest.approx(share)
+
+
+def test_where_nothing_is_held_no_namespace_is_near_its_bound():
+    assert World(four_racks()).engine.absent_pods.fullest() == 0.0
+
+
 def test_the_place_of_a_lost_member_is_not_counted():
     world = started(total=4, **NONE)
     world.delete(world.pods["uid-g2"])
