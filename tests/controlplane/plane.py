@@ -52,8 +52,13 @@ USERS = {
     "tenant": ("tenant", ""),
 }
 
+# Where the chart is installed, in the tests that install it elsewhere than the manifests are.
+ELSEWHERE = "gang-scheduling"
 # Whose requests the API server writes down, one line each: the identities that are shipped.
-AUDITED = [USERS["corral"][0], USERS["corral-scheduler"][0]]
+AUDITED = [
+    *(USERS["corral"][0], USERS["corral-scheduler"][0]),
+    *(f"system:serviceaccount:{ELSEWHERE}:{name}" for name in ("corral", "corral-scheduler")),
+]
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -126,12 +131,15 @@ class ControlPlane:
         has_controllers: bool = False,
         is_audited: bool = False,
         apiserver_flags: Sequence[str] = (),
+        manifests: Sequence[Object] | None = None,
     ) -> None:
+        """`manifests`: what is applied at the start; None: deploy/rbac.yaml and policy.yaml."""
         self.folder = folder
         self._binaries = binaries()
         self._has_controllers = has_controllers
         self._is_audited = is_audited  # else `denials` knows nothing; a line a request costs
         self._more_flags = apiserver_flags
+        self._manifests = manifests
         self._stack = ExitStack()
         self._clusters: dict[str, Cluster] = {}
         self._scheduler: Process | None = None
@@ -350,9 +358,8 @@ class ControlPlane:
         self.start_apiserver()
         admin = self.cluster()
         admin.wait(lambda: admin.get("Namespace", "default"), START_SECONDS, "namespace default")
-        for file in (RBAC, POLICY):
-            for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
-                admin.apply(document)
+        for document in shipped_rights() if self._manifests is None else self._manifests:
+            admin.apply(document)
         if self._has_controllers:
             self._run("kube-controller-manager", *self._controller_flags(CONTROLLERS))
 
@@ -428,6 +435,12 @@ class ControlPlane:
         process = Process([self._binaries / name, *flags], self.folder / f"{name}.log")
         self._stack.callback(process.stop)
         return process
+
+
+def shipped_rights() -> Iterator[Object]:
+    """What deploy/rbac.yaml and deploy/policy.yaml say."""
+    for file in (RBAC, POLICY):
+        yield from yaml.safe_load_all(file.read_text(encoding="utf-8"))
 
 
 def may(user: Cluster, rule: Mapping[str, Any]) -> bool:

@@ -25,10 +25,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 DEPLOYMENT = ROOT / "deploy" / "corral.yaml"
 
 
-def mounted(plane: ControlPlane, account: str, folder: Path) -> Path:
+def mounted(
+    plane: ControlPlane, account: str, folder: Path, namespace: str = "corral-system"
+) -> Path:
     """The folder as kubelet fills it: a token the API server has signed, and its authority."""
     folder.mkdir()
-    path = f"/api/v1/namespaces/corral-system/serviceaccounts/{account}/token"
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = plane.cluster().request("POST", path, body=asked).json()
     (folder / "token").write_text(answer["status"]["token"], encoding="utf-8")

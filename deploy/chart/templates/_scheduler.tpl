@@ -1,0 +1,39 @@
+{{/*
+The configuration of the kube-scheduler beside Corral: the file of scheduler-config/ for its minor version, in which only that is
+changed which settings say as well. Word for word, comments and all, where they change nothing.
+*/}}
+
+{{/* The minor version of kube-scheduler, such as 1.36. */}}
+{{- define "corral.minor" -}}
+{{- $image := .Values.scheduler.image -}}
+{{- $minor := .Values.scheduler.minor | default (regexFind "[0-9]+[.][0-9]+" $image.tag) -}}
+{{- if not (.Files.Get (printf "files/scheduler-config/%s.yaml" $minor)) -}}
+{{- fail (printf "scheduler.minor: there is no configuration for kube-scheduler %q; set it to a file of scheduler-config/" $minor) -}}
+{{- end -}}
+{{- $minor -}}
+{{- end }}
+
+{{- define "corral.schedulerConfig" -}}
+{{- $text := include "corral.text" (dict "root" . "file" (printf "scheduler-config/%s.yaml" (include "corral.minor" .))) -}}
+{{- $config := fromYaml $text -}}
+{{- $shipped := toJson $config -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- $names := include "corral.schedulerNames" . -}}
+{{- if not $names }}{{ fail "settings.scheduler_name: this kube-scheduler needs the name of its profile" }}{{ end -}}
+{{- $profiles := list -}}
+{{- range splitList "," $names -}}
+{{- $profile := first $config.profiles | deepCopy -}}
+{{- $_ := set $profile "schedulerName" . -}}
+{{- with get $set "percentage_of_nodes_to_score" }}{{ $_ := set $profile "percentageOfNodesToScore" (int .) }}{{ end -}}
+{{- $profiles = append $profiles $profile -}}
+{{- end -}}
+{{- $_ := set $config "profiles" $profiles -}}
+{{- /* /bind is held for so long: kube-scheduler has to wait longer than that. */ -}}
+{{- $held := addf (get $set "gang_bind_seconds" | default 280) (get $set "bind_seconds" | default 15) -}}
+{{- if gt $held 295.0 -}}
+{{- range $config.extenders -}}
+{{- if .bindVerb }}{{ $_ := set . "httpTimeout" (printf "%ds" (addf $held 5 | ceil | int)) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (toJson $config) $shipped }}{{ $text }}{{ else }}{{ toYaml $config }}{{ end -}}
+{{- end }}

@@ -1,0 +1,108 @@
+{{/*
+Corral's settings: what values say of them, how their environment is written, and what each of them makes necessary elsewhere:
+rights (corral.roles), the scheduler's configuration (_scheduler.tpl), conditions of webhook and policies (corral.isOurScheduler).
+*/}}
+
+{{/* Setting -> its text in the environment, as JSON: those of values, and those that the chart derives. */}}
+{{- define "corral.settings" -}}
+{{- $texts := dict -}}
+{{- range $name, $value := .Values.settings -}}
+{{- $text := include "corral.settingText" $value -}}
+{{- /* YAML takes a bare `on` for true. */ -}}
+{{- if and (kindIs "bool" $value) (has $name (list "native_pod_groups" "needs_nodes" "preempt")) -}}
+{{- $text = ternary "on" "off" $value -}}
+{{- end -}}
+{{- $_ := set $texts $name $text -}}
+{{- end -}}
+{{- toJson $texts -}}
+{{- end }}
+
+{{/* A value as `CORRAL_…` is read: lists with commas, maps as NAME=VALUE,…, whole numbers without an exponent. */}}
+{{- define "corral.settingText" -}}
+{{- if kindIs "slice" . -}}
+{{- join "," . -}}
+{{- else if kindIs "map" . -}}
+{{- $pairs := list -}}
+{{- range $name, $values := . -}}
+{{- range (kindIs "slice" $values | ternary $values (list $values)) -}}
+{{- $pairs = append $pairs (printf "%s=%s" $name (include "corral.settingText" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $pairs -}}
+{{- else if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end }}
+
+{{/* ClusterRole -> whether a setting needs it, as YAML: the table of app/cli/doctor/reading/rights.py (a test compares them). */}}
+{{- define "corral.roles" -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- $isOn := dict -}}
+{{- range list "fail_fast" "delete_excess_pods" "protect_held_nodes" -}}
+{{- $_ := set $isOn . (eq (get $set .) "true") -}}
+{{- end -}}
+corral-evict: {{ or $isOn.fail_fast (eq (get $set "disruption") "all") (eq (get $set "preempt") "on") }}
+corral-delete-excess: {{ $isOn.delete_excess_pods }}
+corral-namespaces: {{ and .Values.webhook.enabled (ne (include "corral.namespaceLabels" .) "") }}
+corral-hypernodes: {{ ne (get $set "hyper_nodes_from") "" }}
+corral-protect-nodes: {{ $isOn.protect_held_nodes }}
+corral-native-pod-groups: {{ eq (get $set "native_pod_groups") "on" }}
+corral-provisioning: {{ ne (get $set "provisioning_class") "" }}
+corral-readers: {{ .Values.api.enabled }}
+{{- end }}
+
+{{/* The labels but the name that namespaces are selected by, with commas. */}}
+{{- define "corral.namespaceLabels" -}}
+{{- $keys := keys (.Values.admission.namespaceSelector.matchLabels | default dict) -}}
+{{- range .Values.admission.namespaceSelector.matchExpressions }}{{ $keys = append $keys .key }}{{ end -}}
+{{- without $keys "kubernetes.io/metadata.name" | join "," -}}
+{{- end }}
+
+{{/* The schedulerNames that Corral plans for, with commas; "": any. */}}
+{{- define "corral.schedulerNames" -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- hasKey $set "scheduler_name" | ternary (get $set "scheduler_name") "corral" | nospace -}}
+{{- end }}
+
+{{/* In CEL, after a schedulerName: that it is one of ours. Every pod has one. */}}
+{{- define "corral.isOurScheduler" -}}
+{{- $names := include "corral.schedulerNames" . -}}
+{{- if not $names -}}
+!= ''
+{{- else if contains "," $names -}}
+in ['{{ splitList "," $names | join "', '" }}']
+{{- else -}}
+== '{{ $names }}'
+{{- end -}}
+{{- end }}
+
+{{/* A LabelSelector as `kubectl get --selector` writes it. */}}
+{{- define "corral.selectorText" -}}
+{{- $parts := list -}}
+{{- range $key, $value := .matchLabels }}{{ $parts = append $parts (printf "%s=%s" $key $value) }}{{ end -}}
+{{- range .matchExpressions -}}
+{{- if has .operator (list "In" "NotIn") -}}
+{{- $parts = append $parts (printf "%s %s (%s)" .key (lower .operator) (join "," .values)) -}}
+{{- else -}}
+{{- $parts = append $parts (printf "%s%s" (eq .operator "DoesNotExist" | ternary "!" "") .key) -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $parts -}}
+{{- end }}
+
+{{/* Which pods the webhook takes in, as Corral is told: the selectors of webhook.yaml are a coarse filter before it. */}}
+{{- define "corral.webhookSettings" -}}
+{{- with .Values.admission.namespaceSelector }}
+CORRAL_ADMISSION_NAMESPACE_SELECTOR: {{ include "corral.selectorText" . | quote }}
+{{- else }}
+{{- /* Corral's default names the namespace of the manifests. */}}
+{{- if ne .Release.Namespace "corral-system" }}
+CORRAL_ADMISSION_NAMESPACE_SELECTOR: {{ printf "kubernetes.io/metadata.name notin (kube-system,%s)" .Release.Namespace | quote }}
+{{- end }}
+{{- end }}
+{{- with .Values.admission.podSelector }}
+CORRAL_ADMISSION_POD_SELECTOR: {{ include "corral.selectorText" . | quote }}
+{{- end }}
+{{- end }}

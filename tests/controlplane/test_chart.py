@@ -1,0 +1,361 @@
+"""What Helm and kustomize make of deploy/: the manifests, and what values change in them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from app.cli.doctor.reading.rights import OPTIONAL
+from app.labels import selector_from_text
+from app.settings import Settings
+from tests.cluster import Object, Objects
+from tests.controlplane.built import skip_unless_built
+from tests.controlplane.packaged import (
+    HOME,
+    NotRendered,
+    by_key,
+    chart,
+    key,
+    kustomized,
+    manifests,
+    one,
+)
+from tests.controlplane.plane import ELSEWHERE
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SHIPPED = ("rbac.yaml", "policy.yaml", "corral.yaml")
+SERVERS = ["192.0.2.1/32", "192.0.2.2/32"]  # as network-policy.yaml names them
+# Each optional manifest -> the values that bring it.
+OPTIONS = {
+    "webhook.yaml": {"webhook": {"enabled": True, "certificate": "given"}},
+    "policies.yaml": {"policies": {"enabled": True}},
+    "api.yaml": {"api": {"enabled": True, "certificate": "given"}},
+    "hypernode-crd.yaml": {"hyperNodeCrd": {"enabled": True}},
+}
+EVERYTHING: dict[str, Any] = {
+    **{name: value for each in OPTIONS.values() for name, value in each.items()},
+    "networkPolicy": {"enabled": True, "apiServers": SERVERS},
+}
+# What settings have to be set for each ClusterRole that only settings need.
+ASKING = {
+    "corral-evict": [{"fail_fast": True}, {"disruption": "all"}, {"preempt": "on"}],
+    "corral-delete-excess": [{"delete_excess_pods": True}],
+    "corral-hypernodes": [{"hyper_nodes_from": ["gke"]}, {"hyper_nodes_from": "topograph"}],
+    "corral-protect-nodes": [{"protect_held_nodes": True}],
+    "corral-native-pod-groups": [{"native_pod_groups": "on"}, {"native_pod_groups": True}],
+    "corral-provisioning": [{"provisioning_class": "*"}],
+}
+BY_LABEL = {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    skip_unless_built("helm", "kustomize")
+
+
+def env(objects: Objects) -> dict[str, str]:
+    """The environment of Corral's container, and the ConfigMap of the webhook where it is there."""
+    every = container(objects, "corral")["env"]
+    config = [each["data"] for each in objects if key(each)[::2] == ("ConfigMap", "corral-webhook")]
+    return {each["name"]: each.get("value", "any") for each in every} | {
+        name: value for data in config for name, value in data.items()
+    }
+
+
+def settings(objects: Objects) -> Settings:
+    """What Corral starts with."""
+    return Settings(**{name[len("CORRAL_") :].lower(): text for name, text in env(objects).items()})
+
+
+def container(objects: Objects, name: str) -> Object:
+    pod = one(objects, "Deployment", "corral")["spec"]["template"]["spec"]
+    every = [*pod.get("initContainers", []), *pod["containers"]]
+    return next(each for each in every if each["name"] == name)
+
+
+def config(objects: Objects) -> Any:
+    """The KubeSchedulerConfiguration."""
+    return yaml.safe_load(one(objects, "ConfigMap", "corral-scheduler")["data"]["config.yaml"])
+
+
+def bound(objects: Objects) -> set[str]:
+    """The optional ClusterRoles that Corral has."""
+    bindings = [each for each in objects if each["kind"] == "ClusterRoleBinding"]
+    for each in bindings:
+        assert each["subjects"][0]["namespace"]
+    return {each["roleRef"]["name"] for each in bindings} & OPTIONAL.keys()
+
+
+def without_namespace(things: Objects) -> Objects:
+    return [each for each in things if each["kind"] != "Namespace"]
+
+
+def test_without_values_the_chart_is_the_manifests_but_for_the_namespace_that_helm_makes() -> None:
+    assert by_key(chart()) == by_key(without_namespace(manifests(*SHIPPED)))
+    assert by_key(chart({"createNamespace": True})) == by_key(manifests(*SHIPPED))
+
+
+def test_kustomize_makes_the_manifests() -> None:
+    assert by_key(kustomized()) == by_key(manifests(*SHIPPED))
+
+
+@pytest.mark.parametrize("file", OPTIONS)
+def test_an_option_adds_its_manifest(file: str) -> None:
+    added = by_key(chart(OPTIONS[file]))
+    for name, shipped in by_key(manifests(file)).items():
+        made = added.pop(name)
+        if file == "webhook.yaml":  # nothing fills in what nothing has asked for
+            shipped["metadata"].pop("annotations", None)
+        if file == "hypernode-crd.yaml":
+            assert made["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+        assert made == shipped
+    assert added.keys() == by_key(chart()).keys()
+
+
+def test_the_network_policy_has_the_addresses_that_are_given_and_no_port_that_is_closed() -> None:
+    (shipped,) = manifests("network-policy.yaml")
+    made = one(chart(EVERYTHING), "NetworkPolicy", "corral")
+    assert made == shipped
+    closed = one(chart({"networkPolicy": {"enabled": True}}), "NetworkPolicy", "corral")
+    assert closed["spec"]["ingress"] == [
+        rule for rule in shipped["spec"]["ingress"] if "from" not in rule
+    ]
+    with pytest.raises(NotRendered, match="needs the addresses"):
+        chart({**EVERYTHING, "networkPolicy": {"enabled": True}})
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [pytest.param(role, said, id=f"{role}-{said}") for role in ASKING for said in ASKING[role]],
+)
+def test_a_setting_binds_the_cluster_roles_that_it_needs_and_no_others(
+    role: str, said: dict[str, Any]
+) -> None:
+    objects = chart({"settings": said})
+    told = settings(objects)
+    assert bound(objects) == {name for name, needs in OPTIONAL.items() if needs(told)} == {role}
+
+
+def test_labels_of_namespaces_and_readers_are_cluster_roles_too() -> None:
+    values = {**EVERYTHING, "admission": {"namespaceSelector": BY_LABEL}}
+    objects = chart(values)
+    told = settings(objects).model_copy(update={"api_cert": "there"})
+    assert bound(objects) == {name for name, needs in OPTIONAL.items() if needs(told)}
+    assert bound(objects) == {"corral-namespaces", "corral-readers"}
+
+
+def test_every_optional_cluster_role_is_asked_for_here() -> None:
+    assert OPTIONAL.keys() == {*ASKING, "corral-namespaces", "corral-readers"}
+
+
+def test_operators_that_lift_gates_may() -> None:
+    who = {"namespace": "grove-system", "name": "grove-operator"}
+    binding = one(chart({"gateLifters": [who]}), "ClusterRoleBinding", "corral-gates")
+    assert binding["roleRef"]["name"] == "corral-gates"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **who}]
+
+
+def test_another_namespace_is_named_everywhere() -> None:
+    objects = chart({**EVERYTHING, "webhook": {"enabled": True}}, ELSEWHERE)
+    assert HOME not in yaml.safe_dump_all(objects)
+    told = settings(objects)
+    (selected,) = told.admission_namespace_selector.requirements
+    assert selected.values == {"kube-system", ELSEWHERE}
+    lock = config(objects)["leaderElection"]
+    assert told.neighbour_lease == f"{lock['resourceNamespace']}/{lock['resourceName']}"
+    assert lock["resourceNamespace"] == ELSEWHERE
+
+
+def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
+    names = ["gangs", "default-scheduler"]
+    objects = chart({**EVERYTHING, "settings": {"scheduler_name": ",".join(names)}})
+    assert settings(objects).scheduler_name == "gangs,default-scheduler"
+    profiles = config(objects)["profiles"]
+    assert [each.pop("schedulerName") for each in profiles] == names
+    (shipped,) = config(chart())["profiles"]
+    del shipped["schedulerName"]
+    assert profiles == [shipped, shipped]
+    told = json.dumps(objects)
+    conditions = json.dumps(manifests("webhook.yaml", "policies.yaml"))
+    condition = "schedulerName.orValue('')"
+    ours = f"{condition} == 'corral'"
+    assert ours not in told
+    assert told.count(f"{condition} in ['gangs', 'default-scheduler']") == conditions.count(ours)
+
+
+def test_sampling_and_time_limits_are_said_once() -> None:
+    said = {"percentage_of_nodes_to_score": 50, "gang_bind_seconds": 600, "bind_seconds": 20.5}
+    objects = chart({"settings": said})
+    told = settings(objects)
+    (profile,) = config(objects)["profiles"]
+    assert profile["percentageOfNodesToScore"] == told.percentage_of_nodes_to_score == 50
+    asked, binding = config(objects)["extenders"]
+    assert asked["httpTimeout"] == config(chart())["extenders"][0]["httpTimeout"]
+    limit = float(binding["httpTimeout"].removesuffix("s"))
+    assert told.gang_bind_seconds + told.bind_seconds < limit < 630
+
+
+def test_values_of_every_kind_are_what_corral_reads() -> None:
+    told = settings(
+        chart(
+            {
+                "settings": {
+                    "levels": ["a/b", "c/d"],
+                    "absent_pods_in": {"team-a": 512, "team-b": 0},
+                    "scheduler_vocabularies": {"a": ["grove", "kai"], "b": "kueue"},
+                    "under_way_bytes": 134217728,
+                    "earmarked_share": 0.25,
+                    "protect_running": False,
+                    "preempt": False,
+                }
+            }
+        )
+    )
+    assert told.levels == ("a/b", "c/d")
+    assert told.absent_pods_in == (("team-a", 512), ("team-b", 0))
+    assert told.scheduler_vocabularies == (("a", "grove"), ("a", "kai"), ("b", "kueue"))
+    assert told.under_way_bytes == 134217728
+    assert told.earmarked_share == 0.25
+    assert told.protect_running is False
+    assert told.preempt == "off"
+
+
+def test_a_changed_configuration_starts_new_pods() -> None:
+    def annotations(values: dict[str, Any]) -> Any:
+        metadata = one(chart(values), "Deployment", "corral")["spec"]["template"]["metadata"]
+        return metadata.get("annotations", {})
+
+    assert annotations({}) == {}
+    seen = [
+        annotations(values)
+        for values in (
+            {"settings": {"percentage_of_nodes_to_score": 50}},
+            {"settings": {"percentage_of_nodes_to_score": 60}},
+            {"webhook": {"enabled": True}},
+            {"webhook": {"enabled": True}, "admission": {"podSelector": BY_LABEL}},
+            {"api": {"enabled": True}},
+        )
+    ]
+    assert len({str(each) for each in seen}) == len(seen)
+
+
+def test_policies_repeat_what_the_settings_say() -> None:
+    def expressions(values: dict[str, Any]) -> dict[str, str]:
+        objects = chart({**OPTIONS["policies.yaml"], **values})
+        every = [each["spec"] for each in objects if each["kind"].endswith("AdmissionPolicy")]
+        return {
+            each["name"]: each["expression"]
+            for spec in every
+            for each in [*spec.get("variables", []), *spec.get("matchConditions", [])]
+        }
+
+    usual = expressions({})
+    kueue = expressions({"settings": {"kueue_manages": True}})
+    native = expressions({"settings": {"native_pod_groups": "on"}})
+    assert {name for name in usual if usual[name] != kueue[name]} == {"isKueues", "not-kueues"}
+    for name in ("isKueues", "not-kueues"):
+        assert "'kueue.x-k8s.io/queue-name' in " in kueue[name]
+        assert "'kueue.x-k8s.io/queue-name' in " not in usual[name]
+    assert {name for name in usual if usual[name] != native[name]} == {"isKubeSchedulers"}
+    assert native["isKubeSchedulers"] == "false"
+    with pytest.raises(NotRendered, match="in-a-gang"):
+        chart({**OPTIONS["policies.yaml"], "settings": {"scheduler_vocabularies": {"a": "grove"}}})
+
+
+def test_selectors_are_said_once() -> None:
+    objects = chart(
+        {**EVERYTHING, "admission": {"namespaceSelector": BY_LABEL, "podSelector": BY_LABEL}}
+    )
+    told = settings(objects)
+    assert told.admission_namespace_selector == told.admission_pod_selector
+    assert told.admission_pod_selector == selector_from_text("team=a,x")
+    hooks = [hook for each in objects for hook in each.get("webhooks", [])]
+    assert hooks
+    assert all(hook["namespaceSelector"] == BY_LABEL for hook in hooks)
+    gate = one(objects, "MutatingAdmissionPolicy", "gate.corral.dev")["spec"]["matchConstraints"]
+    assert gate["namespaceSelector"] == BY_LABEL
+    assert gate["objectSelector"]["matchLabels"] == BY_LABEL["matchLabels"]
+    shipped = one(manifests("policies.yaml"), "MutatingAdmissionPolicy", "gate.corral.dev")["spec"][
+        "matchConstraints"
+    ]["objectSelector"]["matchExpressions"]
+    assert gate["objectSelector"]["matchExpressions"] == [*shipped, *BY_LABEL["matchExpressions"]]
+
+
+PLACING: dict[str, Any] = {
+    "image": {
+        "repository": "r/corral",
+        "digest": f"sha256:{'0' * 64}",
+        "pullPolicy": "Always",
+        "pullSecrets": [{"name": "pull"}],
+    },
+    "scheduler": {"image": {"tag": "v1.35.9"}, "resources": {"requests": {"cpu": "2"}}},
+    "replicas": 1,
+    "resources": {"limits": {"memory": "4Gi"}},
+    "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+    "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "priorityClassName": "high",
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"c": "d"},
+}
+
+
+def test_what_is_said_of_the_pods_is_said_of_the_pods() -> None:
+    objects = chart(PLACING)
+    deployment = one(objects, "Deployment", "corral")["spec"]
+    template = deployment["template"]
+    assert deployment["replicas"] == 1
+    assert "PodDisruptionBudget" not in {each["kind"] for each in objects}
+    for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
+        assert template["spec"][name] == PLACING[name]
+    assert template["spec"]["imagePullSecrets"] == [{"name": "pull"}]
+    assert template["metadata"]["annotations"]["a"] == "b"
+    labels = {"app.kubernetes.io/name": "corral", "c": "d"}
+    assert template["metadata"]["labels"] == labels
+    image = f"r/corral@sha256:{'0' * 64}"
+    assert {container(objects, name)["image"] for name in ("corral", "token")} == {image}
+    assert container(objects, "corral")["resources"] == PLACING["resources"]
+    scheduler = container(objects, "kube-scheduler")
+    assert scheduler["image"] == "registry.k8s.io/kube-scheduler:v1.35.9"
+    assert scheduler["resources"] == PLACING["scheduler"]["resources"]
+    assert scheduler["imagePullPolicy"] == "Always"
+    assert "1.35" in one(objects, "ConfigMap", "corral-scheduler")["data"]["config.yaml"][:40]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"settings": {"lvels": ["a"]}}, "lvels", id="no_setting"),
+        pytest.param({"settings": {"neighbour_lease": "a/b"}}, "neighbour_lease", id="the_charts"),
+        pytest.param({"settings": {"narrow_nodes": 2000}}, "1,024", id="beyond_its_bound"),
+        pytest.param({"settings": {"scheduler_name": ""}}, "scheduler_name", id="no_profile"),
+        pytest.param({"scheduler": {"image": {"tag": "v1.2.3"}}}, "minor", id="no_configuration"),
+        pytest.param({"webhook": {"certificate": "any"}}, "certificate", id="no_certificate"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_before_anything_is_installed(
+    values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(NotRendered, match=said):
+        chart(values)
+
+
+def test_a_made_certificate_is_for_the_service_and_trusted_by_every_webhook() -> None:
+    objects = chart({"webhook": {"enabled": True}}, ELSEWHERE)
+    secret = one(objects, "Secret", "corral-webhook")
+    assert secret["type"] == "kubernetes.io/tls"
+    pem = base64.b64decode(secret["data"]["tls.crt"])
+    names = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    )
+    host = f"corral-webhook.{ELSEWHERE}.svc"
+    assert names.value.get_values_for_type(x509.DNSName) == [host]
+    hooks = [hook for each in objects for hook in each.get("webhooks", [])]
+    assert {hook["clientConfig"]["caBundle"] for hook in hooks} == {secret["data"]["tls.crt"]}
+    assert {hook["clientConfig"]["service"]["namespace"] for hook in hooks} == {ELSEWHERE}
