@@ -292,7 +292,7 @@ def _receivers(
         engine.making_room.request,
         driver.room_found,
         driver.eviction_finished,
-        engine.room_plans.is_wanted,
+        engine.is_eviction_wanted,
     )
 
 

@@ -39,6 +39,7 @@ ROOM_RESULTS = (
     *("refused", "unanswered", "changed", "stuck", "taken", "lost", "other_pods"),
 )
 ROOM_VICTIMS = ("gang", "pod")
+GIVEN_BACK = ("gang", "pod")
 REVIEW_OUTCOMES = ("granted", "refused", "failed", "busy")
 ADMISSION_ROUTES = ("mutate", "validate")
 TLS_PORTS = ("extender", "api", "admission")
@@ -278,13 +279,17 @@ class Metrics:
 
     def show_room(self, results: Mapping[str, int], victims: Mapping[str, int]) -> None:
         """Set what became of gangs' places, and who went for them, since the start."""
-        for name, counters, known in (
-            ("plans", self.room_plans, results),
-            ("victims", self.room_victims, victims),
-        ):
-            for label, number in known.items():
-                counters[label].inc(number - self._shown.get((name, label), 0))
-                self._shown[name, label] = number
+        self._show("plans", self.room_plans, results)
+        self._show("victims", self.room_victims, victims)
+
+    def show_given_back(self, known: Mapping[str, int]) -> None:
+        """Set how many gangs and pods were given back to their controllers, since the start."""
+        self._show("given back", self.given_back, known)
+
+    def _show(self, name: str, counters: Mapping[str, Counter], known: Mapping[str, int]) -> None:
+        for label, number in known.items():
+            counters[label].inc(number - self._shown.get((name, label), 0))
+            self._shown[name, label] = number
 
     def _of_autoscaling(self) -> None:
         """What gangs ask node autoscalers for."""
@@ -357,6 +362,12 @@ class Metrics:
             "corral_pods_born",
             "Pods narrowed to their nodes at their creation, without a gate",
             registry=self.registry,
+        )
+        self.given_back = self._counters(
+            "corral_given_back",
+            "Gangs and their pods that were born in place and evicted, to start elsewhere",
+            "kind",
+            GIVEN_BACK,
         )
         self.admissions = self._counters(
             "corral_admissions", "Reviews by outcome", "outcome", ADMISSION_OUTCOMES

@@ -213,6 +213,9 @@ class EngineOptions(BaseModel):
     # where they belong, without a gate; places for those that do not come end so long after the
     # last one that did. 0: pods wait behind the gate.
     born_seconds: Annotated[float, Field(ge=0, le=600)] = 0.0
+    # Such pods are evicted, once, if their gang has a place elsewhere only; needs the ClusterRole
+    # corral-evict.
+    born_pods_given_back: bool = True
     gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
     # A gang with a required level that is blocked for so long has nodes of one domain kept free.
     starvation_seconds: Seconds = 300.0

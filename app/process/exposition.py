@@ -69,6 +69,7 @@ class Exposition:
         metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
         metrics.new_nodes_kept.set(len(engine.new_nodes.nodes()))
         metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
+        metrics.show_given_back(engine.giving_back.given)
 
     def _show_slots(self) -> None:
         for slots in slots_of(self.engine, self.shapes):

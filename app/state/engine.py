@@ -275,6 +275,7 @@ class Engine(EngineParts):
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
             self.assumed_pods.end(pod.uid)
             self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
+            self.giving_back.note(pod, claim.gang)
             if was_behind:
                 self.requeues.requeue_rejected(self.gangs.by_key[claim.gang], [pod.uid])
         elif pod.uid in self.gangs.key_of:
@@ -305,6 +306,7 @@ class Engine(EngineParts):
         self.claims.drop(uid)
         self.filtering.forget_early(uid)
         self.unseen.drop(uid)
+        self.giving_back.forget(uid)
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
@@ -439,10 +441,16 @@ class Engine(EngineParts):
     def eviction_finished(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
         """Take the outcome of an Evict; that the pod ends is learned from the watch alone."""
         self.room_plans.evicted(uid, outcome, now)
+        self.giving_back.evicted(uid, outcome)
         gang = self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
             self.reports.eviction_refused(gang, uid)
         return self._effects()
+
+    def is_eviction_wanted(self, uid: str) -> bool:
+        """Whether an Evict that has not been sent is still to be."""
+        part = self.giving_back if self.giving_back.has_sent(uid) else self.room_plans
+        return part.is_wanted(uid)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -464,6 +472,7 @@ class Engine(EngineParts):
             self._begin,
             self._protect_nodes,
             self._make_room,
+            self._give_back,
             self._tell_of_domains,
         ):
             with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
@@ -546,6 +555,11 @@ class Engine(EngineParts):
             self.room_plans.end_over(now)
         else:
             self.making_room.review(now)
+
+    def _give_back(self, now: float) -> None:
+        """Give pods back that were born where their gang cannot start."""
+        if self.planner.is_ready and not self.is_draining:
+            self.giving_back.review(now)
 
     def _review_earmarks(self, now: float) -> None:
         """Earmark domains for gangs that starve, and free those that are not needed any more."""

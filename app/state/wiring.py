@@ -22,6 +22,7 @@ from app.state.autoscaling.marks import Marks
 from app.state.autoscaling.new_nodes import NewNodes
 from app.state.autoscaling.requests import Requests
 from app.state.born.births import Births
+from app.state.born.giving_back import GivingBack
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -277,6 +278,16 @@ class EngineParts:
             self.plans,
             self.roll_calls,
             self.unseen,
+        )
+        self.giving_back = GivingBack(
+            self.settings,
+            self.gangs,
+            self.planner,
+            self.queue,
+            self.births,
+            self.outbox,
+            self.reports,
+            self.room_plans.of.__contains__,
         )
         self.ordinary_pods = OrdinaryPods(
             self.books,

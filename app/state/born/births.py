@@ -8,11 +8,12 @@
 The pod has no uid and no name yet, and may never exist: it may be a dry run, or be refused by a
 quota. So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last
 of the gang's pods has come. A gang that was not whole by then is not born in place again for a
-while.
+while, nor is one that was given back (`giving_back.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -146,16 +147,26 @@ class Births:
             if is_whole or is_lost or now >= gang.birth.ends_at:
                 self._end(gang, now)
 
+    def bar(self, key: GangKey, now: float) -> None:
+        """Have a gang that was given back wait behind the gate.
+
+        For good, if its key tells it apart from a later gang of its name.
+        """
+        self._bar(key, math.inf if key.epoch else now + FAILED_SECONDS)
+
+    def _bar(self, key: GangKey, until: float) -> None:
+        self._failed.pop(key, None)
+        self._failed[key] = until
+        if len(self._failed) > MOST_FAILED:
+            self._failed.popitem(last=False)
+
     def _end(self, gang: Gang, now: float) -> None:
         """Go on with a gang as with any other one."""
         del self._open[gang.key]
         starts_whole = gang.birth is None or gang.birth.starts_whole
         gang.birth = None
         if gang.placeholders and (starts_whole or not gang.members):
-            self._failed.pop(gang.key, None)
-            self._failed[gang.key] = now + FAILED_SECONDS
-            if len(self._failed) > MOST_FAILED:
-                self._failed.popitem(last=False)
+            self._bar(gang.key, now + FAILED_SECONDS)
             placeholders.forget_to_come(gang)
             if gang.members:
                 self.plans.lose(gang, "not all of its pods have come", now, losses=0)

@@ -291,7 +291,11 @@ class Gang:
 
     @property
     def ends_if_evicted(self) -> bool:
-        """Whether its owner would give up for good if all its running pods were evicted.
+        """Whether its owner would give up for good if all its running pods were evicted."""
+        return self.ends_if_lost(len(self.membership.bound))
+
+    def ends_if_lost(self, pods: int) -> bool:
+        """Whether its owner would give up for good if so many more of its pods were evicted.
 
         Lost pods that are still there count, but for as many as the owner has counted already.
         """
@@ -302,7 +306,7 @@ class Gang:
         if len(self.members) > len(self.running):  # else all of them run
             others = sum(not (each.is_live or each.is_done) for each in self.members.values())
         uncounted = max(0, others - lifecycle.failures_counted)
-        return len(self.membership.bound) + uncounted > lifecycle.failures_left
+        return pods + uncounted > lifecycle.failures_left
 
     def settled_by_leaf(self) -> minimum.Pods:
         """How many pods of each leaf have a node, or have ended and count; see `minimum`."""

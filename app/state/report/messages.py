@@ -248,6 +248,32 @@ def not_evicted(key: GangKey) -> str:
     )
 
 
+def given_back(why: str, pods: int) -> str:
+    """Pods are evicted that were created where their gang has no place; `why`: its verdict."""
+    its = "1 of its pods was" if pods == 1 else f"{pods} of its pods were"
+    return (
+        f"{why}; {its} born in place and given back to the controller (evicted), because the gang"
+        " has a place elsewhere"
+    )
+
+
+def not_given_back(key: GangKey) -> str:
+    """The same, but their owner would not make them again."""
+    return (
+        f"gang {key} could start elsewhere, but its pods that were born in place are not given back"
+        " (evicted): their owner would count them as failed and give up (backoffLimit); a"
+        " podFailurePolicy that ignores the condition DisruptionTarget allows it"
+    )
+
+
+def keeps_born(key: GangKey, pod: PodRecord) -> str:
+    """A pod that is given back stays: the API server forbids its eviction, or does not answer."""
+    return (
+        f"gang {key} could start elsewhere, but its pod {pod.name}, which was born in place, is not"
+        " given back (evicted), as the API server forbids it or does not answer"
+    )
+
+
 def eviction_refused(key: GangKey, pod: PodRecord, seconds: float) -> str:
     """A pod of a gang that is evicted stays: a budget or a policy forbids its eviction."""
     return (

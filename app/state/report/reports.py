@@ -56,6 +56,8 @@ ROOM_NOT_MADE = "RoomNotMade"
 GIVES_WAY = "Preempted"
 # These are no warnings. Each stands until there is another, for as long as the gang waits.
 ABOUT_ROOM = (ROOM, NO_ROOM, MAKES_ROOM, ROOM_NOT_MADE)
+GIVEN_BACK = "GangGivenBack"
+NOT_GIVEN_BACK = "GangNotGivenBack"
 POD_NOT_IN_GANG = "PodNotInGang"
 NEEDS_NODES = "NeedsNodes"
 NO_NODES_COME = "NoNodesCome"
@@ -280,7 +282,7 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (EVICTED, *ABOUT_ROOM, *ABOUT_NODES):
+        for reason in (EVICTED, NOT_GIVEN_BACK, *ABOUT_ROOM, *ABOUT_NODES):
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
             self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
@@ -366,6 +368,16 @@ class Reports:
     def not_evicted(self, gang: Gang) -> None:
         """Report that the rest of a gang keeps running, since its owner would not start again."""
         self._report_once(gang, "GangNotEvicted", messages.not_evicted(gang.key))
+
+    def given_back(self, gang: Gang, sentence: str, now: float) -> None:
+        """Report that pods of a gang that waits are evicted, so that it may start elsewhere."""
+        gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
+        _note_attempt(gang, gang.reporting.reason, now)
+        self.report(gang, GIVEN_BACK, sentence)
+
+    def not_given_back(self, gang: Gang, sentence: str) -> None:
+        """Report why they are not, or why one is not."""
+        self._report_anew(gang, NOT_GIVEN_BACK, sentence)
 
     def eviction_refused(self, gang: Gang, uid: str) -> None:
         """Report, once, that a pod of a gang that is evicted stays."""

@@ -26,7 +26,10 @@ HOME = "corral-system"
 LEASES = "leases"
 # A ClusterRole that only settings need -> whether these do.
 OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
-    "corral-evict": lambda it: it.fail_fast or it.disruption == "all" or it.preempt == "on",
+    "corral-evict": lambda it: (
+        (it.fail_fast or it.disruption == "all" or it.preempt == "on")
+        or bool(it.born_seconds and it.born_pods_given_back)
+    ),
     "corral-delete-excess": lambda it: it.delete_excess_pods,
     "corral-namespaces": lambda it: bool(it.admission_namespace_selector.keys - {METADATA_NAME}),
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),

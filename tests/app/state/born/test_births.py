@@ -6,49 +6,9 @@ import msgspec
 import pytest
 
 from app.dialects import corral
-from app.kube.core.objects import PodRecord, Requirement, Term
 from app.state.filter_result import Pinned, Rejected
-from tests.app.state.world import World, members
-from tests.records import RACK, job, job_pods, node
-
-SECONDS = 10.0
-ASKED = {"kueue.x-k8s.io/podset-required-topology": RACK}
-
-
-def rack(number: int, nodes: int = 4) -> list:
-    return [node(f"b0/r{number}/n{number}{i}") for i in range(nodes)]
-
-
-class Nursery(World):
-    """Asks about pods before they are created, as the webhook does."""
-
-    def asked(self, pod: PodRecord) -> tuple[str, ...] | None:
-        """The nodes to narrow the pod to, which has neither name nor uid yet."""
-        unborn = msgspec.structs.replace(pod, name="", uid="")
-        answer, effects = self.engine.admit(unborn, pod.namespace, self.now)
-        self._take(effects)
-        return answer
-
-    def created(self, pod: PodRecord) -> PodRecord:
-        """The pod as it is stored: narrowed, or behind our gate."""
-        answer = self.asked(pod)
-        if answer is None:
-            return msgspec.structs.replace(pod, gates=(corral.GATE,))
-        terms = tuple(
-            Term(fields=(Requirement("metadata.name", "In", (name,)),)) for name in answer
-        )
-        shape = msgspec.structs.replace(pod.shape, terms=terms)
-        said = {**pod.annotations, corral.BORN: corral.NODES}
-        return msgspec.structs.replace(pod, shape=shape, annotations=said)
-
-
-def train(pods: int = 4) -> tuple[list, list[PodRecord]]:
-    """A Job, which the watch shows, and its pods, which are about to be created."""
-    return [job("train", pods)], job_pods("train", pods, **ASKED)
-
-
-def nursery(nodes: list, jobs: list, **settings: object) -> Nursery:
-    return Nursery(nodes, (), jobs, **{"born_seconds": SECONDS, **settings})
+from tests.app.state.born.nursery import fast, nursery, rack, train
+from tests.app.state.world import members
 
 
 def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
@@ -229,14 +189,6 @@ def test_a_pod_too_many_waits_behind_the_gate():
     for each in pods:
         world.put(world.created(each))
     assert world.asked(msgspec.structs.replace(pods[0], uid="another")) is None
-
-
-def fast(pods: list[PodRecord]) -> list[PodRecord]:
-    """The same pods, whose group starts with the first of them."""
-    flag = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
-    return [
-        msgspec.structs.replace(each, annotations={**each.annotations, **flag}) for each in pods
-    ]
 
 
 def test_pods_that_nobody_makes_anew_wait_behind_the_gate():

@@ -1,0 +1,219 @@
+"""Pods that were born in place are given back to their controller where they would wait in vain.
+
+    no place on the nodes that the pods are narrowed to, but one elsewhere
+        ──▶ evicted ──▶ their controller makes them again ──▶ they wait behind the gate
+
+Narrowing cannot be taken back from a pod without a gate, and a gang behind the gate would start
+elsewhere. So a gang of which nothing has run is given back, once: the pods that are made again are
+not born in place. After a restart it may happen once more, of a gang that was born again since.
+
+Kept are pods that no controller would make again, and those whose owner would count them as failed
+and give up. Pods of the gang that came behind the gate stay: they may go anywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from app.dialects import corral
+from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
+from app.state.born.births import Births
+from app.state.effects import Evict, EvictOutcome
+from app.state.gang.gang import Gang, Phase
+from app.state.gang.gangs import Gangs
+from app.state.gang.membership import Member
+from app.state.gang.reasons import Reason
+from app.state.isolation import confined
+from app.state.plan.planner import Planner
+from app.state.plan.verdict import Plan
+from app.state.report import messages
+from app.state.report.outbox import Outbox
+from app.state.report.reports import EVICT_AGAIN_SECONDS, Reports
+from app.state.settings import EngineSettings
+from app.state.turns.queue import Queue
+
+SETTLE_SECONDS = 5.0  # without a place: a node may be back, and a recreation takes longer
+MOST_LOOKED_AT = 8  # gangs per tick, two searches each
+MOST_GIVEN_BACK = 10_000  # gangs that are remembered
+IN_VAIN = (Reason.DOES_NOT_FIT, Reason.NARROWED_APART)  # verdicts that other nodes may change
+
+
+@dataclass(slots=True)
+class _Look:
+    """How long a gang has had no place, and which of its verdicts was looked into last."""
+
+    number: int
+    since: float
+    tried_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenBack:
+    """The pods of a gang that were given back, and when that was last tried."""
+
+    uids: frozenset[str]
+    at: float
+
+
+@dataclass(slots=True)
+class GivingBack:
+    """Has pods evicted that were born where their gang cannot start."""
+
+    settings: EngineSettings
+    gangs: Gangs
+    planner: Planner
+    queue: Queue
+    births: Births
+    outbox: Outbox
+    reports: Reports
+    is_making_room: Callable[[GangKey], bool]
+    """Whether others are evicted for the gang: it has a place soon."""
+    given: Counter[str] = field(default_factory=Counter)
+    """How many gangs and pods were given back: "gang", "pod"."""
+    _born: dict[GangKey, None] = field(default_factory=dict)  # gangs with such pods, not started
+    _looks: dict[GangKey, _Look] = field(default_factory=dict)
+    _given: OrderedDict[GangKey, _GivenBack] = field(default_factory=OrderedDict)
+    _sent: set[str] = field(default_factory=set)  # uids of pods that are being evicted
+
+    # -- what the watch shows --------------------------------------------------------------------
+
+    def note(self, pod: PodRecord, gang: GangKey) -> None:
+        """Learn of a member."""
+        if pod.annotations.get(corral.BORN) == corral.NODES and not pod.node:
+            self._born[gang] = None
+
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._sent.discard(uid)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def review(self, now: float) -> None:
+        """Give pods back of gangs that wait in vain, a few gangs at a time."""
+        left = MOST_LOOKED_AT
+        for key in list(self._born):
+            gang = self.gangs.by_key.get(key)
+            if gang is None or gang.running:
+                del self._born[key]
+                self._looks.pop(key, None)
+            elif left and self._is_due(gang, now):
+                left -= 1
+                with confined(self.planner.on_fault, "pods of gang {} given back", key):
+                    self._look(gang, now)
+
+    def _is_due(self, gang: Gang, now: float) -> bool:
+        """Whether a gang that has had no place for a while has a verdict that was not looked into.
+
+        It has one for each of its turns: nothing has changed for it in between.
+        """
+        if not self._waits_in_vain(gang):
+            self._looks.pop(gang.key, None)
+            return False
+        look = self._looks.get(gang.key)
+        if look is None or look.number != gang.number:
+            look = self._looks[gang.key] = _Look(gang.number, now)
+        tried_at = gang.reporting.attempts[-1].last_at
+        before = self._given.get(gang.key)
+        is_early = before is not None and now < before.at + EVICT_AGAIN_SECONDS
+        if is_early or now < look.since + SETTLE_SECONDS or look.tried_at == tried_at:
+            return False
+        look.tried_at = tried_at
+        return True
+
+    def _waits_in_vain(self, gang: Gang) -> bool:
+        said = gang.reporting
+        return (
+            self.settings.born_pods_given_back
+            and gang.phase is Phase.WAITING
+            and gang.birth is None
+            and not (gang.plan.nodes or gang.has_started)
+            and said.sentence_at is not None
+            and said.reason in IN_VAIN
+            and not self.is_making_room(gang.key)
+        )
+
+    def _look(self, gang: Gang, now: float) -> None:
+        """Give back what was born of a gang if it would start then, and may be given back."""
+        born = [member for member in gang.membership.unbound if _is_born(member)]
+        if not born or any(member.pod.node for member in gang.members.values()):
+            return
+        if any(member.pod.owner is None for member in born):
+            return
+        if not self._is_first(gang, born) or not self._fits_elsewhere(gang):
+            return
+        if gang.ends_if_lost(len(born)):
+            self.reports.not_given_back(gang, messages.not_given_back(gang.key))
+        else:
+            self._give_back(gang, born, now)
+
+    def _is_first(self, gang: Gang, born: Sequence[Member]) -> bool:
+        """Whether the gang was not given back before, or these of its pods have stayed then."""
+        before = self._given.get(gang.key)
+        return before is None or before.uids.issuperset(member.pod.uid for member in born)
+
+    def _fits_elsewhere(self, gang: Gang) -> bool:
+        """Whether the gang has a place on any nodes, and none on those that it is narrowed to."""
+        self.planner.refresh()
+        free = (
+            replace(member, allowed=None) if _is_born(member) else member
+            for member in gang.unplanned()
+        )
+        if not isinstance(self.planner.plan(gang, None, tuple(free)), Plan):
+            return False
+        if isinstance(self.planner.plan(gang), Plan):
+            self.queue.want_turn(gang)  # as there is room again
+            return False
+        return True
+
+    def _give_back(self, gang: Gang, born: Sequence[Member], now: float) -> None:
+        key, uids = gang.key, frozenset(member.pod.uid for member in born)
+        before = self._given.pop(key, _GivenBack(frozenset(), now))
+        self.given["gang"] += not before.uids
+        self.given["pod"] += len(uids - before.uids)
+        self._given[key] = _GivenBack(uids | before.uids, now)
+        if len(self._given) > MOST_GIVEN_BACK:
+            self._given.popitem(last=False)
+        self.births.bar(key, now)
+        sentence = messages.given_back(gang.reporting.sentence, len(born))
+        self.reports.given_back(gang, sentence, now)
+        for member in born:
+            pod = member.pod
+            self._sent.add(pod.uid)
+            self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def has_sent(self, uid: str) -> bool:
+        """Whether a pod is being evicted since it was given back."""
+        return uid in self._sent
+
+    def is_wanted(self, uid: str) -> bool:
+        """Whether an eviction that has not been sent is still to be.
+
+        Not of a pod that runs or ends, nor of one whose gang has a place by now.
+        """
+        gang = self.gangs.of_pod(uid)
+        if gang is None or gang.plan.nodes or gang.has_started:
+            return False
+        member = gang.members[uid]
+        return member.is_live and not member.pod.node
+
+    def evicted(self, uid: str, outcome: EvictOutcome) -> None:
+        """Take what became of an eviction; a pod that stays may be given back later once more."""
+        if uid not in self._sent:
+            return
+        self._sent.discard(uid)
+        gang = self.gangs.of_pod(uid)
+        if gang is not None and outcome in ("failed", "refused"):
+            pod = gang.members[uid].pod
+            self.reports.not_given_back(gang, messages.keeps_born(gang.key, pod))
+
+
+def _is_born(member: Member) -> bool:
+    """Whether the pod was narrowed at its creation, and not when it was ungated."""
+    said = member.pod.annotations
+    is_born = said.get(corral.BORN) == corral.NODES and corral.NARROWED not in said
+    return is_born and member.allowed is not None

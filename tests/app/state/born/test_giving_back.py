@@ -1,0 +1,316 @@
+"""Pods that were born where their gang cannot start go back to their controller, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from app.dialects import corral
+from app.kube.core.objects import PodRecord
+from app.metrics import Metrics
+from app.state.born.births import FAILED_SECONDS
+from app.state.born.giving_back import SETTLE_SECONDS
+from app.state.effects import EmitEvent, Evict, Ungate
+from app.state.gang.gang import Phase
+from app.state.report.reports import EVICT_AGAIN_SECONDS, GIVEN_BACK, NOT_GIVEN_BACK
+from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack, train
+from tests.app.state.world import members
+from tests.records import job, job_owner, job_pods, node, pod
+
+Crew = tuple[list, list[PodRecord]]
+
+
+def wanted(world: Nursery) -> list[str]:
+    """The pods whose eviction was asked for, and is still wanted."""
+    sent = dict.fromkeys(each.uid for each in world.told(Evict))
+    return sorted(uid for uid in sent if world.engine.is_eviction_wanted(uid))
+
+
+def wait(world: Nursery, seconds: float) -> None:
+    """Let time pass; gates are taken off as Corral says."""
+    for _ in range(int(seconds * 2)):
+        world.tick(0.5)
+        world.patch(each for each in world.told(Ungate) if world.pods[each.uid].gates)
+
+
+def placed(world: Nursery) -> set[str]:
+    """The racks of all pods, once kube-scheduler has tried them; all have a node."""
+    world.schedule(*world.pods.values())
+    on = world.schedule(*world.pods.values())
+    assert len(on) == len(world.pods)
+    return {each[:2] for each in on.values()}
+
+
+def born(world: Nursery, pods: Iterable[PodRecord]) -> list[PodRecord]:
+    """The pods, created one after the other while the webhook asks for each."""
+    stored = [world.created(each) for each in pods]
+    world.put(*stored)
+    return stored
+
+
+def uids(pods: Iterable[PodRecord]) -> list[str]:
+    return sorted(each.uid for each in pods)
+
+
+def train_of(failures_left: int | None, pods: int = 4) -> Crew:
+    """A Job whose controller gives up after so many failures, and its pods."""
+    made, crew = train(pods)
+    return [msgspec.structs.replace(made[0], failures_left=failures_left)], crew
+
+
+def stranded(crew: Crew | None = None, **settings: object) -> tuple[Nursery, list[PodRecord]]:
+    """A gang born in the one rack that there was, of which a node goes; then another rack comes."""
+    jobs, pods = crew or train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs, **settings)
+    stored = born(world, pods)
+    assert not any(each.gates for each in stored)
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    return world, stored
+
+
+def made_again(world: Nursery, pods: Iterable[PodRecord], times: int = 1) -> list[PodRecord]:
+    """The API server evicts these pods; their controller makes another one of each."""
+    again = []
+    for each in pods:
+        world.delete(each)
+        world.evicted(each, "done")
+        like = msgspec.structs.replace(
+            pod(f"{each.name}-{times}", owner=each.owner), annotations={**ASKED}
+        )
+        again.append(world.created(like))
+        world.put(again[-1])
+    return again
+
+
+def test_a_gang_whose_node_has_gone_is_evicted_made_again_and_starts_elsewhere():
+    world, stored = stranded()
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    again = made_again(world, stored)
+    assert [each.gates for each in again] == [(corral.GATE,)] * 4
+    wait(world, 3)
+    assert placed(world) == {"n1"}
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.show_given_back(world.engine.giving_back.given)
+    sample = metrics.registry.get_sample_value
+    assert sample("corral_given_back_total", {"kind": "gang"}) == 1
+    assert sample("corral_given_back_total", {"kind": "pod"}) == 4
+
+
+def test_its_owner_and_its_pods_are_told_why():
+    world, _ = stranded()
+    wait(world, 8)
+    (said,) = {each.sentence for each in world.told(Evict)}
+    assert "4 of its pods were born in place and given back to the controller (evicted)" in said
+    assert said.startswith("gang default/train cannot be placed: ")
+    (event,) = [each for each in world.told(EmitEvent) if each.reason == GIVEN_BACK]
+    assert (event.about.kind, event.sentence) == ("Job", said)
+    assert world.filter(next(iter(world.pods.values()))).sentence == said
+
+
+def test_no_pod_is_evicted_before_it_has_waited_for_a_moment():
+    world, _ = stranded()
+    wait(world, SETTLE_SECONDS)
+    assert world.told(Evict) == []
+
+
+def test_of_a_gang_that_would_not_start_elsewhere_either_no_pod_is_evicted():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs)
+    born(world, pods)
+    world.delete(nodes[0])
+    world.put(*rack(1, 3))
+    wait(world, 30)
+    assert world.told(Evict) == []
+    world.put(node("b0/r1/n13"))
+    wait(world, 8)
+    assert len(wanted(world)) == 4
+
+
+def test_of_a_gang_that_fits_again_no_pod_is_evicted():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs)
+    born(world, pods)
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 4)
+    world.put(nodes[0])
+    wait(world, 8)
+    assert world.told(Evict) == []
+    assert placed(world) == {"n0"}
+
+
+def test_an_eviction_that_was_not_sent_is_not_wanted_once_the_gang_has_a_place():
+    world, stored = stranded()
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    world.put(node("b0/r0/n00"))
+    wait(world, 3)
+    assert wanted(world) == []
+    assert placed(world) == {"n0"}
+
+
+def test_that_nothing_fits_since_a_pod_took_the_room_counts_as_well():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    stored = born(world, pods)
+    world.put(*rack(1))
+    world.put(pod("other", on="n00", scheduler="other"))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+
+
+def test_after_a_restart_as_well():
+    world, stored = stranded()
+    later = nursery(
+        [*rack(0)[1:], *rack(1)], train()[0], pods=[each for each in world.pods.values()]
+    )
+    wait(later, 8)
+    assert wanted(later) == uids(stored)
+    assert [each.gates for each in made_again(later, stored)] == [(corral.GATE,)] * 4
+
+
+def test_a_gang_that_was_given_back_is_not_given_back_again():
+    world, stored = stranded()
+    wait(world, 8)
+    again = made_again(world, stored)
+    wait(world, FAILED_SECONDS + 1)
+    world.delete(*again)
+    late = msgspec.structs.replace(again[0], uid="late", gates=())
+    assert world.asked(late) is None, "nor is it born again"
+
+
+def test_a_pod_that_says_of_itself_that_it_was_born_is_evicted_once():
+    world, stored = stranded()
+    wait(world, 8)
+    world.effects.clear()
+    for times in range(3):
+        for each in stored:
+            world.delete(world.pods[each.uid])
+        stored = [
+            msgspec.structs.replace(each, uid=f"{each.uid}-{times}", name=f"{each.name}-{times}")
+            for each in stored
+        ]
+        world.put(*stored)
+        wait(world, EVICT_AGAIN_SECONDS + 10)
+        assert world.told(Evict) == []
+
+
+def test_a_job_that_would_give_up_keeps_its_pods_and_is_told_so():
+    world, _ = stranded(train_of(3))
+    wait(world, 20)
+    assert world.told(Evict) == []
+    (event,) = [each for each in world.told(EmitEvent) if each.reason == NOT_GIVEN_BACK]
+    assert "backoffLimit" in event.sentence
+    world.put(node("b0/r0/n00"))
+    wait(world, 3)
+    assert placed(world) == {"n0"}
+
+
+def test_a_job_that_may_lose_as_many_is_given_back():
+    world, stored = stranded(train_of(4))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+
+
+def test_where_it_is_switched_off_the_gang_waits():
+    world, _ = stranded(born_pods_given_back=False)
+    wait(world, 20)
+    assert world.told(Evict) == []
+
+
+def test_pods_that_nobody_makes_anew_are_kept():
+    nodes = rack(0)
+    world = nursery(nodes, [])
+    born(world, fast(members("g", 4)))
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 30)
+    assert world.told(Evict) == []
+
+
+def test_a_gang_of_which_a_pod_runs_is_kept():
+    nodes = rack(0)
+    jobs, pods = train()
+    world = nursery(nodes, jobs)
+    stored = born(world, pods)
+    world.put(msgspec.structs.replace(stored[3], node="n03"))
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 30)
+    assert world.told(Evict) == []
+
+
+def test_a_gang_that_lacks_a_pod_waits_where_it_is():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs)
+    born(world, pods[:3])
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 40)
+    assert world.told(Evict) == []
+    assert world.gang().phase is Phase.GATHERING
+
+
+def test_when_its_last_pod_comes_behind_the_gate_those_that_were_born_go_and_it_stays():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs)
+    stored = born(world, pods[:3])
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 40)
+    (last,) = born(world, pods[3:])
+    assert last.gates == (corral.GATE,)
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    made_again(world, stored)
+    wait(world, 3)
+    assert placed(world) == {"n1"}
+    assert last.uid in world.pods
+
+
+@pytest.mark.parametrize("outcome", ["failed", "refused", "dropped"])
+def test_a_pod_that_stays_is_asked_for_again_later(outcome):
+    world, stored = stranded()
+    wait(world, 8)
+    again = made_again(world, stored[:3])
+    world.effects.clear()
+    world.evicted(stored[3], outcome)
+    said = [each.reason for each in world.told(EmitEvent)]
+    assert (NOT_GIVEN_BACK in said) == (outcome != "dropped")
+    wait(world, 30)
+    assert world.told(Evict) == []
+    wait(world, EVICT_AGAIN_SECONDS)
+    assert wanted(world) == [stored[3].uid]
+    made_again(world, stored[3:])
+    wait(world, 3)
+    assert placed(world) == {"n1"}
+    assert {each.uid for each in again} < world.pods.keys()
+
+
+def test_only_pods_of_the_gang_itself_go():
+    world, stored = stranded()
+    world.put(*rack(2))
+    other = [
+        msgspec.structs.replace(each, owner=job_owner("other"))
+        for each in job_pods("other", 4, **ASKED)
+    ]
+    world.put(job("other", 4), *other, pod("ordinary"))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+
+
+def test_a_pod_that_ends_meanwhile_is_not_evicted():
+    world, stored = stranded()
+    wait(world, 8)
+    world.put(msgspec.structs.replace(stored[0], is_terminating=True))
+    assert wanted(world) == uids(stored[1:])
