@@ -274,8 +274,8 @@ class Engine(EngineParts):
         if claim is not None:
             # A pod that was ordinary at /bind: from now on its gang's plan holds what it takes.
             self.assumed_pods.end(pod.uid)
-            self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
             self.giving_back.note(pod, claim.gang)
+            self.members.put(pod, claim, now, rejected_with=self.filtering.forget_early(pod.uid))
             if was_behind:
                 self.requeues.requeue_rejected(self.gangs.by_key[claim.gang], [pod.uid])
         elif pod.uid in self.gangs.key_of:

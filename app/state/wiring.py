@@ -23,6 +23,7 @@ from app.state.autoscaling.new_nodes import NewNodes
 from app.state.autoscaling.requests import Requests
 from app.state.born.births import Births
 from app.state.born.giving_back import GivingBack
+from app.state.born.kept_places import KeptPlaces
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
 from app.state.cache.kept_keys import KeptKeys
@@ -285,6 +286,7 @@ class EngineParts:
             self.planner,
             self.queue,
             self.births,
+            KeptPlaces(self.gangs, self.nominations, self.reservations),
             self.outbox,
             self.reports,
             self.room_plans.of.__contains__,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import GPU, RACK, Cluster, job, node
+from tests.cluster import GPU, RACK, Cluster, Object, job, node
+from tests.controlplane import node_faults
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.webhook import GATED, Webhook, installed
 from tests.workloads import asking, gates_of, members
@@ -17,7 +19,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 IN_RACK = asking(required=RACK)
 FAST = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
 BORN = "corral_pods_born_total"
+GIVEN_BACK = 'corral_given_back_total{kind="pod"}'
 SECONDS = 30.0
+PODS = 2  # of a gang that is given back
+BACK_OFF_SECONDS = 10 * 2 ** (PODS - 1)  # of the Job controller, after so many lost pods
 
 
 @pytest.fixture
@@ -66,3 +71,74 @@ def test_a_pod_group_with_fast_admission_is_born_too(webhook: Webhook) -> None:
     cluster.create_all(members("g", 4, annotations=IN_RACK | FAST, requests={GPU: 8}))
     cluster.wait(lambda: len(racks_of(cluster, "g")) == 4, SECONDS, "its start")
     assert webhook.corral.metric(BORN) == 4
+
+
+def told(cluster: Cluster, reason: str) -> list[str]:
+    """What events with this reason say."""
+    return [
+        each["message"] for each in cluster.list("Event", "default") if each["reason"] == reason
+    ]
+
+
+def pods_of(cluster: Cluster) -> dict[str, Object]:
+    return {each["metadata"]["name"]: each for each in cluster.list("Pod", "default")}
+
+
+@contextmanager
+def stranded(
+    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object
+) -> Iterator[tuple[Webhook, dict[str, Object]]]:
+    """A gang, born in the one rack that there was, of which a node is closed; then another comes.
+
+    kube-scheduler has not tried its pods.
+    """
+    cluster.create_all(node(f"r0-{n}", labels={RACK: "r0"}, gpus=8) for n in range(PODS))
+    with (
+        plane.granted("corral-evict"),
+        installed(plane, folder, levels=(RACK,), born_seconds=10) as webhook,
+    ):
+        cluster.create(made)
+        pods = cluster.wait(
+            lambda: len(pods_of(cluster)) == PODS and pods_of(cluster), SECONDS, "its pods"
+        )
+        assert [gates_of(each) for each in pods.values()] == [[]] * PODS
+        node_faults.cordon(cluster, "r0-0")
+        cluster.create_all(node(f"r1-{n}", labels={RACK: "r1"}, gpus=8) for n in range(PODS))
+        yield webhook, pods
+
+
+def test_a_gang_whose_node_is_closed_is_given_back_once_and_starts_in_another_rack(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
+    with stranded(plane, cluster, tmp_path, made) as (webhook, first):
+        (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
+        assert f"{PODS} of its pods were born in place and given back" in said
+        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "the eviction")
+        plane.start_scheduler(extender=webhook.corral.url)
+        racks = cluster.wait(
+            lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
+            BACK_OFF_SECONDS + SECONDS,
+            "its start",
+        )
+        assert set(racks) == {"r1"}
+        assert len(told(cluster, "GangGivenBack")) == 1
+        assert webhook.corral.metric(GIVEN_BACK) == PODS
+        assert webhook.corral.metric(BORN) == PODS, "those that were made again had the gate"
+        assert webhook.corral.bugs() == {}
+
+
+def test_a_job_that_would_give_up_keeps_its_pods_and_starts_when_its_node_is_back(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
+    made["spec"]["backoffLimit"] = 0
+    with stranded(plane, cluster, tmp_path, made) as (webhook, first):
+        (said,) = cluster.wait(lambda: told(cluster, "GangNotGivenBack"), SECONDS, "the word")
+        assert "backoffLimit" in said
+        plane.start_scheduler(extender=webhook.corral.url)
+        node_faults.find_again(cluster, "r0-0")
+        cluster.wait(lambda: len(cluster.bound()) == PODS, SECONDS, "its start")
+        uids = {name: each["metadata"]["uid"] for name, each in pods_of(cluster).items()}
+        assert uids == {name: each["metadata"]["uid"] for name, each in first.items()}
+        assert webhook.corral.metric(GIVEN_BACK) == 0

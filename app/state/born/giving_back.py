@@ -21,6 +21,7 @@ from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.born.births import Births
+from app.state.born.kept_places import KeptPlaces
 from app.state.effects import Evict, EvictOutcome
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -67,6 +68,7 @@ class GivingBack:
     planner: Planner
     queue: Queue
     births: Births
+    kept_places: KeptPlaces
     outbox: Outbox
     reports: Reports
     is_making_room: Callable[[GangKey], bool]
@@ -81,7 +83,8 @@ class GivingBack:
     # -- what the watch shows --------------------------------------------------------------------
 
     def note(self, pod: PodRecord, gang: GangKey) -> None:
-        """Learn of a member."""
+        """Learn of a member, before its gang does."""
+        self.kept_places.pass_on(pod, gang)
         if pod.annotations.get(corral.BORN) == corral.NODES and not pod.node:
             self._born[gang] = None
 
@@ -93,6 +96,7 @@ class GivingBack:
 
     def review(self, now: float) -> None:
         """Give pods back of gangs that wait in vain, a few gangs at a time."""
+        self.kept_places.review(now)
         left = MOST_LOOKED_AT
         for key in list(self._born):
             gang = self.gangs.by_key.get(key)
@@ -142,11 +146,13 @@ class GivingBack:
             return
         if any(member.pod.owner is None for member in born):
             return
-        if not self._is_first(gang, born) or not self._fits_elsewhere(gang):
+        found = self._place_elsewhere(gang) if self._is_first(gang, born) else None
+        if found is None:
             return
         if gang.ends_if_lost(len(born)):
             self.reports.not_given_back(gang, messages.not_given_back(gang.key))
         else:
+            self.kept_places.keep(gang, found, {member.pod.uid for member in born}, now)
             self._give_back(gang, born, now)
 
     def _is_first(self, gang: Gang, born: Sequence[Member]) -> bool:
@@ -154,19 +160,20 @@ class GivingBack:
         before = self._given.get(gang.key)
         return before is None or before.uids.issuperset(member.pod.uid for member in born)
 
-    def _fits_elsewhere(self, gang: Gang) -> bool:
-        """Whether the gang has a place on any nodes, and none on those that it is narrowed to."""
+    def _place_elsewhere(self, gang: Gang) -> Plan | None:
+        """A place for the gang on any nodes, if it has none on those that it is narrowed to."""
         self.planner.refresh()
         free = (
             replace(member, allowed=None) if _is_born(member) else member
             for member in gang.unplanned()
         )
-        if not isinstance(self.planner.plan(gang, None, tuple(free)), Plan):
-            return False
+        found = self.planner.plan(gang, None, tuple(free))
+        if not isinstance(found, Plan):
+            return None
         if isinstance(self.planner.plan(gang), Plan):
             self.queue.want_turn(gang)  # as there is room again
-            return False
-        return True
+            return None
+        return found
 
     def _give_back(self, gang: Gang, born: Sequence[Member], now: float) -> None:
         key, uids = gang.key, frozenset(member.pod.uid for member in born)

@@ -12,7 +12,9 @@ from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
 from app.state.born.giving_back import SETTLE_SECONDS
+from app.state.born.kept_places import KEEP_SECONDS
 from app.state.effects import EmitEvent, Evict, Ungate
+from app.state.filter_result import Passed
 from app.state.gang.gang import Phase
 from app.state.report.reports import EVICT_AGAIN_SECONDS, GIVEN_BACK, NOT_GIVEN_BACK
 from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack, train
@@ -314,3 +316,52 @@ def test_a_pod_that_ends_meanwhile_is_not_evicted():
     wait(world, 8)
     world.put(msgspec.structs.replace(stored[0], is_terminating=True))
     assert wanted(world) == uids(stored[1:])
+
+
+def both_stranded() -> tuple[Nursery, list[PodRecord]]:
+    """Two gangs, each born in a rack that loses a node; then there is room for one of them."""
+    nodes = [*rack(0), *rack(1)]
+    jobs = [job("train", 4), job("tune", 4)]
+    world = nursery(nodes, jobs, narrow_nodes=4)
+    pods = [*job_pods("train", 4, **ASKED), *job_pods("tune", 4, **ASKED)]
+    stored = born(world, pods)
+    assert not any(each.gates for each in stored)
+    world.delete(nodes[0], nodes[4])
+    world.put(*rack(2))
+    return world, stored
+
+
+def test_of_two_gangs_that_would_start_in_one_place_one_is_given_back():
+    world, stored = both_stranded()
+    wait(world, 20)
+    one = wanted(world)
+    assert len({each.rsplit("-", 1)[0] for each in one}) == 1
+    assert len(one) == 4
+    made_again(world, [each for each in stored if each.uid in one])
+    wait(world, 60)
+    world.schedule(*world.pods.values())
+    on = world.schedule(*world.pods.values())
+    assert {each[:2] for each in on.values()} == {"n2"}
+    assert len(wanted(world)) == 0, "the other one waits for room"
+
+
+def test_the_other_one_starts_where_there_is_room_as_well():
+    world, stored = both_stranded()
+    world.put(*rack(3))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    made_again(world, stored)
+    wait(world, 3)
+    assert placed(world) == {"n2", "n3"}
+
+
+def test_the_place_is_kept_while_its_pods_are_made_again_and_not_for_long():
+    world, stored = stranded()
+    wait(world, 8)
+    for each in stored:
+        world.delete(each)
+    other = pod("other")
+    world.put(other)
+    assert world.filter(other) == Passed(frozenset({"n10", "n11", "n12", "n13"}))
+    wait(world, KEEP_SECONDS)
+    assert world.filter(other) == Passed()
