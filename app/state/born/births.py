@@ -92,7 +92,7 @@ class Births:
 
     def _begun(self, newcomer: Member, key: GangKey, now: float) -> Gang | None:
         """A new gang of which all pods have a place; None: it is not born in place."""
-        if now < self._failed.get(key, 0.0) or self.queue.is_busy():
+        if self._is_barred(key, now) or self.queue.is_busy():
             return None
         gang = self.gangs.foreseen(key)
         founder = replace(
@@ -148,11 +148,16 @@ class Births:
                 self._end(gang, now)
 
     def bar(self, key: GangKey, now: float) -> None:
-        """Have a gang that was given back wait behind the gate.
+        """Have a gang that was given back wait behind the gate for good.
 
-        For good, if its key tells it apart from a later gang of its name.
+        And a later one of its name for a while: its owner may have begun anew because of that.
         """
-        self._bar(key, math.inf if key.epoch else now + FAILED_SECONDS)
+        if key.epoch:
+            self._bar(key, math.inf)
+        self._bar(replace(key, epoch=""), now + FAILED_SECONDS)
+
+    def _is_barred(self, key: GangKey, now: float) -> bool:
+        return any(now < self._failed.get(each, 0.0) for each in (key, replace(key, epoch="")))
 
     def _bar(self, key: GangKey, until: float) -> None:
         self._failed.pop(key, None)

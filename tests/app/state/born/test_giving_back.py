@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.dialects import corral
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import Owner, PodRecord
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
 from app.state.born.giving_back import SETTLE_SECONDS
@@ -187,6 +187,19 @@ def test_a_gang_that_was_given_back_is_not_given_back_again():
     world.delete(*again)
     late = msgspec.structs.replace(again[0], uid="late", gates=())
     assert world.asked(late) is None, "nor is it born again"
+
+
+def test_nor_is_its_owner_made_again_under_its_name_born_for_a_while():
+    world, _ = stranded()
+    wait(world, 8)
+    world.delete(*world.pods.values(), job("train", 4))
+    world.put(msgspec.structs.replace(job("train", 4), uid="second"))
+    owner = Owner("batch/v1", "Job", "train", "second")
+    later = pod("later", owner=owner, annotations={**ASKED})
+    wait(world, KEEP_SECONDS)
+    assert world.asked(later) is None
+    wait(world, FAILED_SECONDS)
+    assert world.asked(later) is not None
 
 
 def test_a_pod_that_says_of_itself_that_it_was_born_is_evicted_once():
