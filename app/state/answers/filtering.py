@@ -163,7 +163,7 @@ class Filtering:
         if uid not in gang.plan.nodes or self.unseen.is_full:
             return False
         self.unseen.put(pod.uid, now)
-        self.members.put(pod, claim, now)
+        self.members.put(pod, claim, now, place=uid)
         return True
 
     def _reject_early(self, uid: str, claim: Claim) -> Rejected:

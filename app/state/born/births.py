@@ -26,7 +26,7 @@ from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
-from app.state.gang.parts import Birth
+from app.state.gang.parts import Birth, Narrowing
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
@@ -82,10 +82,23 @@ class Births:
             return None
         if newcomer.allowed is not None:
             return AS_IT_IS if gang.plan.nodes[uid] in newcomer.allowed else None
-        nodes = self._planned(gang, gang.member(uid))
-        more = (each for each in gang.birth.beside if each not in nodes)
-        room = self.settings.narrow_nodes - len(nodes)
-        return (*nodes, *islice(more, room)) if nodes else None
+        return self._narrowing(gang, gang.birth, uid).nodes or None
+
+    def _narrowing(self, gang: Gang, birth: Birth, uid: str) -> Narrowing:
+        """What the pod for this place is narrowed to, as all of its role."""
+        member, plan = gang.member(uid), gang.plan
+        known = birth.narrowings.get(member.role)
+        if known is None or plan.domain_nodes[uid] not in known.domains:
+            nodes = self._planned(gang, member)
+            room = self.settings.narrow_nodes - len(nodes)
+            more = islice((each for each in birth.beside if each not in nodes), room)
+            its = (each for each in plan.nodes if gang.member(each).role == member.role)
+            known = Narrowing(
+                (*nodes, *more) if nodes else (),
+                frozenset(plan.domain_nodes[each] for each in its),
+            )
+            birth.narrowings[member.role] = known
+        return known
 
     def _planned(self, gang: Gang, member: Member) -> tuple[str, ...]:
         return ungating.nodes_of_role(gang, member, self.settings.narrow_nodes)

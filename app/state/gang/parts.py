@@ -105,6 +105,17 @@ class Ungating:
     version: int = 0  # moves on whenever a member is narrowed to other nodes
 
 
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What pods of one role are narrowed to at their creation: alike, as long as the plan stands.
+
+    `domains`: those of their places; a search makes new ones.
+    """
+
+    nodes: tuple[str, ...]
+    domains: frozenset[DomainNodes]
+
+
 @dataclass(slots=True)
 class Birth:
     """A gang planned when its first pod was created. Written by `born/births.py`.
@@ -116,6 +127,7 @@ class Birth:
     starts_whole: bool = True  # else with the first of its pods, as it says itself
     beside: tuple[str, ...] = ()  # nodes near those planned, where it may go if it loses these
     most_present: int = 0  # how many have come at the same time
+    narrowings: dict[tuple[object, ...], Narrowing] = field(default_factory=dict)  # by role
 
 
 @dataclass(slots=True)

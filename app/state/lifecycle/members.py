@@ -52,11 +52,13 @@ class Members:
         *,
         rejected_with: str = "",
         was_tried: bool = False,
+        place: str = "",
     ) -> None:
         """Add a member or replace what is known of it.
 
         `rejected_with`: the sentence of /filter, where it was called before the watch showed the
-        pod. `was_tried`: kube-scheduler may have tried the pod before it was a member.
+        pod. `was_tried`: kube-scheduler may have tried the pod before it was a member. `place`: the
+        uid of the placeholder that it takes over, where that is known.
         """
         other = self.gangs.of_pod(pod.uid)
         if other is not None and other.key != claim.gang:
@@ -69,7 +71,8 @@ class Members:
         member = member_of(pod, claim)
         before = self.gangs.put(gang, member)
         self._note_success(gang, before, member)
-        if before is None and gang.birth is not None and self.replacements.take(gang, member, now):
+        is_coming = before is None and gang.birth is not None
+        if is_coming and self.replacements.take(gang, member, now, place):
             self.gangs.owe_review(gang, is_pressing=False)
         else:
             self._owe_review(gang, before, member)

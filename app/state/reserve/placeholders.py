@@ -166,18 +166,20 @@ def place_for(gang: Gang, newcomer: Member) -> str:
     Source: KEP-976, "Retrying Failed Pods": a new pod replaces the one that failed first.
     """
     best: tuple[tuple[bool, ...], str] = ((), "")
+    role = newcomer.role
     for uid, each in gang.placeholders.items():  # in the order of their age
-        if each.member.role == newcomer.role or _is_declared_as(each, newcomer):
-            unlike = (
-                each.member.index != newcomer.index,
-                uid not in gang.plan.nodes,
-                each.is_spare,
-                each.is_to_come,
-            )
+        unlike = (
+            each.member.index != newcomer.index,
+            uid not in gang.plan.nodes,
+            each.is_spare,
+            each.is_to_come,
+        )
+        if best[1] and unlike >= best[0]:
+            continue  # comparing roles costs most
+        if each.member.role == role or _is_declared_as(each, newcomer):
             if not any(unlike):
                 return uid
-            if not best[1] or unlike < best[0]:
-                best = (unlike, uid)
+            best = (unlike, uid)
     return best[1]
 
 

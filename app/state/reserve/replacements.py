@@ -133,9 +133,12 @@ class Replacements:
             self.requeues.call(gang, now)
         return given_up
 
-    def take(self, gang: Gang, newcomer: Member, now: float) -> bool:
-        """Give a pod that has come the place held for it, before the next roll call."""
-        if not self._take(gang, newcomer):
+    def take(self, gang: Gang, newcomer: Member, now: float, place: str = "") -> bool:
+        """Give a pod that has come the place held for it, before the next roll call.
+
+        `place`: the placeholder's uid, where it is known.
+        """
+        if not self._take(gang, newcomer, place):
             return False
         self._count(gang)
         binding.progress(gang, now)
@@ -153,9 +156,9 @@ class Replacements:
         self.gangs.note_placeholders(gang)
         self.reservations.count_placeholders(gang)
 
-    def _take(self, gang: Gang, newcomer: Member) -> bool:
+    def _take(self, gang: Gang, newcomer: Member, place: str = "") -> bool:
         """Replace a placeholder by a member that has joined; True if it had a node."""
-        uid = placeholders.place_for(gang, newcomer)
+        uid = place or placeholders.place_for(gang, newcomer)
         node = gang.plan.nodes.get(uid, "")
         if not uid or not ungating.allows(newcomer, node or None):
             return False

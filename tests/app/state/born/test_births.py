@@ -36,6 +36,22 @@ def test_a_gang_that_loses_a_node_before_it_starts_finds_another_rack_beside():
     assert {each[:2] for each in placed.values()} != {each[:2] for each in lost}
 
 
+def test_pods_that_come_after_a_plan_was_made_anew_are_narrowed_to_that_one():
+    nodes = [*rack(0), *rack(1)]
+    jobs, pods = train()
+    world = nursery(nodes, jobs, born_seconds=60.0)
+    world.put(world.created(pods[0]))
+    before = world.asked(pods[1])
+    world.delete(nodes[0])
+    for _ in range(10):
+        world.tick(1.0)
+    after = world.asked(pods[1])
+    assert before is not None
+    assert after is not None
+    assert set(before[:4]) == {each.name for each in nodes[:4]}
+    assert set(after[:4]) == {each.name for each in nodes[4:]}
+
+
 def test_no_more_nodes_are_named_than_pods_are_narrowed_to():
     jobs, pods = train()
     world = nursery([*rack(0), *rack(1), *rack(2)], jobs, narrow_nodes=9)
