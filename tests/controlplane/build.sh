@@ -98,11 +98,12 @@ minor=${release#*.}
 minor=${minor%%.*}
 stamps="-X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor"
 
-# build PACKAGE FOLDER STAMPS: a binary of the modules that the go.mod in FOLDER names.
+# build PACKAGE FOLDER STAMPS: a binary of the modules that the go.mod in FOLDER names, with the build tags in its file `tags`.
 build() {
     (
         cd "$2"
-        CGO_ENABLED=0 go build -trimpath -o "$partial" -ldflags "-s -w $3" "$1"
+        tags=$(cat tags 2>/dev/null) || tags=
+        CGO_ENABLED=0 go build -trimpath -tags "$tags" -o "$partial" -ldflags "-s -w $3" "$1"
     ) </dev/null
 }
 

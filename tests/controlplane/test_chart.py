@@ -25,7 +25,7 @@ from tests.controlplane.packaged import (
     manifests,
     one,
 )
-from tests.controlplane.plane import ELSEWHERE
+from tests.controlplane.plane import ELSEWHERE, ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -44,7 +44,12 @@ EVERYTHING: dict[str, Any] = {
 }
 # What settings have to be set for each ClusterRole that only settings need.
 ASKING = {
-    "corral-evict": [{"fail_fast": True}, {"disruption": "all"}, {"preempt": "on"}],
+    "corral-evict": [
+        {"fail_fast": True},
+        {"disruption": "all"},
+        {"preempt": "on"},
+        {"born_seconds": 0.5},
+    ],
     "corral-delete-excess": [{"delete_excess_pods": True}],
     "corral-hypernodes": [{"hyper_nodes_from": ["gke"]}, {"hyper_nodes_from": "topograph"}],
     "corral-protect-nodes": [{"protect_held_nodes": True}],
@@ -150,6 +155,39 @@ def test_labels_of_namespaces_and_readers_are_cluster_roles_too() -> None:
     assert bound(objects) == {"corral-namespaces", "corral-readers"}
 
 
+def test_pods_that_are_not_given_back_need_no_right_to_evict() -> None:
+    assert bound(chart({"settings": {"born_seconds": 10, "born_pods_given_back": False}})) == set()
+
+
+def test_prometheus_gets_the_rules_and_where_to_scrape_and_grafana_the_dashboard() -> None:
+    monitoring = {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "rules": {"enabled": True},
+        "dashboard": {"enabled": True},
+    }
+    objects = chart({"monitoring": monitoring, "api": {"enabled": True}}, ELSEWHERE)
+    rules = one(objects, "PrometheusRule", "corral")["spec"]
+    (shipped,) = manifests("monitoring/alerts.yaml")
+    assert rules == shipped
+    dashboard = one(objects, "ConfigMap", "corral-dashboard")
+    file = ROOT / "deploy" / "monitoring" / "dashboard.json"
+    assert json.loads(dashboard["data"]["corral.json"]) == json.loads(file.read_text("utf-8"))
+    assert dashboard["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    scraped = one(objects, "ServiceMonitor", "corral")
+    service = one(objects, "Service", "corral-api")
+    assert scraped["metadata"]["labels"] == {"release": "prometheus"}
+    selected = scraped["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= service["metadata"]["labels"].items()
+    (endpoint,) = scraped["spec"]["endpoints"]
+    assert endpoint["port"] in [each["name"] for each in service["spec"]["ports"]]
+    assert (endpoint["path"], endpoint["scheme"]) == ("/metrics", "https")
+
+
+def test_nothing_is_scraped_where_no_port_is_open() -> None:
+    with pytest.raises(NotRendered, match=r"monitoring\.serviceMonitor: needs api\.enabled"):
+        chart({"monitoring": {"serviceMonitor": {"enabled": True}}})
+
+
 def test_every_optional_cluster_role_is_asked_for_here() -> None:
     assert OPTIONAL.keys() == {*ASKING, "corral-namespaces", "corral-readers"}
 
@@ -212,6 +250,7 @@ def test_values_of_every_kind_are_what_corral_reads() -> None:
                     "under_way_bytes": 134217728,
                     "earmarked_share": 0.25,
                     "protect_running": False,
+                    "metric_shapes": {"node": "nvidia.com/gpu=8", "half": "nvidia.com/gpu=4,cpu=8"},
                     "preempt": False,
                 }
             }
@@ -223,6 +262,10 @@ def test_values_of_every_kind_are_what_corral_reads() -> None:
     assert told.under_way_bytes == 134217728
     assert told.earmarked_share == 0.25
     assert told.protect_running is False
+    assert set(told.metric_shapes) == {
+        ("node", "nvidia.com/gpu=8"),
+        ("half", "nvidia.com/gpu=4,cpu=8"),
+    }
     assert told.preempt == "off"
 
 

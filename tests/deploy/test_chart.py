@@ -37,7 +37,7 @@ def test_the_kustomization_is_what_readme_applies_and_names_what_is_optional() -
 
 def test_the_chart_has_every_manifest_and_scheduler_configuration_as_a_link() -> None:
     links = sorted((CHART / "files").iterdir())
-    assert {link.name for link in links} == {*MANIFESTS, "scheduler-config"}
+    assert {link.name for link in links} == {*MANIFESTS, "monitoring", "scheduler-config"}
     for link in links:
         home = ROOT if link.name == "scheduler-config" else DEPLOY
         assert link.is_symlink()

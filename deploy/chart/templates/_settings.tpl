@@ -8,6 +8,12 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- $texts := dict -}}
 {{- range $name, $value := .Values.settings -}}
 {{- $text := include "corral.settingText" $value -}}
+{{- /* A request has commas and = of its own. */ -}}
+{{- if and (eq $name "metric_shapes") (kindIs "map" $value) -}}
+{{- $shapes := list -}}
+{{- range $shape, $request := $value }}{{ $shapes = append $shapes (printf "%s:%s" $shape $request) }}{{ end -}}
+{{- $text = join "; " $shapes -}}
+{{- end -}}
 {{- /* YAML takes a bare `on` for true. */ -}}
 {{- if and (kindIs "bool" $value) (has $name (list "native_pod_groups" "needs_nodes" "preempt")) -}}
 {{- $text = ternary "on" "off" $value -}}
@@ -43,7 +49,8 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- range list "fail_fast" "delete_excess_pods" "protect_held_nodes" -}}
 {{- $_ := set $isOn . (eq (get $set .) "true") -}}
 {{- end -}}
-corral-evict: {{ or $isOn.fail_fast (eq (get $set "disruption") "all") (eq (get $set "preempt") "on") }}
+{{- $isGivenBack := and (gt (get $set "born_seconds" | default "0" | float64) 0.0) (ne (get $set "born_pods_given_back") "false") -}}
+corral-evict: {{ or $isOn.fail_fast $isGivenBack (eq (get $set "disruption") "all") (eq (get $set "preempt") "on") }}
 corral-delete-excess: {{ $isOn.delete_excess_pods }}
 corral-namespaces: {{ and .Values.webhook.enabled (ne (include "corral.namespaceLabels" .) "") }}
 corral-hypernodes: {{ ne (get $set "hyper_nodes_from") "" }}
