@@ -215,6 +215,7 @@ class GivingBack:
         self._sent.discard(uid)
         gang = self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
+            self.kept_places.end(gang.key)
             pod = gang.members[uid].pod
             self.reports.not_given_back(gang, messages.keeps_born(gang.key, pod))
 

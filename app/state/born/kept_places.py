@@ -43,8 +43,7 @@ class KeptPlaces:
 
     def keep(self, gang: Gang, found: Plan, evicted: Collection[str], now: float) -> None:
         """Keep the nodes of a plan for a gang of which these pods are given back."""
-        if gang.key in self._of:
-            self._end(gang.key)
+        self.end(gang.key)
         priority, place = gang.membership.lowest_priority, _Place(now + KEEP_SECONDS, {}, {})
         for uid, node in found.nodes.items():
             kept = Nomination(node, gang.member(uid).pod.request, priority)
@@ -71,10 +70,13 @@ class KeptPlaces:
             gang = self.gangs.by_key.get(key)
             is_placed = gang is not None and (gang.plan.nodes or gang.has_started)
             if is_placed or now >= place.until:
-                self._end(key)
+                self.end(key)
 
-    def _end(self, key: GangKey) -> None:
-        place = self._of.pop(key)
+    def end(self, key: GangKey) -> None:
+        """Keep nothing for a gang any more."""
+        place = self._of.pop(key, None)
+        if place is None:
+            return
         kept = {**place.evicted, **place.others}
         self.nominations.end_kept(kept)
         self.reservations.capacity_grew(dict.fromkeys(each.node for each in kept.values()))

@@ -312,6 +312,30 @@ def test_a_pod_that_stays_is_asked_for_again_later(outcome):
     assert {each.uid for each in again} < world.pods.keys()
 
 
+def test_the_place_is_not_kept_where_a_pod_may_not_be_evicted():
+    world, stored = stranded()
+    wait(world, 8)
+    other = pod("other")
+    world.put(other)
+    assert world.filter(other) == Passed(frozenset({"n10", "n11", "n12", "n13"}))
+    world.evicted(stored[0], "refused")
+    assert world.filter(other) == Passed()
+
+
+@pytest.mark.parametrize("outcome", ["failed", None], ids=["no answer", "another Corral led"])
+def test_where_no_pod_could_be_evicted_all_are_asked_for_again(outcome):
+    world, stored = stranded()
+    wait(world, 8)
+    for each in stored if outcome else ():
+        world.evicted(each, outcome)
+    world.effects.clear()
+    wait(world, EVICT_AGAIN_SECONDS - 8)
+    assert world.told(Evict) == []
+    wait(world, 12)
+    assert wanted(world) == uids(stored)
+    assert world.engine.giving_back.given == {"gang": 1, "pod": 4}, "each counts once"
+
+
 def test_only_pods_of_the_gang_itself_go():
     world, stored = stranded()
     world.put(*rack(2))
