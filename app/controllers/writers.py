@@ -78,7 +78,7 @@ class Receivers:
     room_question: Callable[[GangKey], Question | None]
     room_found: Callable[[GangKey, RoomAnswer | None, float], None]
     eviction_finished: Callable[[Evict | TryEviction, EvictOutcome], None]
-    is_eviction_wanted: Callable[[str], bool]
+    is_eviction_wanted: Callable[[Evict], bool]
 
 
 class Writers:

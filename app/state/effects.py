@@ -139,6 +139,8 @@ class Evict:
     name: str
     uid: str
     sentence: str
+    is_given_back: bool = False
+    """It waits, so that its controller makes another one of it; not once it has a node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from app.state.effects import (
     BindFailed,
     BindOutcome,
     Effect,
+    Evict,
     EvictOutcome,
     ReadAgain,
     RejectBind,
@@ -447,10 +448,10 @@ class Engine(EngineParts):
             self.reports.eviction_refused(gang, uid)
         return self._effects()
 
-    def is_eviction_wanted(self, uid: str) -> bool:
+    def is_eviction_wanted(self, effect: Evict) -> bool:
         """Whether an Evict that has not been sent is still to be."""
-        part = self.giving_back if self.giving_back.has_sent(uid) else self.room_plans
-        return part.is_wanted(uid)
+        part = self.giving_back if effect.is_given_back else self.room_plans
+        return part.is_wanted(effect.uid)
 
     # -- time ----------------------------------------------------------------------------------
 

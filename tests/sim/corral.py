@@ -432,7 +432,7 @@ class Corral:
 
     def _is_eviction_wanted(self, effect: Evict) -> bool:
         """Asked just before it is sent."""
-        if not self.engine.is_eviction_wanted(effect.uid):
+        if not self.engine.is_eviction_wanted(effect):
             self._hits.hit("F21 withdrawn")
             return False
         self._observer.evicting(self, effect)

@@ -51,8 +51,8 @@ class EvictController:
 
     `on_outcome(removal, outcome)` gets "done", "gone", "refused", "failed" or "dropped", once per
     removal taken; the last two may be asked for again. A pod that waits for its turn or for its
-    next try is not taken again. `is_wanted(uid)` is asked before each eviction; one that is wanted
-    no more is "dropped".
+    next try is not taken again. `is_wanted(evict)` is asked before each eviction; one that is not
+    wanted any more is "dropped".
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class EvictController:
         client: EvictClient,
         on_outcome: Callable[[Removal, EvictOutcome], None],
         *,
-        is_wanted: Callable[[str], bool] = lambda uid: True,
+        is_wanted: Callable[[Evict], bool] = lambda evict: True,
         per_second: float,
         write_seconds: float = WRITE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
@@ -110,7 +110,7 @@ class EvictController:
     async def _outcome(self, removal: Removal, tries: int) -> EvictOutcome | float:
         """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
-        if isinstance(removal, Evict) and not self._is_wanted(removal.uid):
+        if isinstance(removal, Evict) and not self._is_wanted(removal):
             return "dropped"
         try:
             async with answered_within(self._write_seconds):

@@ -37,7 +37,7 @@ from app.state.settings import EngineSettings
 from app.state.turns.queue import Queue
 
 SETTLE_SECONDS = 5.0  # without a place: a node may be back, and a recreation takes longer
-MOST_LOOKED_AT = 8  # gangs per tick, two searches each
+MOST_LOOKED_AT = 8  # gangs per tick, two searches each; one where the tick's budget is spent
 MOST_GIVEN_BACK = 10_000  # gangs that are remembered
 IN_VAIN = (Reason.DOES_NOT_FIT, Reason.NARROWED_APART)  # verdicts that other nodes may change
 
@@ -104,7 +104,7 @@ class GivingBack:
                 del self._born[key]
                 self._looks.pop(key, None)
             elif left and self._is_due(gang, now):
-                left -= 1
+                left = 0 if self.queue.budget.is_spent else left - 1
                 with confined(self.planner.on_fault, "pods of gang {} given back", key):
                     self._look(gang, now)
 
@@ -189,13 +189,9 @@ class GivingBack:
         for member in born:
             pod = member.pod
             self._sent.add(pod.uid)
-            self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
+            self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence, is_given_back=True))
 
     # -- outcomes ------------------------------------------------------------------------------
-
-    def has_sent(self, uid: str) -> bool:
-        """Whether a pod is being evicted since it was given back."""
-        return uid in self._sent
 
     def is_wanted(self, uid: str) -> bool:
         """Whether an eviction that has not been sent is still to be.

@@ -117,7 +117,7 @@ async def test_what_is_only_tried_is_a_dry_run():
 async def test_an_eviction_that_is_wanted_no_more_is_not_sent_not_even_at_its_next_try():
     wanted = {"uid-a"}
     client = Removals(a=[NO_BUDGET])
-    async with controller(client, is_wanted=wanted.__contains__) as (evicts, outcomes):
+    async with controller(client, is_wanted=lambda each: each.uid in wanted) as (evicts, outcomes):
         evicts.take(evict("b"))
         await until(lambda: outcomes)
         evicts.take(evict("a"))

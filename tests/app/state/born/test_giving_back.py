@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -26,8 +27,8 @@ Crew = tuple[list, list[PodRecord]]
 
 def wanted(world: Nursery) -> list[str]:
     """The pods whose eviction was asked for, and is still wanted."""
-    sent = dict.fromkeys(each.uid for each in world.told(Evict))
-    return sorted(uid for uid in sent if world.engine.is_eviction_wanted(uid))
+    sent = (each for each in world.told(Evict) if world.engine.is_eviction_wanted(each))
+    return sorted({each.uid for each in sent})
 
 
 def wait(world: Nursery, seconds: float) -> None:
@@ -346,6 +347,15 @@ def test_only_pods_of_the_gang_itself_go():
     world.put(job("other", 4), *other, pod("ordinary"))
     wait(world, 8)
     assert wanted(world) == uids(stored)
+
+
+def test_a_pod_that_runs_by_then_is_not_evicted_for_that_and_may_be_for_others():
+    world, stored = stranded()
+    wait(world, 8)
+    world.put(msgspec.structs.replace(stored[3], node="n03"))
+    (late,) = [each for each in world.told(Evict) if each.uid == stored[3].uid]
+    assert not world.engine.is_eviction_wanted(late)
+    assert world.engine.is_eviction_wanted(replace(late, is_given_back=False))
 
 
 def test_a_pod_that_ends_meanwhile_is_not_evicted():
