@@ -5,6 +5,7 @@
 #   sh tests/run.sh            everything that CI runs
 #   sh tests/run.sh fast       the same without the real control plane
 #   sh tests/run.sh operators  only the tests beside the operators that CI leaves out, which are built first
+#   sh tests/run.sh schedulers only those with kube-schedulers of other minor versions, which are built first
 #
 # Needs Python 3.11 or newer; and Go, or a control plane built earlier, for the last part. Without either it says how
 # many tests were not run. Its exit code is 0 only when all that ran succeeded; its last lines are pytest's own.
@@ -14,18 +15,20 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/deploy/venv.sh"
 cd "$root"
 case ${1:-} in
-'' | fast | operators) ;;
-*) echo "usage: sh tests/run.sh [fast | operators]" >&2 && exit 2 ;;
+'' | fast | operators | schedulers) ;;
+*) echo "usage: sh tests/run.sh [fast | operators | schedulers]" >&2 && exit 2 ;;
 esac
 
 # Corral is started some 400 times here: compiled each time, that takes a third longer.
 unset PYTHONDONTWRITEBYTECODE
 make_venv "$root" "$root/.venv" -e . --group dev
 bin=$root/.venv/bin
-if [ "${1:-}" = operators ]; then
-    sh tests/controlplane/build.sh --operators
-    exec env CORRAL_E2E=required "$bin/python" -m pytest -m operators
-fi
+case ${1:-} in
+operators | schedulers)
+    sh tests/controlplane/build.sh "--$1"
+    exec env CORRAL_E2E=required "$bin/python" -m pytest -m "$1"
+    ;;
+esac
 logs=$(mktemp -d)
 simulator=
 trap '[ -z "$simulator" ] || kill -- "-$simulator" 2>/dev/null; rm -rf "$logs"' EXIT
@@ -79,8 +82,8 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     CORRAL_E2E=required
     export CORRAL_E2E
     # Those that wait most of the time on three control planes, then those that measure on one.
-    run_pytest e2e -m 'e2e and not operators and not alone' -n 3 --dist loadfile
-    run_pytest alone -m 'e2e and not operators and alone'
+    run_pytest e2e -m 'e2e and not operators and not schedulers and not alone' -n 3 --dist loadfile
+    run_pytest alone -m 'e2e and not operators and not schedulers and alone'
     say simulator
     wait "$simulator" || failed="$failed, simulator"
     simulator=

@@ -4,6 +4,7 @@
 #
 #   sh build.sh                  make what is missing (minutes when Go's own cache is cold), then print the folder
 #   sh build.sh --operators      the same with the operators that CI leaves out
+#   sh build.sh --schedulers     the same with the kube-schedulers of other minor versions, which CI leaves out
 #   sh build.sh --folder         print the folder, make nothing, need no Go
 #   sh build.sh --missing        print what is not there yet, one file per line; make nothing
 #   sh build.sh --program NAME   print the file of that operator, whether it is there or not
@@ -68,12 +69,13 @@ case ${1:-} in
 --folder) echo "$folder" && exit 0 ;;
 --missing) missing && exit 0 ;;
 --program)
-    program=$(operators_of 'ci all' | grep "^${2:?NAME is missing}-v") && echo "$folder/$program" && exit 0
+    program=$(operators_of 'ci all schedulers' | grep "^${2:?NAME is missing}-v") && echo "$folder/$program" && exit 0
     echo "build.sh: operators/table.txt has no $2" >&2 && exit 1
     ;;
 --operators) wanted='ci all' ;;
+--schedulers) wanted='ci schedulers' ;;
 '') ;;
-*) echo "usage: build.sh [--operators | --folder | --missing | --program NAME]" >&2 && exit 2 ;;
+*) echo "usage: build.sh [--operators | --schedulers | --folder | --missing | --program NAME]" >&2 && exit 2 ;;
 esac
 
 if [ -z "$(missing)" ]; then
@@ -91,12 +93,15 @@ partial=$folder/.partial.$$
 trap 'rm -f "$partial"' EXIT
 trap 'exit 130' INT TERM HUP
 # Without these Kubernetes calls itself v0.0.0-master, and API servers refuse version skew they cannot see.
-stamp=k8s.io/component-base/version
-release=${kubernetes#v}
-major=${release%%.*}
-minor=${release#*.}
-minor=${minor%%.*}
-stamps="-X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor"
+stamps_of() {
+    stamp=k8s.io/component-base/version
+    release=${1#v}
+    major=${release%%.*}
+    minor=${release#*.}
+    minor=${minor%%.*}
+    echo "-X $stamp.gitVersion=$1 -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor"
+}
+stamps=$(stamps_of "$kubernetes")
 
 # build PACKAGE FOLDER STAMPS: a binary of the modules that the go.mod in FOLDER names, with the build tags in its file `tags`.
 build() {
@@ -131,7 +136,9 @@ for thing in $(missing); do
     *-v*)
         program=${thing%-v*}
         package=$(column_of "$program" 4)/$(column_of "$program" 5)
-        build "${package%/.}" "$here/operators/$(column_of "$program" 2)" ''
+        its=''
+        case $program in kube-scheduler-*) its=$(stamps_of "${thing#"$program-"}") ;; esac
+        build "${package%/.}" "$here/operators/$(column_of "$program" 2)" "$its"
         ;;
     *) build "k8s.io/kubernetes/cmd/$thing" "$here" "$stamps" ;;
     esac

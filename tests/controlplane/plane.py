@@ -98,8 +98,9 @@ def operator(program: str) -> Path:
     """An operator of operators/table.txt, its version by its go.mod. Raises: BinariesMissing."""
     file = Path(_build_script("--program", program).strip())
     if not file.exists():
+        option = "--schedulers" if program.startswith("kube-scheduler") else "--operators"
         raise BinariesMissing(
-            f"{file.name} is not built: run `sh tests/controlplane/build.sh --operators`"
+            f"{file.name} is not built: run `sh tests/controlplane/build.sh {option}`"
         )
     return file
 
@@ -226,6 +227,7 @@ class ControlPlane:
         extender: str | None = None,
         tls: Mapping[str, Path] | None = None,
         flags: Sequence[str] = (),
+        program: str | Path = "kube-scheduler",
         **replace: Any,
     ) -> None:
         """Starts kube-scheduler with a configuration file, and returns when it schedules.
@@ -256,7 +258,7 @@ class ControlPlane:
         path.write_text(yaml.safe_dump(settings), encoding="utf-8")
         (port,) = free_ports(1)
         self._scheduler = self._run(
-            "kube-scheduler",
+            program,
             f"--config={path}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
@@ -431,8 +433,10 @@ class ControlPlane:
         policy.write_text(yaml.safe_dump(AUDIT_POLICY), encoding="utf-8")
         return [f"--audit-policy-file={policy}", f"--audit-log-path={self._audit_log}"]
 
-    def _run(self, name: str, *flags: str) -> Process:
-        process = Process([self._binaries / name, *flags], self.folder / f"{name}.log")
+    def _run(self, program: str | Path, *flags: str) -> Process:
+        file = self._binaries / program
+        log = "kube-scheduler" if file.name.startswith("kube-scheduler") else file.name
+        process = Process([file, *flags], self.folder / f"{log}.log")
         self._stack.callback(process.stop)
         return process
 

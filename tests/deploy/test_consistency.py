@@ -14,10 +14,30 @@ from app.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = ROOT / "scheduler-config" / "1.36.yaml"
+CONFIGS = sorted(CONFIG.parent.glob("*.yaml"))
 
 
 def test_the_config_map_holds_the_scheduler_configuration_word_for_word() -> None:
     assert _shipped("ConfigMap")["data"]["config.yaml"] == CONFIG.read_text(encoding="utf-8")
+
+
+def test_there_is_a_configuration_for_each_supported_version_both_ways() -> None:
+    minors = ("1.34", "1.35", "1.36", "1.37")
+    assert {file.stem for file in CONFIGS} >= {f"{m}{way}" for m in minors for way in ("", "-mtls")}
+
+
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
+def test_the_configurations_of_all_versions_differ_in_the_version_they_name_alone(
+    file: Path,
+) -> None:
+    """What Corral needs of it has not changed since 1.34; test_schedulers.py starts each."""
+    minor, dash, way = file.stem.partition("-")
+    (title, rest), (own_title, own_rest) = (
+        each.read_text(encoding="utf-8").split("\n", 1)
+        for each in (CONFIG.with_name(f"{CONFIG.stem}{dash}{way}.yaml"), file)
+    )
+    assert own_title == title.replace(CONFIG.stem, minor)
+    assert own_rest == rest
 
 
 def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_alone() -> None:
