@@ -134,6 +134,11 @@ class CorralProcess:
         raise TimeoutError(f"corral is not ready after {READY_SECONDS:g} s: {last}; {self.log}")
 
     @property
+    def listens_to_people(self) -> str:
+        """HOST:PORT of health and metrics."""
+        return self._people.removeprefix("http://")
+
+    @property
     def pid(self) -> int:
         """Of the run under way."""
         return self._running().pid

@@ -330,6 +330,46 @@ def test_selectors_are_said_once() -> None:
     assert gate["objectSelector"]["matchExpressions"] == [*shipped, *BY_LABEL["matchExpressions"]]
 
 
+def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_leases() -> None:
+    objects = chart({"mode": "beside"})
+    shipped = by_key(manifests("policy.yaml", "beside.yaml"))
+    made = by_key(objects)
+    assert {name: made[name] for name in shipped} == shipped
+    rights = by_key(without_namespace(manifests("rbac.yaml")))
+    left_out = rights.keys() - made.keys()
+    assert {name for name, thing in rights.items() if _is_of_scheduler(thing)} == left_out
+    assert made.keys() == (rights.keys() - left_out) | shipped.keys()
+    text = json.dumps([each for each in objects if each["kind"].endswith(("Role", "Binding"))])
+    assert "corral-scheduler" not in text
+    assert "leases" not in text
+
+
+def _is_of_scheduler(thing: Object) -> bool:
+    return "corral-scheduler" in json.dumps(thing)
+
+
+def test_beside_it_is_placed_and_reached_as_values_say() -> None:
+    values = {
+        **EVERYTHING,
+        "mode": "beside",
+        "beside": {"clusterIP": "10.0.0.9", "nodeName": "control-plane"},
+        "settings": {"scheduler_name": ""},
+    }
+    objects = chart(values)
+    assert one(objects, "Service", "corral-extender")["spec"]["clusterIP"] == "10.0.0.9"
+    pod = one(objects, "Deployment", "corral")["spec"]["template"]["spec"]
+    assert pod["nodeName"] == "control-plane"
+    assert settings(objects).scheduler_name == ""
+    ingress = one(objects, "NetworkPolicy", "corral")["spec"]["ingress"]
+    asking_who = [rule for rule in ingress if "from" not in rule]
+    assert [port["port"] for rule in asking_who for port in rule["ports"]] == [8888, 8443]
+    conditions = json.dumps(objects)
+    assert "schedulerName.orValue('') == 'corral'" not in conditions
+    assert "schedulerName.orValue('') != ''" in conditions
+    with pytest.raises(NotRendered, match="replicas"):
+        chart({"mode": "beside", "replicas": 2})
+
+
 PLACING: dict[str, Any] = {
     "image": {
         "repository": "r/corral",

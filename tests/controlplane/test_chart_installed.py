@@ -62,6 +62,7 @@ SETS: dict[str, dict[str, Any]] = {
         "settings": {"levels": ["a/b", "c/d"]},
     },
     "placing": PLACING,
+    "beside": {**EVERYTHING, "mode": "beside", "beside": {"clusterIP": "10.0.0.9"}},
 }
 
 

@@ -60,7 +60,6 @@ def test_the_images_of_values_are_those_of_the_manifest() -> None:
         ("kube-scheduler", values["scheduler"]["image"], ""),
     ):
         assert f"{image['repository']}:{image['tag'] or tag}" == shipped[name]
-    assert values["replicas"] == _one("corral.yaml", "Deployment")["spec"]["replicas"]
 
 
 def test_the_schema_takes_the_settings_of_corral_and_their_bounds() -> None:

@@ -3,11 +3,14 @@
 {{- $values := .root.Values -}}
 {{- $spec := .deployment.spec -}}
 {{- $pod := $spec.template.spec -}}
-{{- $_ := set $spec "replicas" $values.replicas -}}
+{{- $_ := set $spec "replicas" (include "corral.replicas" .root | int) -}}
 {{- $metadata := $spec.template.metadata -}}
 {{- $annotations := merge (dict) $values.podAnnotations (include "corral.checksums" .root | fromYaml) -}}
 {{- if $annotations }}{{ $_ := set $metadata "annotations" $annotations }}{{ end -}}
 {{- $_ := set $metadata "labels" (merge $metadata.labels $values.podLabels) -}}
+{{- if eq $values.mode "beside" -}}
+{{- with $values.beside.nodeName }}{{ $_ := set $pod "nodeName" . }}{{ end -}}
+{{- end -}}
 {{- with $values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
 {{- range $name := list "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
 {{- with get $values $name }}{{ $_ := set $pod $name . }}{{ end -}}
@@ -52,10 +55,12 @@
 
 {{/* Annotations that start new pods where what they read only at their start is not as shipped. */}}
 {{- define "corral.checksums" -}}
+{{- if eq .Values.mode "sidecar" -}}
 {{- $shipped := include "corral.text" (dict "root" . "file" "scheduler-config/1.36.yaml") -}}
 {{- $config := include "corral.schedulerConfig" . -}}
 {{- if ne $config $shipped }}
 corral.dev/scheduler-config: {{ sha256sum $config | trunc 16 }}
+{{- end }}
 {{- end }}
 {{- if .Values.webhook.enabled }}
 corral.dev/webhook: {{ include "corral.webhookSettings" . | sha256sum | trunc 16 }}
@@ -63,4 +68,12 @@ corral.dev/webhook: {{ include "corral.webhookSettings" . | sha256sum | trunc 16
 {{- if .Values.api.enabled }}
 corral.dev/api: "on"
 {{- end }}
+{{- end }}
+
+{{/* How many pods; beside another kube-scheduler no Lease says which of several may act. */}}
+{{- define "corral.replicas" -}}
+{{- $isBeside := eq .Values.mode "beside" -}}
+{{- $replicas := kindIs "invalid" .Values.replicas | ternary ($isBeside | ternary 1 2) .Values.replicas | int -}}
+{{- if and $isBeside (gt $replicas 1) }}{{ fail "replicas: with mode beside there may be one, since no Lease says which of several acts" }}{{ end -}}
+{{- $replicas -}}
 {{- end }}
