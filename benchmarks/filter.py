@@ -232,7 +232,8 @@ def bodies(nodes: int) -> list[tuple[str, str, bytes, int]]:
         ("/filter, waiting member rejected", "/filter", gang("waiting", 8)[0], 0),
         (f"/filter, ordinary pod, fits beside {MEMBERS} held", "/filter", small, nodes),
         (f"/filter, ordinary pod, loses {MEMBERS} held", "/filter", large, nodes - MEMBERS),
-        ("/prioritize, ordinary pod", "/prioritize", small, nodes),
+        # Nodes in racks that nothing is held in score 0, and are left out.
+        ("/prioritize, ordinary pod", "/prioritize", small, MEMBERS),
     ]
     return [
         (case, path, _json({"Pod": sent, "Nodes": None, "NodeNames": names}), answered)

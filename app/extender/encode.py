@@ -24,6 +24,7 @@ from app.state.filter_result import (
 )
 
 SENTENCE_BYTES = 512  # an event's note is cut at 1,024; the pod's condition is never cut
+FEW_SCORES = 100  # a person reads them all, and kube-scheduler samples no fewer nodes
 HELD_FOR_GANGS = "all fitting capacity is held for gangs that are about to start"
 
 _EMPTY = (
@@ -86,9 +87,18 @@ def filter_error(sentence: str) -> bytes:
     return _ERROR % _json(_cut(sentence))
 
 
-def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
-    """A HostPriorityList. A score must be an integer: `5.0` would fail the whole list."""
-    return _json([_HostPriority(*each) for each in zip(names, scores, strict=True)])
+def priorities(nodes: Nodes, scores: Sequence[int]) -> bytes:
+    """A HostPriorityList. A score must be an integer: `5.0` would fail the whole list.
+
+    Of many nodes those with 0 are left out, since kube-scheduler adds 0 for a node that is not
+    there: reading 5,000 scores takes it as long as placing the pod.
+    Source: kubernetes v1.36 pkg/scheduler/schedule_one.go, prioritizeNodes.
+    """
+    is_long = len(scores) > FEW_SCORES
+    if is_long and not any(scores):
+        return b"[]"
+    scored = zip(nodes.names(), scores, strict=True)
+    return _json([_HostPriority(*each) for each in scored if each[1] or not is_long])
 
 
 def priorities_error(sentence: str) -> bytes:
@@ -132,6 +142,10 @@ def _all_items(nodes: FullNodes) -> bytes:
 
 
 def _rejected(nodes: Nodes, sentence: str) -> bytes:
+    said = _json(_cut(sentence))
+    listed = nodes.joined(b'":%b,"' % said) if isinstance(nodes, NodeNames) else None
+    if listed is not None:
+        return _EMPTY % (b'{"%b":%b}' % (listed, said))
     return _EMPTY % _json(dict.fromkeys(nodes.names(), _cut(sentence)))
 
 

@@ -140,7 +140,8 @@ class NodeNames:
         self.raw = raw
         self._names: list[str] | None = None
         self._found: tuple[str, bool] = "", False  # what was looked for last
-        if not raw.startswith(b'["') or b"\\" in raw or not raw.isascii():
+        self._is_searched = raw.startswith(b'["') and b"\\" not in raw and raw.isascii()
+        if not self._is_searched:
             self.names()
 
     def __contains__(self, name: object) -> bool:
@@ -165,6 +166,20 @@ class NodeNames:
                 raise BadRequest(f"NodeNames: more than {MOST_NAMES} names")
             self._names = names
         return self._names
+
+    def joined(self, between: bytes) -> bytes | None:
+        """All names with these bytes from the end of one to the beginning of the next.
+
+        None where the bytes are not as Go writes them: then `names()` has to be read.
+        """
+        commas = self.raw.count(b",")
+        is_plain = self._is_searched and self.raw.endswith(b'"]') and commas < MOST_NAMES
+        if not is_plain or self.raw.count(b'"') != 2 * (commas + 1):
+            return None
+        found = self.raw[2:-2].replace(b'","', between)
+        # As many as there are commas: no name has one, and nothing else is between two names.
+        replaced, left = divmod(len(found) - len(self.raw) + 4, len(between) - 3)
+        return found if replaced == commas and not left else None
 
     def sent(self, name: str) -> NodeRecord | None:
         """None: a name says nothing else."""

@@ -102,7 +102,7 @@ def verbs(port: Port) -> APIRouter:
             scores = None if simulators is None else simulators.scores(pod, nodes)
             if scores is None:
                 scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
-            return encode.priorities(nodes.names(), scores)
+            return encode.priorities(nodes, scores)
 
         return await _answered(
             port, "prioritize", request, limits.filter_body_bytes, answer, encode.priorities_error

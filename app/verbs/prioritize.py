@@ -15,4 +15,6 @@ WIDEST_SCORE = 10  # kube-scheduler's MaxExtenderPriority; it does not check, so
 def score_nodes(inputs: Inputs, pod: PodRecord, candidates: Candidates, now: float) -> list[int]:
     """One score per candidate, in the order of `candidates.names()`."""
     scores = inputs.prioritize(pod, candidates, now)
-    return [min(max(int(score), 0), WIDEST_SCORE) for score in scores]
+    if min(scores, default=0) >= 0 and max(scores, default=0) <= WIDEST_SCORE:
+        return scores
+    return [min(max(score, 0), WIDEST_SCORE) for score in scores]

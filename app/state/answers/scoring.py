@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Scoring:
     ) -> list[int]:
         """The scores of nodes by their names; 0 for one that is not in the tree."""
         slot_of = topology.tree.slot_of
-        slots = np.array([slot_of.get(name, -1) for name in names], dtype=np.intp)
+        slots = np.fromiter(map(slot_of.get, names, repeat(-1)), np.intp, len(names))
         found, is_known = np.zeros(slots.size, dtype=np.int64), slots >= 0
         found[is_known] = self._of(topology, tiers, request, slots[is_known])
         scores: list[int] = found.tolist()

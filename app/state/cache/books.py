@@ -532,14 +532,16 @@ class Books:
 
         `more`: for each of them what is free besides, by resource row.
         """
-        vector = self.vector(request)
-        rows = [row for row, amount in enumerate(vector) if amount]
-        asked = np.array([vector[row] for row in rows], dtype=np.int64)
-        free = self.topologies[ALL_NODES].capacity.free(rows, slots)
-        for column, amounts in enumerate(more):
-            for at, row in enumerate(rows):
-                free[at, column] += amounts.get(row, 0)
-        lacks: np.typing.NDArray[np.bool_] = np.any(free < asked[:, np.newaxis], axis=0)
+        free_now = self.topologies[ALL_NODES].capacity.free_now
+        lacks = np.zeros(len(slots), dtype=np.bool_)
+        for row, amount in enumerate(self.vector(request)):
+            if not amount:
+                continue
+            is_offered = row < free_now.shape[0]
+            free = free_now[row, slots] if is_offered else np.zeros(len(slots), dtype=np.int64)
+            for column, amounts in enumerate(more):
+                free[column] += amounts.get(row, 0)
+            lacks |= free < amount
         return lacks
 
     def is_overcommitted(self, node: str) -> bool:

@@ -114,14 +114,24 @@ def test_a_sentence_that_no_encoding_can_say_is_still_an_answer():
 
 
 def test_scores_are_integers_in_a_bare_list():
-    assert encode.priorities(["n1", "n2"], [7, 0]) == (
-        b'[{"Host":"n1","Score":7},{"Host":"n2","Score":0}]'
+    assert encode.priorities(NAMES, [7, 0, 3]) == (
+        b'[{"Host":"n1","Score":7},{"Host":"n2","Score":0},{"Host":"n3","Score":3}]'
     )
+
+
+@pytest.mark.parametrize("scored", [{}, {7: 3, 90: 10}], ids=["none", "two"])
+def test_of_many_nodes_those_that_score_0_are_left_out(scored):
+    names = [f"n{at}" for at in range(101)]
+    scores = [scored.get(at, 0) for at in range(101)]
+    given = json.loads(encode.priorities(NodeNames(json.dumps(names).encode()), scores))
+    assert {each["Host"]: each["Score"] for each in given} == {
+        f"n{at}": score for at, score in scored.items()
+    }
 
 
 def test_a_score_for_each_host_or_none_at_all():
     with pytest.raises(ValueError, match="shorter"):
-        encode.priorities(["n1", "n2"], [7])
+        encode.priorities(NAMES, [7])
 
 
 def test_binding_results():
@@ -135,3 +145,10 @@ def test_preemption_result_is_always_the_meta_form():
         b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"},{"UID":"u2"}],"NumPDBViolations":1},'
         b'"n2":{"Pods":[],"NumPDBViolations":0}}}'
     )
+
+
+@pytest.mark.parametrize("raw", [b'["n1","n2"]', b'["n1", "n2"]', rb'["n\u0031","n2"]'])
+def test_a_rejection_reads_the_same_however_the_names_are_written(raw):
+    result = json.loads(encode.filter_result(Rejected('waits for "n3"'), NodeNames(raw)))
+    failed = result["FailedAndUnresolvableNodes"]
+    assert failed == {"n1": 'waits for "n3"', "n2": 'waits for "n3"'}

@@ -47,6 +47,41 @@ def test_names_read_as_bytes_equal_names_decoded(names, wanted, separators, is_a
     assert list(lazy.names()) == names
 
 
+@pytest.mark.slow
+@given(
+    names=st.lists(any_name, max_size=6, unique=True),
+    separators=st.sampled_from([(",", ":"), (", ", ": "), (" ,", ":")]),
+    is_ascii=st.booleans(),
+)
+def test_names_are_joined_as_bytes_only_where_the_result_is_what_they_say(
+    names, separators, is_ascii
+):
+    raw = json.dumps(names, separators=separators, ensure_ascii=is_ascii)
+    joined = NodeNames(raw.encode("utf-8", "surrogatepass")).joined(b'":0,"')
+    if joined is not None:
+        assert json.loads(b'{"%b":0}' % joined) == dict.fromkeys(names, 0)
+
+
+def test_names_as_go_writes_them_are_joined_without_being_read():
+    names = NodeNames(b'["n1","n2","n3"]')
+    assert names.joined(b'":0,"') == b'n1":0,"n2":0,"n3'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'["a",","]',
+        b'["a", ","]',
+        b'[",","b"]',
+        b'["a" ,",","b"]',
+        b'["a","b" ]',
+        b'["a",{"b":"c"}]',
+    ],
+)
+def test_names_that_cannot_be_joined_as_bytes_are_left_to_be_read(raw):
+    assert NodeNames(raw).joined(b'":0,"') is None
+
+
 @pytest.mark.parametrize("raw", [b'["a","b"]', b'["a", "b"]', b'["a","b"\n]'])
 @pytest.mark.parametrize("wanted", [",", ", ", '","', '", "', 'a","b', "", "]", "["])
 def test_what_lies_between_two_names_is_no_name(raw, wanted):
