@@ -384,7 +384,8 @@ def _routes(
         port.feed(effects)
         return nodes
 
-    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared, place)
+    marks = settings.marker_resource
+    desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared, place, marks)
 
     return Routes(
         verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)

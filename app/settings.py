@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
@@ -366,6 +375,11 @@ class Settings(EngineOptions, BaseSettings):
         "kubernetes.io/metadata.name notin (kube-system,corral-system)"
     )
     admission_pod_selector: Selector = EVERYTHING
+    # The webhook gives members the resources corral.dev/member and corral.dev/member-bind, by which
+    # kube-scheduler tells them from ordinary pods: it then asks Corral about members alone. Only
+    # with scheduler-config/1.36-marker.yaml, else no member fits on any node; and not where nodes
+    # are made for gangs, since node autoscalers have no node with them.
+    marker_resource: bool = False
     admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
     # Bodies between their first byte and their answer; at least four times the largest body.
     admission_under_way_bytes: Bytes = 32 * MIB
@@ -407,6 +421,29 @@ class Settings(EngineOptions, BaseSettings):
     # It ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB.
     journal_bytes: Annotated[int, Field(ge=MIB, le=1024 * 1024 * MIB)] = 1024 * MIB
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("marker_resource")
+    @classmethod
+    def _has_no_autoscalers(cls, marks: bool, info: ValidationInfo) -> bool:
+        """Raises: ValueError naming the setting that makes nodes for members."""
+        if not marks:
+            return marks
+        if info.data.get("needs_nodes") != "off":
+            raise ValueError(
+                "to a node autoscaler a member with it fits on no node: set needs_nodes to off"
+            )
+        if info.data.get("provisioning_class"):
+            raise ValueError(
+                "cluster-autoscaler has no node for a member with it: leave provisioning_class out"
+            )
+        grouped = info.data.get("kai_grouped_schedulers", ())
+        ours = info.data.get("scheduler_name", "")
+        if late := [name for name in grouped if is_named(name, ours)]:
+            raise ValueError(
+                f"KAI's pod-grouper makes members of pods of {late[0]} when they are there already,"
+                " without it: leave that out of kai_grouped_schedulers, or of scheduler_name"
+            )
+        return marks
 
 
 def load(flags: Mapping[str, object]) -> Settings:

@@ -156,7 +156,7 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         plane = stack.enter_context(ControlPlane(Path(folder)))
         create(plane, NODES, (_json(one) for one in nodes(workload.nodes)))
         has_corral = not mode.startswith("stock")
-        extender = _corral(plane, stack, mode, settings or {}) if has_corral else ""
+        extender = corral(plane, stack, mode, settings or {}) if has_corral else ""
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
         percentage = 100 if mode == "stock at 100 %" else 0
         stock = [{"schedulerName": "corral", "percentageOfNodesToScore": percentage}]
@@ -170,7 +170,7 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         binds = Binds(plane)
         stack.callback(binds.stop)
         binds.start()
-        _settle(plane, binds)
+        settle(plane, binds)
         costs, counts = Costs.now(plane), corral_counts(extender)
         is_gated = mode in ("gated", "in gangs of 64")
         began, created = create(
@@ -205,7 +205,7 @@ def nodes(wanted: int) -> Iterator[Object]:
         yield node(f"b{block}-r{rack}-n{number}", labels=labels, gpus=8)
 
 
-def _corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings) -> str:
+def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings) -> str:
     """Starts `corral serve` as its own process; returns where kube-scheduler reaches it."""
     port, admission = free_ports(2)
     file = plane.folder / "corral.yaml"
@@ -246,7 +246,7 @@ def _install_webhook(plane: ControlPlane, url: str) -> None:
     wait_effective(cluster)
 
 
-def _settle(plane: ControlPlane, binds: Binds) -> None:
+def settle(plane: ControlPlane, binds: Binds) -> None:
     """Has one ordinary pod bound and deleted: then all caches are filled, all connections open."""
     create(plane, PODS, [_json(pod("first"))])
     binds.wait(1, SETTLE_SECONDS)

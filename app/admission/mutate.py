@@ -3,7 +3,8 @@
 A pod that a vocabulary takes for a member of a gang gets our gate, the managed label, its index
 label and its role hash: whatever is there already is left as it is, so a second call adds nothing.
 A pod that Kueue has taken in meanwhile is given back: of two gates, ours would never be taken off.
-One whose operator takes every gate off stays as it is.
+One whose operator takes every gate off gets none. Where the profile's extenders are for members
+alone, each gets the resources by which kube-scheduler knows it.
 
 Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16), KEP-976 "Gating Pod Scheduling".
 """
@@ -11,10 +12,12 @@ Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16), KEP-976 "Gating Po
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from app.admission.markers import markers
+from app.admission.operations import Operation, escaped
 from app.admission.role_hash import role_hash
 from app.admission.scope import Scope, has_opted_out
 from app.dialects import corral
@@ -32,14 +35,6 @@ _TRUE = "true"
 _GATES = "/spec/schedulingGates"
 
 
-class Operation(msgspec.Struct, frozen=True):
-    """One operation of a JSON patch (RFC 6902)."""
-
-    op: Literal["add", "remove", "test"]
-    path: str
-    value: object = msgspec.UNSET
-
-
 class Mutation(NamedTuple):
     """A pod as far as rules look at it, its labels and annotations changed; and every change."""
 
@@ -49,11 +44,17 @@ class Mutation(NamedTuple):
 
 
 def mutate(
-    raw: Json, namespace: str, scope: Scope, dialects: Dialects, roles: RoleRules = "kueue"
+    raw: Json,
+    namespace: str,
+    scope: Scope,
+    dialects: Dialects,
+    roles: RoleRules = "kueue",
+    *,
+    marks: bool = False,
 ) -> Mutation:
     """What to change in this pod; nothing in a pod that is not ours.
 
-    `roles`: whose rules tell the roles of a pod group apart.
+    `roles`: whose rules tell the roles of a pod group apart. `marks`: whether it gets the markers.
     Raises: DecodeError naming the pod and the field.
     """
     pod = decode_pod(raw, _everything)
@@ -63,12 +64,16 @@ def mutate(
     if dialects.is_managed(pod.labels, pod.annotations, pod.gates, pod.pod_group):
         return Mutation(pod, _withdrawal(pod))
     reading = dialects.read(pod)
-    if reading.claim is None or dialects.lifts_gates(pod):
+    if reading.claim is None:
         return Mutation(pod, [])
+    marked = [*markers(raw)] if marks else []
+    if dialects.lifts_gates(pod):
+        return Mutation(pod, marked)
     labels, annotations = _labels(pod), _annotations(pod, raw, roles)
     operations = [
         *_strings("labels", pod.labels, labels),
         *_strings("annotations", pod.annotations, annotations),
+        *marked,
         *_gate(pod),
     ]
     changed = msgspec.structs.replace(
@@ -152,7 +157,7 @@ def _strings(field: str, present: Mapping[str, str], wanted: Mapping[str, str]) 
     if not present:
         return [Operation("add", f"/metadata/{field}", missing)]
     return [
-        Operation("add", f"/metadata/{field}/{_escaped(key)}", value)
+        Operation("add", f"/metadata/{field}/{escaped(key)}", value)
         for key, value in missing.items()
     ]
 
@@ -173,13 +178,8 @@ def _withdrawal(pod: PodRecord) -> list[Operation]:
     place = f"{_GATES}/{pod.gates.index(corral.GATE)}"
     operations = [Operation("test", f"{place}/name", corral.GATE), Operation("remove", place)]
     if corral.MANAGED in pod.labels:
-        operations.append(Operation("remove", f"/metadata/labels/{_escaped(corral.MANAGED)}"))
+        operations.append(Operation("remove", f"/metadata/labels/{escaped(corral.MANAGED)}"))
     return operations
-
-
-def _escaped(key: str) -> str:
-    """A key as a part of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _everything(_key: str) -> bool:

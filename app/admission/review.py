@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from app.admission.mutate import Operation
+from app.admission.operations import Operation
 from app.admission.validate import FieldError
 
 API_VERSION = "admission.k8s.io/v1"

@@ -22,6 +22,7 @@ from app.dialects import corral
 from app.dialects.kueue.annotations import PREFIX
 from app.errors import DecodeError
 from app.kube.core.decode import Json
+from app.kube.core.requests import MARKERS
 from app.settings import RoleRules
 
 HASH_DIGITS = 8
@@ -134,7 +135,15 @@ def _containers(containers: list[_Container] | None) -> list[dict[str, object]] 
     return [
         {
             "ports": container.ports,
-            "resources": {"requests": container.resources and container.resources.requests},
+            "resources": {"requests": _counted(container.resources)},
         }
         for container in containers
     ]
+
+
+def _counted(resources: _Resources | None) -> object:
+    """What a container requests itself: the webhook may have added the markers already."""
+    requests = resources and resources.requests
+    if not isinstance(requests, dict) or requests.keys().isdisjoint(MARKERS):
+        return requests
+    return {name: requests[name] for name in requests if name not in MARKERS} or None

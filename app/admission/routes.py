@@ -7,7 +7,8 @@ is not checked; what is wrong with a gang is found again when it is read.
 
 A webhook that fails must not keep pods from being created: a pod we can't read, or a bug of ours,
 is let in as it is. Only a body that is no AdmissionReview gets another status, since it has no uid
-to answer to.
+to answer to. Where members need a marker, one that is too large to be read is refused instead, and
+a bug of ours is an error: a member without its marker would start without its gang.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
 from app.dialects.dialect import Known, none_known
 from app.dialects.registry import Dialects
+from app.dialects.rules import too_long
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
@@ -73,6 +75,7 @@ class Desk:
     roles: RoleRules = "kueue"
     topology: Known = none_known
     place: Place = nowhere
+    marks: bool = False
 
 
 def webhook(desk: Desk) -> APIRouter:
@@ -96,8 +99,13 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
+        if desk.marks and any(prefix in bytes(asked.object) for prefix in _OURS):
+            # Without its marker a member would start alone.
+            return _refused(desk, asked, [FieldError("spec", too_long("", MOST_CHANGED_BYTES))])
         return _unread(desk, asked, MOST_CHANGED_BYTES)
-    change = mutate(asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles)
+    change = mutate(
+        asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles, marks=desk.marks
+    )
     warning = ""
     if len(asked.object) > MOST_CHECKED_BYTES:
         warning = _unchecked(desk, asked, MOST_CHECKED_BYTES)
@@ -187,6 +195,8 @@ async def _answered(
         content = _counted(desk, "unread", review.allowed(uid, warning=f"Corral: {error}"[:256]))
     except Exception:
         log.exception("admission", route=name)
+        if desk.marks:  # whether it is let in without its marker is the failurePolicy's to say
+            return _malformed(desk, 500, BROKEN)
         content = _counted(desk, "failed", review.allowed(uid, warning=BROKEN))
     desk.metrics.admission_seconds[name].observe(time.perf_counter() - began)
     return Response(content, media_type="application/json")

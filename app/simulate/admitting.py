@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from app.admission.mutate import Operation, mutate
+from app.admission.mutate import mutate
+from app.admission.operations import Operation
 from app.admission.scope import Scope
 from app.admission.validate import Thing, Validator
 from app.dialects.dialect import Known

@@ -310,3 +310,31 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_values_that_cannot_be_meant(name, value):
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}: .* is not valid"):
         load({name: value})
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        pytest.param({}, "needs_nodes", id="marks_for_autoscalers_by_default"),
+        pytest.param({"needs_nodes": "never"}, "needs_nodes", id="marks_for_autoscalers"),
+        pytest.param(
+            {"needs_nodes": "off", "provisioning_class": "*"}, "provisioning_class", id="requests"
+        ),
+        pytest.param(
+            {"needs_nodes": "off", "scheduler_name": "corral,kai-scheduler"},
+            "kai_grouped_schedulers",
+            id="members_made_later",
+        ),
+        pytest.param(
+            {"needs_nodes": "off", "scheduler_name": ""}, "kai_grouped_schedulers", id="of_any"
+        ),
+    ],
+)
+def test_markers_are_refused_beside_what_they_do_not_go_with(others, said):
+    with pytest.raises(SettingsError, match=f"--marker-resource: True is not valid: .*{said}"):
+        load({"marker_resource": True, **others})
+
+
+def test_markers_go_without_autoscalers():
+    settings = load({"marker_resource": True, "needs_nodes": "off"})
+    assert settings.marker_resource

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from app.cli.token import KUBELETS_FOLDER
+from app.kube.core.requests import MARKERS
 from app.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -55,6 +56,20 @@ def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_
         assert extender.pop("urlPrefix").startswith("http://127.0.0.1:")
         assert extender.pop("enableHTTPS") is False
     assert there == here
+
+
+def test_the_configuration_for_members_alone_differs_in_its_resources_and_its_sample() -> None:
+    every, members = (
+        yaml.safe_load(file.read_text(encoding="utf-8"))
+        for file in (CONFIG, CONFIG.with_name(f"{CONFIG.stem}-marker.yaml"))
+    )
+    managed = [each for extender in members["extenders"] for each in extender["managedResources"]]
+    assert managed == [{"name": name, "ignoredByScheduler": True} for name in MARKERS]
+    for extender in members["extenders"]:
+        del extender["managedResources"]
+    for profile in every["profiles"]:
+        profile.pop("percentageOfNodesToScore", None)
+    assert members == every
 
 
 def test_the_scheduler_image_is_of_the_minor_its_configuration_is_for() -> None:

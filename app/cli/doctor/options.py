@@ -63,8 +63,9 @@ WriteConfig = Annotated[
 Mode = Annotated[
     str | None,
     typer.Option(
-        metavar="sidecar|beside",
+        metavar="sidecar|beside|marker",
         help="With --write-config: Corral is in kube-scheduler's pod [sidecar], or reached over"
-        " TLS. Example: --write-config 1.36 --mode beside",
+        " TLS, or in the pod and asked about members alone."
+        " Example: --write-config 1.36 --mode beside",
     ),
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2]
 IN_WHEEL, CHECKOUT = PACKAGE / "shipped", PACKAGE.parent
 # How Corral is reached -> what the name of the file ends with.
-MODES: Mapping[str, str] = {"sidecar": "", "beside": "-mtls"}
+MODES: Mapping[str, str] = {"sidecar": "", "beside": "-mtls", "marker": "-marker"}
 
 
 def read(file: str) -> str:
@@ -22,8 +22,8 @@ def read(file: str) -> str:
 
 def minors() -> tuple[str, ...]:
     """The minor versions there is a configuration for, such as "1.36"; oldest first."""
-    names = [file.stem for file in _folder("scheduler-config").glob("*.yaml")]
-    found = {name.removesuffix(suffix) for name in names for suffix in MODES.values() if suffix}
+    files = _folder("scheduler-config").glob("*.yaml")
+    found = {file.stem.partition("-")[0] for file in files}
     return tuple(sorted(found, key=lambda name: [int(part) for part in name.split(".")]))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from app.dialects import corral
 from app.dialects.provisioning import keys
+from app.kube.core.requests import MARKERS
 
 Object = dict[str, Any]
 _NOT_TAKEN = (
@@ -117,8 +118,13 @@ def _container(container: Mapping[str, Any]) -> Object:
 
 
 def _fill(resources: Any) -> None:
-    if isinstance(resources, dict) and resources.get("limits"):
+    if not isinstance(resources, dict):
+        return
+    if resources.get("limits"):
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    for part in ("limits", "requests"):
+        for marker in MARKERS:
+            (resources.get(part) or {}).pop(marker, None)  # no node offers it
 
 
 def _is_there(volume: Mapping[str, Any]) -> bool:

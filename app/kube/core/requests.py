@@ -9,7 +9,7 @@ Limits play no part: the API server has already copied them where a request was 
 
 A pod may request a thousand invented resources, and a kubelet drops those that its node does not
 offer. So of too many resources the ones that nodes offer are counted first: what fits beside the
-pod follows from them alone.
+pod follows from them alone. No node offers the MARKERS: they say only whom kube-scheduler asks.
 
 Source: k8s.io/component-helpers/resource PodRequests, without the status of in-place resizes;
 kubernetes pkg/kubelet/lifecycle/predicate.go removeMissingExtendedResources.
@@ -34,6 +34,9 @@ from app.kube.core.quantity import (
 from app.kube.core.turns import turn
 
 ONE_POD = ("pods", 1)
+# Requested by members of gangs, so that kube-scheduler asks Corral about no other pods: one for
+# each extender, since no two may manage the same resource.
+MARKERS = ("corral.dev/member", "corral.dev/member-bind")
 ALWAYS = "Always"  # the restart policy of a sidecar
 FEW = 8  # amounts, as most pods have: each is read by itself, and kept for the next pod
 MOST_RESOURCES = 256  # of one pod, beside what nodes offer; no node offers as many
@@ -100,6 +103,8 @@ def _request_of(containers: _Containers, spec: wire.PodSpec, offered: Offered) -
 def _finished(total: _Nanos, problems: list[str], offered: Offered) -> _Request:
     """The sum of a pod's containers as its request."""
     total.pop("pods", None)  # no container can ask for pods; the pod itself is the one
+    for marker in MARKERS:
+        total.pop(marker, None)
     offered_then = None
     if len(total) > MOST_RESOURCES:
         turn()

@@ -58,6 +58,7 @@ class Scheduler:
         )
         self._registry = registry
         self._config = config
+        self._ignored = config.ignored_resources
         self._rng = rng
         self._speed = speed
         self._table = NodeTable()
@@ -94,7 +95,7 @@ class Scheduler:
         )
         self._table.set_nodes(store.values(NODE))
         for stored in store.values(POD):
-            facts = self._known[stored.body["metadata"]["uid"]] = facts_of(stored)
+            facts = self._known[stored.body["metadata"]["uid"]] = facts_of(stored, self._ignored)
             self._pod_came(facts)
         self._ends = [
             store.subscribe(NODE, self._on_node),
@@ -143,7 +144,7 @@ class Scheduler:
             self._happened(ClusterEvent(Happening.CLAIM_ADDED))
 
     def _on_pod(self, change: Change) -> None:
-        facts = facts_of(change.now)
+        facts = facts_of(change.now, self._ignored)
         before = self._known.pop(facts.uid, None)
         if change.type != "DELETED":
             self._known[facts.uid] = facts
@@ -283,7 +284,7 @@ class Scheduler:
         for victim in failure.victims:
             self._evict(victim, preemptor=pod.facts)
         stored = self._registry.store.get(POD, pod.facts.key)
-        current = facts_of(stored) if stored else None
+        current = facts_of(stored, self._ignored) if stored else None
         if current is None or current.uid != pod.facts.uid:
             self.queue.settled(pod)
             return

@@ -63,6 +63,7 @@ async def running_port(
     most_body_bytes: int = 8 * 1024 * 1024,
     receive_seconds: float = 5.0,
     place: Place = nowhere,
+    marks: bool = False,
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     (first or pair("first")).write(folder)
@@ -72,7 +73,9 @@ async def running_port(
         hooks_of("admission", metrics),
     )
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(webhook(Desk(scope, DIALECTS, metrics, most_body_bytes, place=place)))
+    app.include_router(
+        webhook(Desk(scope, DIALECTS, metrics, most_body_bytes, place=place, marks=marks))
+    )
     bounds = Bounds(
         receive_seconds,
         most_body_bytes,

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.admission.mutate import Operation, adds_gate, mutate
+from app.admission.mutate import adds_gate, mutate
 from app.admission.namespaces import METADATA_NAME, Namespaces
+from app.admission.operations import Operation
 from app.admission.scope import Scope
 from app.dialects.registry import DIALECTS, Dialects
 from app.errors import DecodeError
@@ -290,3 +291,75 @@ def test_any_pod_can_be_patched_and_is_at_rest_after_it(labels, annotations, gat
     assert operations(changed) == []
     names = [gate["name"] for gate in changed["spec"].get("schedulingGates", [])]
     assert names[: len(gates or [])] == (gates or [])
+
+
+MARKED = {"corral.dev/member": "1", "corral.dev/member-bind": "1"}
+
+
+def marked(thing: Object, dialects: Dialects = DIALECTS) -> Any:
+    """The pod where members get the markers."""
+    raw = json.dumps(thing).encode()
+    change = mutate(raw, "default", SCOPE, dialects, marks=True)
+    return patched(thing, msgspec.to_builtins(change.operations))
+
+
+def with_containers(*resources: Any) -> Object:
+    """A member with containers of these resources; None: it says nothing of them."""
+    containers = [
+        {"name": f"c{at}", "image": "a"} | ({} if each is None else {"resources": each})
+        for at, each in enumerate(resources)
+    ]
+    return member("g", 0, 2, containers=containers)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param(None, id="none_said"),
+        pytest.param({}, id="empty"),
+        pytest.param({"requests": {"cpu": "1"}}, id="requests"),
+        pytest.param({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}, id="both"),
+        pytest.param({"limits": None, "requests": None}, id="null"),
+    ],
+)
+def test_a_member_gets_the_markers_in_its_first_container(resources):
+    first, second = marked(with_containers(resources, {}))["spec"]["containers"]
+    for part in ("requests", "limits"):
+        own = (resources or {}).get(part) or {}
+        assert first["resources"][part] == {**own, **MARKED}
+    assert second["resources"] == {}
+
+
+def test_a_second_call_adds_no_marker():
+    once = marked(member("g", 0, 2))
+    assert marked(once) == once
+
+
+def test_markers_that_a_pod_has_anywhere_are_left_as_they_are():
+    own = {"limits": {"corral.dev/member": "3"}, "requests": {"corral.dev/member": "3"}}
+    first, second = marked(with_containers({}, own))["spec"]["containers"]
+    rest = {"corral.dev/member-bind": "1"}
+    assert first["resources"] == {"limits": rest, "requests": rest}
+    assert second["resources"] == own
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod("p"), id="ordinary"),
+        pytest.param(member("g", 0, 2, labels={MANAGED: "false"}), id="opted_out"),
+        pytest.param(member("g", 0, 2, labels={"kueue.x-k8s.io/managed": "true"}), id="kueues"),
+    ],
+)
+def test_pods_that_are_not_taken_in_get_no_marker(thing):
+    assert marked(thing) == thing
+
+
+def test_a_pod_whose_operator_takes_gates_off_gets_the_markers_and_no_gate():
+    changed = marked(pod("p", labels={"grove.io/podgang": "g", "grove.io/podclique": "w"}))
+    assert changed["spec"]["containers"][0]["resources"]["limits"].items() >= MARKED.items()
+    assert "schedulingGates" not in changed["spec"]
+
+
+def test_no_member_gets_a_marker_unless_it_is_wanted():
+    assert not [each for each in operations(member("g", 0, 2)) if "resources" in each.path]

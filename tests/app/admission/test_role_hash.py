@@ -160,3 +160,12 @@ def test_a_pod_that_says_nothing_has_a_role_too(body):
 def test_what_is_no_pod_is_an_error(body):
     with pytest.raises(DecodeError):
         role_hash(body)
+
+
+@pytest.mark.parametrize("rules", ["kueue", "kep"])
+@pytest.mark.parametrize("requests", [{"cpu": "1"}, None], ids=["some", "none"])
+def test_markers_make_no_other_role(rules, requests):
+    marked = {**(requests or {}), "corral.dev/member": "1", "corral.dev/member-bind": "1"}
+    with_markers = {"resources": {"requests": marked, "limits": marked}}
+    without = {"resources": {"requests": requests} if requests else {}}
+    assert hashed(rules, container=with_markers) == hashed(rules, container=without)

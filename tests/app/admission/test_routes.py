@@ -17,6 +17,7 @@ from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES
 from app.admission.scope import Scope
 from app.dialects.kueue.group_rules import INDEX_LABEL
+from app.kube.core.objects import PodRecord
 from app.labels import selector_from_text
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
 from tests.app.polling import until
@@ -424,3 +425,30 @@ async def test_a_pod_too_large_to_be_checked_is_gated_and_its_user_told(tmp_path
     assert patch_of(response)
     (warning,) = response["warnings"]
     assert f"more than the {MOST_CHECKED_BYTES} that are checked" in warning
+
+
+async def test_a_pod_that_is_too_large_to_be_marked_is_refused(tmp_path: Path):
+    thing = member("g", 0, 2, containers=[LARGE])
+    async with running_port(tmp_path, marks=True) as running:
+        response = await post(running, "/mutate", review(thing))
+    assert response["allowed"] is False
+    assert f"spec: Too long: may not be more than {MOST_CHANGED_BYTES}" in str(response["status"])
+
+
+async def test_a_large_pod_of_no_gang_is_let_in_where_members_are_marked(tmp_path: Path):
+    async with running_port(tmp_path, marks=True) as running:
+        response = await post(running, "/mutate", review(pod("p", containers=[LARGE])))
+    assert response["allowed"] is True
+
+
+@pytest.mark.parametrize(("marks", "status"), [(False, 200), (True, 500)])
+async def test_a_bug_lets_no_member_in_without_its_marker(tmp_path: Path, marks, status):
+    def broken(_pod: PodRecord, _namespace: str) -> tuple[str, ...] | None:
+        raise RuntimeError("a bug")
+
+    async with (
+        running_port(tmp_path, marks=marks, place=broken) as running,
+        running.client(pair("first")) as client,
+    ):
+        answer = await client.post("/mutate", json=review(member("g", 0, 2)))
+    assert answer.status_code == status

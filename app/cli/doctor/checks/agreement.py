@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from app.cli.doctor.configuration import LOOPBACK, SchedulerConfig
 from app.cli.doctor.findings import Check, Problem, error, lines, warning
 from app.cli.doctor.seen import Object, OwnSettings
+from app.kube.core.requests import MARKERS
 
 ALL_NODES = 100  # percentageOfNodesToScore of a scheduler that looks at every node
 CLUSTERS_OWN = "kube-system/kube-scheduler"  # the Lease of the scheduler that every cluster has
@@ -122,6 +123,44 @@ def sampling(
             )
 
 
+def marker(
+    config: SchedulerConfig, settings: OwnSettings, gating: tuple[Object, ...]
+) -> Iterator[Problem]:
+    """Whether members have the resources that kube-scheduler knows them by, and no others."""
+    values, name = settings.values, "marker_resource"
+    managed = {each.name for _, one in config.extenders() for each in one.managed_resources}
+    missing = [each for each in MARKERS if each not in managed]
+    if values.marker_resource and missing:
+        yield error(
+            config.where,
+            f"members request {', '.join(missing)} by {name} of {settings.where}, and without this"
+            " kube-scheduler finds no node that offers it",
+            "corral doctor --write-config MINOR --mode marker",
+            field="extenders[*].managedResources",
+            value=", ".join(sorted(managed)) or None,
+        )
+    if managed.isdisjoint(MARKERS):
+        return
+    if not values.marker_resource:
+        yield error(
+            settings.where,
+            "no pod requests what the extenders manage, and kube-scheduler starts gangs without"
+            " Corral",
+            f"{name}: true",
+            field=name,
+            value=False,
+        )
+    elif values.admission_listen is None:
+        yield error(
+            settings.where,
+            f"the webhook adds what {name} says"
+            + (", and policies.yaml does not" if gating else "")
+            + ": kube-scheduler starts gangs without Corral",
+            "kubectl apply -f deploy/webhook.yaml",
+            field="admission_listen",
+        )
+
+
 def lease(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
     """Whether Corral acts while its own kube-scheduler leads, and only then."""
     election, followed = config.content.leader_election, settings.values.neighbour_lease
@@ -183,6 +222,7 @@ CHECKS = (
     Check("extender-address", "kube-scheduler asks where Corral listens", _BOTH, address),
     Check("profile-names", "each profile is one that Corral plans for", _BOTH, profiles),
     Check("node-sampling", "Corral knows how many nodes it is shown", _GATES, sampling),
+    Check("marker", "kube-scheduler asks about every member", _GATES, marker),
     Check("lease", "Corral follows the Lease of its kube-scheduler", _BOTH, lease),
     Check("replicas", "one Corral acts at a time", (*_BOTH, "deployment"), replicas),
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from app.cli.doctor.configuration import API_VERSION, KIND, SchedulerConfig
 from app.cli.doctor.findings import Check, Problem, error, lines, warning
+from app.kube.core.requests import MARKERS
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 WHOLE_PERCENTAGE = 100
@@ -206,7 +207,16 @@ def managed_resources(config: SchedulerConfig) -> Iterator[Problem]:
     for field, each in config.extenders():
         for at, resource in enumerate(each.managed_resources):
             where = f"{field}.managedResources[{at}]"
-            if resource.ignored_by_scheduler:
+            if resource.name in MARKERS:
+                if not resource.ignored_by_scheduler:
+                    yield error(
+                        config.where,
+                        f"no node offers {resource.name}, and members that request it fit on none",
+                        "ignoredByScheduler: true",
+                        field=f"{where}.ignoredByScheduler",
+                        value=False,
+                    )
+            elif resource.ignored_by_scheduler:
                 yield error(
                     config.where,
                     f"kube-scheduler stops counting {resource.name} on every node",
@@ -217,6 +227,8 @@ def managed_resources(config: SchedulerConfig) -> Iterator[Problem]:
     with_any = [(field, each) for field, each in config.extenders() if each.managed_resources]
     for field, each in with_any:
         names = ", ".join(resource.name for resource in each.managed_resources)
+        if any(resource.name in MARKERS for resource in each.managed_resources):
+            continue
         yield warning(
             config.where,
             "members whose containers request none of these are placed and bound without Corral",

@@ -14,6 +14,7 @@ from app.cli.doctor.installed import called, is_corrals, webhooks_of
 from app.cli.doctor.seen import Handshake, Object, OwnSettings, Unread, Webhooks
 from app.labels import LabelSelector, requirement_of
 
+GATING = "gate.corral.dev"  # the webhook for new pods
 KUEUES = "kueue"  # what the names of Kueue's configurations begin with
 SYSTEM = "kube-system"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
@@ -106,17 +107,28 @@ def trusted(
             )
 
 
-def policy(webhooks: Webhooks) -> Iterator[Problem]:
-    """Whether the cluster goes on without Corral."""
+def policy(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
+    """Whether the cluster goes on without Corral, but for members of gangs that need a marker."""
     for where, webhook in _each(webhooks):
         # The API server stores the default, Fail, where a manifest says nothing.
-        if webhook.get("failurePolicy", "Fail") != "Ignore":
+        written = webhook.get("failurePolicy", "Fail")
+        if settings.values.marker_resource and webhook["name"] == GATING:
+            if written != "Fail":
+                yield warning(
+                    f"{where}: {webhook['name']}",
+                    "members that are created while Corral does not answer have no marker, and"
+                    " kube-scheduler starts them without Corral, one by one",
+                    "failurePolicy: Fail",
+                    field="failurePolicy",
+                    value=written,
+                )
+        elif written != "Ignore":
             yield warning(
                 f"{where}: {webhook['name']}",
                 "while Corral does not answer, nothing that it is asked about is created",
                 "failurePolicy: Ignore",
                 field="failurePolicy",
-                value=webhook.get("failurePolicy", "Fail"),
+                value=written,
             )
 
 
@@ -233,7 +245,7 @@ CHECKS = (
     Check("webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service),
     Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority),
     Check("webhook-certificate", "the caBundle is of what is served", _HANDSHAKES, trusted),
-    Check("webhook-policy", "pods are created while Corral is away", _WEBHOOKS, policy),
+    Check("webhook-policy", "pods are created while Corral is away", _BOTH, policy),
     Check("webhook-order", "Kueue's webhook is called first", _WEBHOOKS, order),
     Check("webhook-namespaces", "the namespaces are those of the settings", _BOTH, namespaces),
     Check("webhook-schedulers", "pods of every scheduler_name are sent", _BOTH, schedulers),

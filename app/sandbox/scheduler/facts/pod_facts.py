@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -56,14 +56,15 @@ class PodFacts:
         return bool(self.body["metadata"].get("deletionTimestamp"))
 
 
-def facts_of(stored: Stored) -> PodFacts:
+def facts_of(stored: Stored, ignored: Collection[str] = ()) -> PodFacts:
+    """`ignored`: resources that no node has to have."""
     body = stored.body
     spec, status = body["spec"], body.get("status") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     terms = None if required is None else tuple(required.get("nodeSelectorTerms") or [])
     selector = spec.get("nodeSelector") or {}
-    requests = pod_requests(spec)
+    requests = {name: wanted for name, wanted in pod_requests(spec).items() if name not in ignored}
     return PodFacts(
         stored=stored,
         key=key_of(body),

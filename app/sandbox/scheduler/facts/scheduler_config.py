@@ -42,6 +42,7 @@ class ExtenderConfig:
     ignorable: bool = False
     http_timeout: float = DEFAULT_HTTP_TIMEOUT
     managed_resources: frozenset[str] = frozenset()
+    ignored_resources: frozenset[str] = frozenset()
     enable_https: bool = False
     tls: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -59,6 +60,11 @@ class ExtenderConfig:
             http_timeout=_seconds(entry.get("httpTimeout")) or DEFAULT_HTTP_TIMEOUT,
             managed_resources=frozenset(
                 each["name"] for each in entry.get("managedResources") or []
+            ),
+            ignored_resources=frozenset(
+                each["name"]
+                for each in entry.get("managedResources") or []
+                if each.get("ignoredByScheduler")
             ),
             enable_https=entry.get("enableHTTPS", False),
             tls=entry.get("tlsConfig") or {},
@@ -110,6 +116,11 @@ class SchedulerConfig:
             if twice := seen & extender.managed_resources:
                 raise InvalidConfig(f"extender {extender.url}: {sorted(twice)} is managed twice")
             seen |= extender.managed_resources
+
+    @property
+    def ignored_resources(self) -> frozenset[str]:
+        """What no profile counts: whatever extender says so, it holds for all."""
+        return frozenset().union(*(each.ignored_resources for each in self.extenders))
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.app.cli.doctor.installation import (
     BESIDE,
     CONFIG,
     DEPLOYMENT,
+    MEMBERS_ALONE,
     MUTATING,
     POD,
     POLICY,
@@ -81,7 +83,19 @@ def ruled(path: tuple[str | int, ...], value: object) -> dict[str, object]:
     return {**POLICIES, "policies": changed}
 
 
+def marking(config: object = MEMBERS_ALONE, policy: str = "Fail", **changed: object) -> Any:
+    """kube-scheduler asks about members alone, and the webhook marks them."""
+    return {
+        "config": config_from(config),
+        "settings": settings(**MARKS | changed),
+        "webhooks": webhooks(edited(BUNDLED, (*HOOK, "failurePolicy"), policy)),
+    }
+
+
+MARKS = {"marker_resource": True, "needs_nodes": "off", "percentage_of_nodes_to_score": 0}
+RESOURCES = ("extenders", 1, "managedResources")
 LEASE = ("leaderElection", "resourceName")
+SHARE = ("profiles", 0, "percentageOfNodesToScore")
 NO_WEBHOOK = {"settings": settings(with_webhook=False), "webhooks": webhooks(ABSENT)}
 POLICIES = {**NO_WEBHOOK, "policies": policies()}
 OF_KAI = "object.spec.?schedulerName.orValue('') in ['corral', 'kai-scheduler']"
@@ -106,6 +120,17 @@ PLANTED = [
                   "settings": settings(with_webhook=False, percentage_of_nodes_to_score=50),
                   "webhooks": webhooks(ABSENT), "canary": Unread("")},
                  {"node-sampling": "error"}, id="sample_while_nothing_gates"),
+    pytest.param(marking(), {}, id="marker"),
+    pytest.param(marking(policy="Ignore"),
+                 {"webhook-policy": "warning"}, id="marker_may_be_missing"),
+    pytest.param(marking(edited(CONFIG, SHARE, ABSENT)), {"marker": "error"}, id="marker_counted"),
+    pytest.param(marking(edited(MEMBERS_ALONE, RESOURCES, ABSENT)),
+                 {"marker": "error"}, id="marker_counted_of_one_extender"),
+    pytest.param(marking(policy="Ignore", marker_resource=False),
+                 {"marker": "error"}, id="marker_that_no_pod_has"),
+    pytest.param({**marking(), "settings": settings(with_webhook=False, **MARKS),
+                  "webhooks": webhooks(ABSENT), "policies": policies()},
+                 {"marker": "error"}, id="marker_that_policies_do_not_add"),
     pytest.param(configured(LEASE, "other"), {"lease": "error"}, id="another_lease"),
     pytest.param(configured(("leaderElection", "leaderElect"), False),
                  {"lease": "error"}, id="nobody_leads"),

@@ -13,6 +13,7 @@ from tests.app.cli.doctor.installation import (
     ABSENT,
     BESIDE,
     CONFIG,
+    MEMBERS_ALONE,
     config_from,
     edited,
     findings,
@@ -62,6 +63,8 @@ PLANTED = [
                  {"managed-resources": "warning"}, id="managed_resource"),
     pytest.param(CONFIG, (*FILTER, "managedResources"), IGNORED,
                  {"managed-resources": "error"}, id="resource_not_counted"),
+    pytest.param(MEMBERS_ALONE, (*FILTER, "managedResources", 0, "ignoredByScheduler"), ABSENT,
+                 {"managed-resources": "error"}, id="marker_that_is_counted"),
     pytest.param(CONFIG, ("profiles", 0, "pluginConfig"), TENTH,
                  {"preemption-sample": "warning"}, id="victims_of_a_tenth"),
 ]  # fmt: skip
@@ -74,7 +77,9 @@ def test_a_mistake_is_found_by_the_check_that_is_meant(document, path, value, wa
     assert all(each.mend for each in findings(seen))
 
 
-@pytest.mark.parametrize("document", [CONFIG, BESIDE], ids=["sidecar", "beside"])
+@pytest.mark.parametrize(
+    "document", [CONFIG, BESIDE, MEMBERS_ALONE], ids=["sidecar", "beside", "marker"]
+)
 def test_what_is_shipped_is_right(document):
     assert findings(Seen(config=config_from(document))) == []
 

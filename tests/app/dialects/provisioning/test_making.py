@@ -95,6 +95,14 @@ def test_requests_that_are_missing_are_the_limits():
     assert work["resources"]["requests"] == {"cpu": 2, "nvidia.com/gpu": "8"}
 
 
+def test_markers_are_left_out_since_no_node_offers_them():
+    pod = copy.deepcopy(POD)
+    resources = pod["spec"]["containers"][0]["resources"]
+    for part in ("limits", "requests"):
+        resources[part] |= {"corral.dev/member": "1", "corral.dev/member-bind": "1"}
+    assert template(pod) == template()
+
+
 def test_the_pod_itself_is_not_changed():
     before = copy.deepcopy(POD)
     template(off_nodes=("n1",))

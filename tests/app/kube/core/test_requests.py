@@ -48,6 +48,19 @@ def request_of(**spec: object) -> dict[str, int]:
             id="halves_are_added_before_rounding",
         ),
         pytest.param(
+            {"containers": [container(**{"cpu": "1", "corral.dev/member": "1"})]},
+            {"cpu": 1000},
+            id="a_marker_is_no_resource_of_nodes",
+        ),
+        pytest.param(
+            {
+                "containers": [container(), container(**{"corral.dev/member-bind": "7"})],
+                "initContainers": [container(**{"corral.dev/member": "2"})],
+            },
+            {},
+            id="nor_is_the_other_one_wherever_it_stands",
+        ),
+        pytest.param(
             {
                 "containers": [container(cpu="1", memory="1Ki")],
                 "initContainers": [container(cpu="3"), container(cpu="2", memory="2Ki")],

@@ -34,7 +34,7 @@ extenders:
   weight: 20
   nodeCacheCapable: true
   httpTimeout: 1m30.5s
-  managedResources: [{name: corral.dev/marker}]
+  managedResources: [{name: corral.dev/marker}, {name: corral.dev/other, ignoredByScheduler: true}]
 """
 
 
@@ -53,8 +53,10 @@ def test_the_file_of_the_real_scheduler_drives_this_one(tmp_path: Path) -> None:
         weight=20,
         node_cache_capable=True,
         http_timeout=90.5,
-        managed_resources=frozenset({"corral.dev/marker"}),
+        managed_resources=frozenset({"corral.dev/marker", "corral.dev/other"}),
+        ignored_resources=frozenset({"corral.dev/other"}),
     )
+    assert config.ignored_resources == {"corral.dev/other"}
 
 
 def test_without_a_timeout_it_is_five_seconds() -> None:

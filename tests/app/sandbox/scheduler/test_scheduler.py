@@ -344,6 +344,18 @@ async def test_managed_resources_keep_other_pods_away(
     assert extender.pods_filtered() == ["member"]
 
 
+async def test_a_resource_that_is_ignored_is_one_no_node_needs(
+    sandbox: Sandbox, extender: ScriptedExtender
+) -> None:
+    fill(sandbox, 2)
+    names = frozenset({"corral.dev/marker"})
+    config = extender.config("filter", managed_resources=names, ignored_resources=names)
+    await sandbox.schedule_with(config)
+    add_pod(sandbox, pod("member", limits={"corral.dev/marker": "1"}))
+    await until(lambda: bound(sandbox))
+    assert extender.pods_filtered() == ["member"]
+
+
 # --- rejection, error, and coming back -----------------------------------------------------------
 
 

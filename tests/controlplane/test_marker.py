@@ -1,0 +1,96 @@
+"""Corral is asked about members alone: ordinary pods pay nothing, and gangs are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.kube.core.requests import MARKERS
+from tests.cluster import GPU, RACK, Cluster, grid, job, pod
+from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
+from tests.controlplane.webhook import Webhook, installed
+from tests.workloads import asking
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+CONFIG = SCHEDULER_CONFIG.with_name("1.36-marker.yaml")
+IN_RACK = asking(required=RACK)
+RACKS, NODES_PER_RACK = 8, 4
+SECONDS = 60.0
+
+
+@pytest.fixture(params=[0, 10], ids=["gated", "born"])
+def webhook(
+    request: pytest.FixtureRequest, plane: ControlPlane, tmp_path: Path
+) -> Iterator[Webhook]:
+    plane.nodes(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
+    settings = {"born_seconds": request.param, "marker_resource": True, "needs_nodes": "off"}
+    with installed(plane, tmp_path, levels=(RACK,), **settings) as webhook:
+        plane.start_scheduler(CONFIG, extender=webhook.corral.url)
+        yield webhook
+
+
+def asked_about(webhook: Webhook) -> float:
+    """The pods that /filter was asked about, however it was answered; a metric is 0 at first."""
+    answers = ("passed", "pinned", "rejected", "failed")
+    return sum(
+        webhook.corral.metric(f'corral_filter_answers_total{{answer="{answer}"}}')
+        for answer in answers
+    )
+
+
+def racks_of(cluster: Cluster, gang: str) -> list[str]:
+    """The rack of each of its pods that is bound."""
+    rack_of = {
+        node["metadata"]["name"]: node["metadata"]["labels"][RACK] for node in cluster.list("Node")
+    }
+    found = [node for name, node in cluster.bound().items() if name.startswith(f"{gang}-")]
+    return [rack_of[node] for node in found]
+
+
+def test_a_gang_starts_in_one_rack_and_ordinary_pods_do_not_come_to_corral(
+    webhook: Webhook,
+) -> None:
+    cluster = webhook.cluster
+    cluster.create_all(pod(f"ordinary-{number}", requests={GPU: 1}) for number in range(20))
+    cluster.wait(lambda: len(cluster.bound()) == 20, SECONDS, "ordinary pods")
+    assert asked_about(webhook) == 0
+    cluster.create(job("train", pods=NODES_PER_RACK, annotations=IN_RACK, requests={GPU: 2}))
+    racks = cluster.wait(
+        lambda: len(racks_of(cluster, "train")) == NODES_PER_RACK and racks_of(cluster, "train"),
+        SECONDS,
+        "the gang",
+    )
+    assert len(set(racks)) == 1
+    assert asked_about(webhook) >= NODES_PER_RACK
+    limits = [
+        each["spec"]["containers"][0]["resources"].get("limits", {})
+        for each in cluster.list("Pod", "default")
+    ]
+    assert sum(set(MARKERS) <= set(each) for each in limits) == NODES_PER_RACK
+    assert webhook.corral.metric("corral_audit_differences_total") == 0
+
+
+def test_a_storm_of_ordinary_pods_tears_no_gang(webhook: Webhook) -> None:
+    cluster = webhook.cluster
+    gangs = [f"gang{number}" for number in range(5)]
+    storm = [f"storm-{number}" for number in range(12)]
+    for at, name in enumerate(gangs):
+        cluster.create(job(name, pods=NODES_PER_RACK, annotations=IN_RACK, requests={GPU: 8}))
+        cluster.create_all(pod(each, requests={GPU: 8}) for each in storm[at::5])
+    cluster.wait(
+        lambda: sum(name in cluster.bound() for name in storm) == len(storm), SECONDS, "the storm"
+    )
+    for name in storm:
+        cluster.delete("Pod", name)
+    cluster.wait(
+        lambda: all(len(racks_of(cluster, gang)) == NODES_PER_RACK for gang in gangs),
+        SECONDS,
+        "all gangs",
+    )
+    assert [len(set(racks_of(cluster, gang))) for gang in gangs] == [1] * len(gangs)
+    nodes = [node for name, node in cluster.bound().items() if name.startswith("gang")]
+    assert len(set(nodes)) == len(nodes)
+    assert webhook.corral.metric("corral_audit_differences_total") == 0
