@@ -330,6 +330,37 @@ class EngineOptions(BaseModel):
     fail_fast: bool = False
     delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
 
+    # Ordinary pods
+    # The webhook gives members the resources corral.dev/member and corral.dev/member-bind, by which
+    # kube-scheduler tells them from ordinary pods: it then asks Corral about members alone. Only
+    # with scheduler-config/1.36-marker.yaml, else no member fits on any node; and not where nodes
+    # are made for gangs, since node autoscalers have no node with them. An ordinary pod may then
+    # take a node that is held: members are narrowed to domains beside theirs, too.
+    marker_resource: bool = False
+
+    @field_validator("marker_resource")
+    @classmethod
+    def _has_no_autoscalers(cls, marks: bool, info: ValidationInfo) -> bool:
+        """Raises: ValueError naming the setting that makes nodes for members."""
+        if not marks:
+            return marks
+        if info.data.get("needs_nodes") != "off":
+            raise ValueError(
+                "to a node autoscaler a member with it fits on no node: set needs_nodes to off"
+            )
+        if info.data.get("provisioning_class"):
+            raise ValueError(
+                "cluster-autoscaler has no node for a member with it: leave provisioning_class out"
+            )
+        grouped = info.data.get("kai_grouped_schedulers", ())
+        ours = info.data.get("scheduler_name", "")
+        if late := [name for name in grouped if is_named(name, ours)]:
+            raise ValueError(
+                f"KAI's pod-grouper makes members of pods of {late[0]} when they are there already,"
+                " without it: leave that out of kai_grouped_schedulers, or of scheduler_name"
+            )
+        return marks
+
 
 class Settings(EngineOptions, BaseSettings):
     """Every setting, validated. `load` builds it; made directly it reads no settings file."""
@@ -375,11 +406,6 @@ class Settings(EngineOptions, BaseSettings):
         "kubernetes.io/metadata.name notin (kube-system,corral-system)"
     )
     admission_pod_selector: Selector = EVERYTHING
-    # The webhook gives members the resources corral.dev/member and corral.dev/member-bind, by which
-    # kube-scheduler tells them from ordinary pods: it then asks Corral about members alone. Only
-    # with scheduler-config/1.36-marker.yaml, else no member fits on any node; and not where nodes
-    # are made for gangs, since node autoscalers have no node with them.
-    marker_resource: bool = False
     admission_body_bytes: Bytes = 4 * MIB  # two pods of 1.5 MB, old and new, and room
     # Bodies between their first byte and their answer; at least four times the largest body.
     admission_under_way_bytes: Bytes = 32 * MIB
@@ -421,29 +447,6 @@ class Settings(EngineOptions, BaseSettings):
     # It ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB.
     journal_bytes: Annotated[int, Field(ge=MIB, le=1024 * 1024 * MIB)] = 1024 * MIB
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-
-    @field_validator("marker_resource")
-    @classmethod
-    def _has_no_autoscalers(cls, marks: bool, info: ValidationInfo) -> bool:
-        """Raises: ValueError naming the setting that makes nodes for members."""
-        if not marks:
-            return marks
-        if info.data.get("needs_nodes") != "off":
-            raise ValueError(
-                "to a node autoscaler a member with it fits on no node: set needs_nodes to off"
-            )
-        if info.data.get("provisioning_class"):
-            raise ValueError(
-                "cluster-autoscaler has no node for a member with it: leave provisioning_class out"
-            )
-        grouped = info.data.get("kai_grouped_schedulers", ())
-        ours = info.data.get("scheduler_name", "")
-        if late := [name for name in grouped if is_named(name, ours)]:
-            raise ValueError(
-                f"KAI's pod-grouper makes members of pods of {late[0]} when they are there already,"
-                " without it: leave that out of kai_grouped_schedulers, or of scheduler_name"
-            )
-        return marks
 
 
 def load(flags: Mapping[str, object]) -> Settings:

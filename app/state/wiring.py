@@ -156,6 +156,7 @@ class EngineParts:
             self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
         )
         self.plans = Plans(
+            self.settings,
             self.gangs,
             self.planner,
             self.queue,

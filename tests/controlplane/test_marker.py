@@ -23,9 +23,9 @@ SECONDS = 60.0
 
 @pytest.fixture(params=[0, 10], ids=["gated", "born"])
 def webhook(
-    request: pytest.FixtureRequest, plane: ControlPlane, tmp_path: Path
+    request: pytest.FixtureRequest, plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> Iterator[Webhook]:
-    plane.nodes(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
+    cluster.create_all(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
     settings = {"born_seconds": request.param, "marker_resource": True, "needs_nodes": "off"}
     with installed(plane, tmp_path, levels=(RACK,), **settings) as webhook:
         plane.start_scheduler(CONFIG, extender=webhook.corral.url)

@@ -101,6 +101,7 @@ class Ungating:
 
     sent: dict[str, float] = field(default_factory=dict)  # when their Ungate was sent
     unnarrowed: set[str] = field(default_factory=set)  # the API server refused to narrow them
+    beside: tuple[str, ...] = ()  # nodes of other domains, where a lost plan may be made again
     pushed_at: float = 0.0  # when it was last looked at for gates that should be gone
     version: int = 0  # moves on whenever a member is narrowed to other nodes
 

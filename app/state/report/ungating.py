@@ -91,6 +91,11 @@ def forget(gang: Gang, uid: str) -> None:
     gang.ungating.unnarrowed.discard(uid)
 
 
+def widen(gang: Gang, beside: tuple[str, ...]) -> None:
+    """Note nodes beside those of their domains that members are narrowed to, if there is room."""
+    gang.ungating.beside = beside
+
+
 def is_push_due(gang: Gang, now: float) -> bool:
     """Whether it is time to look for gates that should be gone by now."""
     rest = max(PUSH_SECONDS, PUSH_REST_SECONDS * len(gang.plan.nodes))
@@ -149,4 +154,4 @@ def _planned_first(gang: Gang, like: Member, most: int) -> tuple[str, ...]:
     }.values():
         # A domain of one node is no domain to repair in.
         others |= dict.fromkeys(domain.nodes if len(domain.nodes) > 1 else ())
-    return tuple({**planned, **others})[:most]
+    return tuple({**planned, **others, **dict.fromkeys(gang.ungating.beside)})[:most]

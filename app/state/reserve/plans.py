@@ -20,12 +20,13 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import NoPlan, Plan
-from app.state.report import messages
+from app.state.report import messages, ungating
 from app.state.report.reports import Reports
 from app.state.report.requeue import Requeues
 from app.state.report.starts import Starts
 from app.state.reserve import binding, placeholders
 from app.state.reserve.reservations import Reservations
+from app.state.settings import EngineSettings
 from app.state.turns.budget import POD
 from app.state.turns.queue import Queue
 
@@ -36,6 +37,7 @@ MOST_YIELDING = 32  # places of pods that do not exist, per search: each takes u
 class Plans:
     """Searches for gangs, and what their outcomes change."""
 
+    settings: EngineSettings
     gangs: Gangs
     planner: Planner
     queue: Queue
@@ -160,7 +162,20 @@ class Plans:
         self.move(gang, now)
         self.starts.note_decision(gang, now, is_plan=True)
         self.reports.placed(gang, found.fallback)
+        if self.settings.marker_resource:
+            self._widen(gang)
         self.requeues.call(gang, now)
+
+    def _widen(self, gang: Gang) -> None:
+        """Have members narrowed to domains beside theirs, too.
+
+        Ordinary pods do not ask for the nodes that are held: they may take one, and the rest of the
+        domain may be another gang's by then.
+        """
+        gated = (each for each in gang.planned() if each.is_gated and each.constraint.required)
+        if (member := next(gated, None)) is not None:
+            node, room = gang.plan.nodes[member.pod.uid], self.settings.narrow_nodes
+            ungating.widen(gang, self.planner.beside(gang, member, node, room))
 
     def make_in_turn(self, gang: Gang, now: float) -> None:
         """Search for a waiting gang whose back-off is over, in the next pass if others wait."""

@@ -291,3 +291,29 @@ def test_what_a_pod_was_narrowed_to_counts_at_filter_before_the_watch_shows_it()
     assert gang.members["uid-g0"].allowed != {"n30", "n31"}
     assert isinstance(world.filter(elsewhere, ("n30", "n31")), Rejected)
     assert gang.members["uid-g0"].allowed == {"n30", "n31"}
+
+
+@pytest.mark.parametrize("is_marked", [False, True], ids=["asked_about", "marked"])
+def test_where_ordinary_pods_are_not_asked_members_may_go_to_domains_beside_theirs(is_marked):
+    marks = {"marker_resource": True, "needs_nodes": "off"} if is_marked else {}
+    world = World(four_racks(), **marks)
+    world.put(*members("g", 4, gates=OURS))
+    own = set(world.held.values())
+    for patch in ungates_of(world, 4):
+        assert set(patch.nodes) >= own
+        assert len(patch.nodes) == (16 if is_marked else 4)
+
+
+def test_a_narrowed_gang_that_loses_a_node_to_another_pod_starts_beside_its_rack():
+    world = World(four_racks(), marker_resource=True, needs_nodes="off")
+    pods = members("g", 4, gates=OURS)
+    world.put(*pods)
+    world.patch(world.told(Ungate))
+    taken = next(iter(world.held.values()))
+    world.put(pod("thief", gpus=8, on=taken))
+    for _ in range(50):
+        world.tick()
+    placed = world.schedule(*pods)
+    assert len(placed) == 4
+    assert len(racks(placed)) == 1
+    assert taken[:2] not in racks(placed)
