@@ -161,7 +161,7 @@ class Metrics:
             for outcome in REMOVAL_OUTCOMES
         }
         self.wakes = self._counters(
-            "corral_wakes", "Pods woken by an annotation", "outcome", WAKE_OUTCOMES
+            "corral_wakes", "Pods woken by a patch", "outcome", WAKE_OUTCOMES
         )
         self.reports = self._counters(
             "corral_reports", "Events about gangs", "outcome", REPORT_OUTCOMES

@@ -239,6 +239,10 @@ class EngineOptions(BaseModel):
     visits_per_tick: Annotated[int, Field(ge=10_000, le=1_000_000_000)] = 150_000
     # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
+    # The write that has kube-scheduler look at a planned pod again nominates it for its node: that
+    # is looked at first, also in a sample, and kept from pods of no higher priority. off: the write
+    # changes an annotation.
+    nominate_planned: bool = True
     preferred_affinity: bool = True  # preferred node affinity decides before capacity does
     # The pods of a preferred level evenly over the domains they need. Off by default, as Kueue's
     # gate TASBalancedPlacement is: domains that are filled leave others whole.

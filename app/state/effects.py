@@ -30,6 +30,9 @@ class Requeue:
     namespace: str
     name: str
     uid: str
+    nominated: str | None = None
+    """The node that the same write nominates it for; "": for none any more; None: it says nothing
+    of that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -340,15 +340,22 @@ class Engine(EngineParts):
         if claim is None and not is_member:
             return self.ordinary_pods.answer(pod, candidates), self._effects()
         if not self.is_synced or self.is_draining:
-            sentence = messages.not_ready()
-            # A failed answer would take away the node that others may have been evicted from.
-            return (Rejected if pod.nominated_node else Failed)(sentence), []
+            return self._unready(pod)
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
         if known is not None and self.assumed_pods.end(pod.uid):
             # An attempt to bind it has failed that began before an object named it.
             self.claims.settle_bindings(now)
             self.reservations.capacity_grew()
         return self.filtering.answer(pod, claim, candidates, now), self._effects()
+
+    def _unready(self, pod: PodRecord) -> tuple[FilterAnswer, list[Effect]]:
+        """The answer for a member before everything is known."""
+        if not pod.nominated_node:
+            return Failed(messages.not_ready()), []
+        # A failed one would take away the node that others may have been evicted from.
+        answer = Rejected(messages.not_ready())
+        self.filtering.note_unready(pod.uid, answer)
+        return answer, []
 
     def admit(
         self, pod: PodRecord, namespace: str, now: float
@@ -522,6 +529,7 @@ class Engine(EngineParts):
             return
         self.passes.plan_waiting(now)
         self.outbox.extend(self.notes.written(self.gangs.by_key, now))
+        self.requeues.correct_nominations(self.gangs.by_key)
         self.requeues.requeue_outdated(self.gangs.by_key)
         woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes())
         # Only the request may have told of such a pod, and it may have lied.

@@ -15,6 +15,7 @@ from app.state.answers.hypothetical import Hypothetical
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
+from app.state.answers.sampling import Sampling
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
 from app.state.autoscaling.held_nodes import HeldNodes
@@ -258,6 +259,7 @@ class EngineParts:
             Repairs(self.books, self.gangs, self.replacements, self.roll_calls),
         )
         self.kept_nodes = KeptNodes(self.starvation, self.new_nodes)
+        sampling = Sampling(self.settings, self.books)
         self.filtering = Filtering(
             self.settings,
             self.books,
@@ -269,6 +271,8 @@ class EngineParts:
             self.reports,
             self.members,
             self.unseen,
+            self.requeues,
+            sampling,
         )
         self.births = Births(
             self.settings,

@@ -156,14 +156,18 @@ async def test_a_gang_is_held_at_bind_until_its_last_member_and_then_bound_in_on
 
 
 @pytest.mark.slow
-async def test_a_member_that_was_rejected_is_woken_by_an_annotation(tmp_path):
-    async with running(tmp_path) as plane:
+@pytest.mark.parametrize("nominates", [True, False])
+async def test_a_member_that_was_rejected_is_woken_by_one_write(tmp_path, nominates):
+    async with running(tmp_path, nominate_planned=nominates) as plane:
         first = await plane.create(member(0))
         assert (await plane.filter(first))["NodeNames"] == []
         await plane.create(member(1))
         woken = plane.corral.metrics.registry.get_sample_value
         await until(lambda: woken("corral_wakes_total", {"outcome": "woken"}))
-        assert "corral.dev/wake" in (await plane.pod("train-0"))["metadata"]["annotations"]
+        pod = await plane.pod("train-0")
+    planned = plane.corral.engine.books.held[pod["metadata"]["uid"]].node
+    assert pod["status"].get("nominatedNodeName") == (planned if nominates else None)
+    assert ("corral.dev/wake" in pod["metadata"]["annotations"]) is not nominates
 
 
 @pytest.mark.slow
@@ -588,6 +592,7 @@ def test_levels_that_cannot_be_meant_are_named(levels):
 @pytest.mark.parametrize(("holder", "wakes"), [("corral-a_1", True), ("corral-b_1", False)])
 async def test_only_the_corral_whose_neighbour_leads_wakes_pods(tmp_path, holder, wakes):
     knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "rewake_seconds": 0.05}
+    knobs["nominate_planned"] = False
     async with running(tmp_path, **knobs) as plane:
         lease = {
             "apiVersion": "coordination.k8s.io/v1",

@@ -257,6 +257,24 @@ def test_corral_marks_only_what_is_behind_its_gate(
     refusal(plane, CHANGES, lambda: change(corral, back, STRATEGIC, path))
 
 
+def test_corral_nominates_only_a_pod_that_waits_without_gates(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster
+) -> None:
+    path = f"{POD}/status"
+    plane.nodes([node("only")])
+    cluster.create(pod("p", scheduler="none"))
+    there = {"status": {"nominatedNodeName": "only"}}
+    assert change(corral, there, path=path)["status"]["nominatedNodeName"] == "only"
+    for more in ({"phase": "Failed"}, {"conditions": [condition("Ready")]}):
+        body = {"status": {"nominatedNodeName": "other", **more}}
+        refusal(plane, CHANGES, lambda body=body: change(corral, body, path=path))
+    gone = change(corral, {"status": {"nominatedNodeName": None}}, path=path)
+    assert "nominatedNodeName" not in gone["status"]
+    corral.request("POST", f"{POD}/binding", body=binding())
+    with pytest.raises(Refused, match="already bound to a node"):  # kube-apiserver itself
+        change(corral, there, path=path)
+
+
 @pytest.mark.parametrize("word", [f"corral.dev/{word}" for word in OURS])
 def test_nobody_else_writes_what_corral_writes(
     plane: ControlPlane, cluster: Cluster, tenant: Cluster, word: str

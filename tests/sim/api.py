@@ -240,6 +240,18 @@ class ApiServer:
         pod = self.get_pod(name, uid)
         self.change("Pod", name, annotations={**pod.annotations, **annotations})
 
+    def nominate(self, name: str, uid: str, node: str) -> None:
+        """Write the nominated node of a pod; "": none.
+
+        Raises: Refused (422 where the pod is bound); Violation.
+        Source: kubernetes v1.36 pkg/apis/core/validation/validation.go, ValidatePodStatusUpdate.
+        """
+        pod = self.get_pod(name, uid)
+        require(not pod.gates, f"nominations: pod {name} is gated")
+        if pod.node and node:
+            raise Refused(422, "Invalid")
+        self.change("Pod", name, nominated_node=node)
+
     def mark(self, name: str, uid: str, version: str, is_marked: bool) -> None:
         """Say that a pod behind a gate needs a node, or no more; what is said must be news.
 

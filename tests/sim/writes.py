@@ -66,9 +66,13 @@ class Writes:
 
     def wake(self, wake: Requeue) -> Work:
         def patch() -> None:
-            self._api.annotate(wake.name, wake.uid, {own.WAKE: f"{self._clock.now}"})
+            if wake.nominated is None:
+                self._api.annotate(wake.name, wake.uid, {own.WAKE: f"{self._clock.now}"})
+            else:
+                self._api.nominate(wake.name, wake.uid, wake.nominated)
 
-        self._history.say(f"{self.name}: wakes {wake.name}")
+        to = "" if wake.nominated is None else f" for {wake.nominated or 'no node'}"
+        self._history.say(f"{self.name}: wakes {wake.name}{to}")
         try:
             yield patch
         except (Refused, Unanswered):

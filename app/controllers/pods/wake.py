@@ -1,9 +1,11 @@
-"""Wakes pods that were rejected and fit now, by patching one annotation of ours.
+"""Wakes pods that were rejected and fit now, by one patch: of their nominated node, or of an
+annotation of ours.
 
 kube-scheduler retries a rejected pod on an update of that pod; without one it may sit for five
-minutes. Wakes are paced by a token bucket, one per pod at a time. One that the API server does not
-take now is tried again a few times, later each time: of a pod without a plan the engine has
-forgotten by then that it is to be woken.
+minutes. Where the API server does not let us nominate pods, the annotation wakes them. Wakes are
+paced by a token bucket, one per pod at a time. One that the API server does not take now is tried
+again a few times, later each time: of a pod without a plan the engine has forgotten by then that it
+is to be woken.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from random import Random
 from typing import Protocol
 
 import structlog
 
 from app.dialects.corral import WAKE
-from app.errors import ApiError, Conflict, NotFound
+from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
@@ -38,6 +41,8 @@ class WakeClient(Protocol):
     async def annotate_pod(
         self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
     ) -> None: ...
+
+    async def nominate_pod(self, namespace: str, name: str, uid: str, node: str | None) -> None: ...
 
 
 class WakeController:
@@ -93,16 +98,27 @@ class WakeController:
 
     async def _patch(self, wake: Requeue) -> str:
         """What became of the wake; "again": it may succeed later."""
-        value = {WAKE: str(next(self._values))}
         try:
             async with answered_within(self._patch_seconds):
-                await self._client.annotate_pod(wake.namespace, wake.name, wake.uid, value)
+                await self._change(wake)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
         except ApiError as error:
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and wake.nominated:
+                return "gone"  # it is bound meanwhile, and needs none
             log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
             return "again" if error.may_pass else "failed"
         except Exception:
             log.exception("wake", pod=f"{wake.namespace}/{wake.name}")
             return "failed"
         return "woken"
+
+    async def _change(self, wake: Requeue) -> None:
+        pod = wake.namespace, wake.name, wake.uid
+        if wake.nominated is not None:
+            try:
+                await self._client.nominate_pod(*pod, wake.nominated or None)
+                return
+            except Forbidden as error:  # rbac.yaml or policy.yaml is of an earlier version
+                log.warning("nominate", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
+        await self._client.annotate_pod(*pod, {WAKE: str(next(self._values))})

@@ -113,6 +113,14 @@ class Client:
         patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
         await self._patch(namespace, name, patch, MERGE)
 
+    async def nominate_pod(self, namespace: str, name: str, uid: str, node: str | None) -> None:
+        """Have kube-scheduler look at this node first for a pod; None: at no node.
+
+        Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
+        """
+        patch = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}}
+        await self._send(f"{_pod_path(namespace, name)}/status", patch, MERGE)
+
     async def ungate_pod(
         self,
         namespace: str,

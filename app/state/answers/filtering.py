@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
+from app.state.answers.sampling import Sampling
 from app.state.cache.books import Books
 from app.state.cache.node_refusals import Offer, Refusals
 from app.state.filter_result import Candidates, Failed, Pinned, Rejected
@@ -27,12 +28,12 @@ from app.state.pods.arrivals import Arrivals
 from app.state.pods.unseen import UnseenPods
 from app.state.report import messages, requeue, ungating
 from app.state.report.reports import Reports, not_joining
+from app.state.report.requeue import Requeues
 from app.state.reserve import binding, placeholders
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings
 
 MOST_EARLY = 20_000  # pods rejected before the watch showed them
-SAMPLED_FROM = 100  # nodes below which kube-scheduler never samples
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ class Filtering:
     reports: Reports
     members: Members
     unseen: UnseenPods
+    requeues: Requeues
+    sampling: Sampling
     _early: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def answer(
@@ -78,6 +81,8 @@ class Filtering:
             binding.answer(gang, uid, now)
         elif not _is_probe(pod, candidates):
             requeue.reject(gang, uid, answer.sentence)
+            if uid not in gang.plan.nodes:
+                self.requeues.withdraw(gang, pod)
         if isinstance(answer, Rejected) and gang.phase is Phase.GATHERING:
             return self._gathering(pod, answer)
         return answer
@@ -104,12 +109,20 @@ class Filtering:
         # Posted: another leader's attempt; ours is at the API server already.
         if uid in gang.binding.posted or _is_probe(pod, candidates):
             return Rejected(messages.planned_elsewhere(gang.key))
-        if self._is_sample(len(candidates)):
-            sentence = messages.sampled(gang.key)
-            self.reports.report(gang, "NodesSampled", sentence)
-            return Rejected(sentence)
+        is_sample = self.sampling.is_sample(len(candidates))
+        if is_sample:
+            if self.requeues.point(gang, pod):
+                return Rejected(messages.planned_elsewhere(gang.key))
+            if not self.settings.nominate_planned:
+                sentence = messages.sampled(gang.key)
+                self.reports.report(gang, "NodesSampled", sentence)
+                return Rejected(sentence)
+        # Of a sample only that is known: it looked at the node first, and its filters refused it.
+        offered = (
+            frozenset(self.books.nodes) - {node} if is_sample else frozenset(candidates.names())
+        )
         shaped = (member.pod.request, member.shape)
-        offer = Offer(shaped, frozenset(candidates.names()), member.allowed)
+        offer = Offer(shaped, offered, member.allowed)
         self._remember_refusals(gang, member, offer, now)
         self.plans.replan(gang, member, offer, now)
         self.roll_calls.review_now(gang, now)  # else the same question would be answered otherwise
@@ -125,12 +138,6 @@ class Filtering:
             is_same = gang.member(uid).role == member.role and uid not in gang.binding.answered
             if is_same and offer.leaves_out(node):
                 self.refusals.add(gang.key.namespace, offer.shaped, node, now, longest)
-
-    def _is_sample(self, offered: int) -> bool:
-        nodes = len(self.books.nodes)
-        wanted = self.settings.percentage_of_nodes_to_score or max(50 - nodes // 125, 5)
-        sample = max(nodes * wanted // 100, SAMPLED_FROM)
-        return nodes >= SAMPLED_FROM and offered == sample < nodes
 
     def _why_not(self, gang: Gang, member: Member) -> str:
         if member.flaw and not gang.membership.problem:
@@ -166,16 +173,27 @@ class Filtering:
         self.members.put(pod, claim, now, place=uid)
         return True
 
+    def note_unready(self, uid: str, answer: Rejected) -> None:
+        """Remember a rejection from before everything was known: it is requeued after that."""
+        gang = self.gangs.of_pod(uid)
+        if gang is not None:
+            requeue.reject(gang, uid, answer.sentence)
+        else:
+            self._note_early(uid, answer.sentence)
+
     def _reject_early(self, uid: str, claim: Claim) -> Rejected:
         sentence = (
             messages.mistaken(claim.gang, claim.flaw)
             if claim.flaw
             else self.reports.gathering(claim.gang, claim.said.pods)
         )
+        self._note_early(uid, sentence)
+        return Rejected(sentence)
+
+    def _note_early(self, uid: str, sentence: str) -> None:
         self._early[uid] = sentence
         if len(self._early) > MOST_EARLY:
             self._early.popitem(last=False)
-        return Rejected(sentence)
 
     def forget_early(self, uid: str) -> str:
         """Forget the sentence for a pod that the watch had not shown; returns it, else ""."""

@@ -5,6 +5,12 @@
 
 kube-scheduler keeps a rejected pod in its queue of unschedulable pods for up to five minutes
 unless the pod changes, and it does not look at a gated pod at all.
+
+The write that requeues a planned member nominates it for its node as well: kube-scheduler looks at
+that node first, however few of all it samples, and keeps pods of no higher priority off it. The
+books do not count these nominations: the reservation is the same. When the plan is lost they are
+taken back, for kube-scheduler itself keeps some that come to nothing.
+Source: kubernetes v1.36 pkg/scheduler/schedule_one.go, evaluateNominatedNode.
 """
 
 from __future__ import annotations
@@ -32,6 +38,8 @@ class Requeues:
     settings: EngineSettings
     outbox: Outbox
     _outdated: FairQueue[GangKey, None] = field(default_factory=FairQueue)
+    _nominating: dict[GangKey, int] = field(default_factory=dict)
+    """Gangs with nominated members -> version of the plan that these were last compared with."""
 
     def call(self, gang: Gang, now: float) -> None:
         """Have kube-scheduler schedule every member that has a node now."""
@@ -42,12 +50,12 @@ class Requeues:
         """Requeue rejected members that have a node now."""
         gang.rejections.requeued_at = now
         for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
-            self._requeue(gang.members[uid].pod)
+            self._requeue(gang, gang.members[uid].pod)
 
     def requeue_rejected(self, gang: Gang, uids: Iterable[str]) -> None:
         """Requeue those of these members that /filter rejected, whether they have a node or not."""
         for uid in sorted(gang.rejections.sentences.keys() & set(uids)):
-            self._requeue(gang.members[uid].pod)
+            self._requeue(gang, gang.members[uid].pod)
 
     def ungate(self, gang: Gang, now: float, uids: Iterable[str] | None = None) -> None:
         """Ungate the planned members, or those of these uids, whose ungating is due."""
@@ -83,12 +91,60 @@ class Requeues:
         while gang.rejections.outdated:
             pod = gang.members[gang.rejections.outdated.popitem()[0]].pod
             if pod.uid not in gang.plan.nodes and not pod.node:
-                self._requeue(pod)
+                self._requeue(gang, pod)
                 return True
         return False
 
-    def _requeue(self, pod: PodRecord) -> None:
-        self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid))
+    def _requeue(self, gang: Gang, pod: PodRecord) -> None:
+        nominated = self._nomination(gang, pod) if self.settings.nominate_planned else None
+        self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid, nominated))
+
+    # -- nominations ---------------------------------------------------------------------------
+
+    def point(self, gang: Gang, pod: PodRecord) -> bool:
+        """Have kube-scheduler look at a member's planned node first; False if it has done so.
+
+        `pod`: as kube-scheduler has it.
+        """
+        if not self.settings.nominate_planned or pod.nominated_node == gang.plan.nodes[pod.uid]:
+            return False
+        self._requeue(gang, pod)
+        return True
+
+    def withdraw(self, gang: Gang, pod: PodRecord) -> None:
+        """Take back the nomination of a member without a node. `pod`: as kube-scheduler has it."""
+        if self.settings.nominate_planned and pod.nominated_node:
+            self._requeue(gang, pod)
+
+    def correct_nominations(self, gangs: Mapping[GangKey, Gang]) -> None:
+        """Nominate members anew whose plan has changed, and take back what was lost."""
+        for key, version in list(self._nominating.items()):
+            gang = gangs.get(key)
+            if gang is None or not gang.rejections.nominated:
+                del self._nominating[key]
+            elif gang.plan.version != version:
+                self._nominating[key] = gang.plan.version
+                self._correct(gang)
+
+    def _correct(self, gang: Gang) -> None:
+        for uid, node in list(gang.rejections.nominated.items()):
+            member = gang.members.get(uid)
+            if member is None or member.pod.node or uid in gang.binding.posted:
+                del gang.rejections.nominated[uid]
+            elif gang.plan.nodes.get(uid, "") != node:
+                self._requeue(gang, member.pod)
+
+    def _nomination(self, gang: Gang, pod: PodRecord) -> str | None:
+        """What is to be written; None: it is there, or the pod needs none."""
+        if pod.gates:
+            return None
+        node = gang.plan.nodes.get(pod.uid, "")
+        was_told = gang.rejections.nominated.pop(pod.uid, "")
+        if not node:
+            return "" if was_told or pod.nominated_node else None
+        gang.rejections.nominated[pod.uid] = node
+        self._nominating.setdefault(gang.key, gang.plan.version)
+        return None if pod.nominated_node == node else node
 
 
 def reject(gang: Gang, uid: str, sentence: str) -> None:

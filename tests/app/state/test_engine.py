@@ -99,7 +99,7 @@ def test_a_member_rejected_with_one_node_on_offer_is_woken_when_it_has_a_place()
 
 def test_a_sample_of_the_nodes_does_not_lose_the_plan_and_is_reported_once():
     nodes = [node(f"b0/r{i // 10}/n{i:03}") for i in range(300)]
-    world = World(nodes)
+    world = World(nodes, nominate_planned=False)
     gang = members("g", 2)
     world.put(*gang)
     before = dict(world.held)

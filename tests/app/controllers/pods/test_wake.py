@@ -30,6 +30,8 @@ class Patches:
         self.errors = errors or {}
         self.patched = []
         self.is_silent = is_silent
+        self.nominated = []
+        self.refused = None
 
     async def annotate_pod(self, namespace, name, uid, annotations):
         self.patched.append((namespace, name, uid, dict(annotations)))
@@ -38,9 +40,14 @@ class Patches:
         if name in self.errors:
             raise self.errors[name]
 
+    async def nominate_pod(self, namespace, name, uid, node):
+        self.nominated.append((namespace, name, uid, node))
+        if self.refused is not None:
+            raise self.refused
 
-def wake(name):
-    return Requeue("team", name, f"uid-{name}")
+
+def wake(name, nominated=None):
+    return Requeue("team", name, f"uid-{name}", nominated)
 
 
 @asynccontextmanager
@@ -65,6 +72,46 @@ async def test_a_wake_changes_our_annotation_and_nothing_else():
     values = [call[3] for call in client.patched]
     assert all(list(value) == ["corral.dev/wake"] for value in values)
     assert values[0] != values[1]
+
+
+@pytest.mark.parametrize(("nominated", "written"), [("n1", "n1"), ("", None)])
+async def test_a_wake_that_nominates_is_one_write(nominated, written):
+    client = Patches()
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a", nominated))
+        await until(lambda: outcomes)
+    assert outcomes == ["woken"]
+    assert client.nominated == [("team", "a", "uid-a", written)]
+    assert client.patched == []
+
+
+async def test_a_pod_that_may_not_be_nominated_is_woken_by_its_annotation():
+    client = Patches()
+    client.refused = Forbidden(403, "Forbidden", "no")
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a", "n1"))
+        await until(lambda: outcomes)
+    assert outcomes == ["woken"]
+    assert [call[1] for call in client.patched] == ["a"]
+
+
+async def test_a_pod_that_is_bound_meanwhile_needs_no_nomination():
+    client = Patches()
+    client.refused = ApiError(422, "Invalid", "may not be set on pods that are already bound")
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a", "n1"))
+        await until(lambda: outcomes)
+    assert outcomes == ["gone"]
+    assert client.patched == []
+
+
+async def test_what_a_queued_wake_says_last_is_written():
+    client = Patches()
+    async with controller(client) as (wakes, outcomes):
+        wakes.take(wake("a", "n1"))
+        wakes.take(wake("a", ""))
+        await until(lambda: outcomes)
+    assert client.nominated == [("team", "a", "uid-a", None)]
 
 
 async def test_a_pod_that_is_queued_is_not_queued_again():

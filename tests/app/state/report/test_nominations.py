@@ -1,0 +1,182 @@
+"""Planned members that were rejected are nominated for their nodes, and for no others."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Listed
+from app.state.effects import Requeue
+from app.state.engine import Engine
+from app.state.filter_result import Pinned, Rejected
+from tests.app.state.world import Names, World, four_racks, members
+from tests.records import node
+
+LARGE = [node(f"b0/r{at // 10}/n{at:03}") for at in range(300)]
+SAMPLE = 300 * 48 // 100  # of 300 nodes, by kube-scheduler's adaptive rule
+
+
+def nominated(world: World) -> dict[str, str | None]:
+    """What the latest requeue of each pod says of its nominated node."""
+    return {each.name: each.nominated for each in world.effects if isinstance(each, Requeue)}
+
+
+def rejected_then_planned(world: World, gang: list[PodRecord]) -> None:
+    """All but the last come to /filter before the gang is complete."""
+    *early, last = gang
+    world.put(*early)
+    for each in early:
+        assert isinstance(world.filter(each), Rejected)
+    world.put(last)
+    world.tick()
+
+
+def seen_nominated(world: World, pod: PodRecord, on: str) -> PodRecord:
+    """The pod as kube-scheduler and the watch have it then."""
+    shown = msgspec.structs.replace(pod, nominated_node=on)
+    world.put(shown)
+    return shown
+
+
+def test_a_member_that_was_rejected_is_nominated_for_its_planned_node():
+    world, gang = World(four_racks()), members("g", 3)
+    rejected_then_planned(world, gang)
+    assert nominated(world) == {pod.name: world.held[pod.uid] for pod in gang[:2]}
+
+
+def test_where_it_is_not_wanted_members_are_requeued_without_a_nomination():
+    world, gang = World(four_racks(), nominate_planned=False), members("g", 3)
+    rejected_then_planned(world, gang)
+    assert nominated(world) == {"g0": None, "g1": None}
+
+
+def test_a_request_about_the_nominated_node_alone_gets_it():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    on = world.held[gang[0].uid]
+    assert world.filter(seen_nominated(world, gang[0], on), [on]) == Pinned(on)
+
+
+def test_a_nomination_of_ours_takes_nothing_beside_the_reservation():
+    world, gang = World(four_racks()), members("g", 4)
+    rejected_then_planned(world, gang)
+    for pod in gang:
+        seen_nominated(world, pod, world.held[pod.uid])
+    others = [members(name, 4) for name in ("a", "b", "c")]  # as many as there are racks left
+    world.put(*(pod for each in others for pod in each))
+    world.tick()
+    assert len(world.held) == 16
+
+
+def test_the_nominations_of_a_lost_plan_are_taken_back():
+    world, gang = World(four_racks()), members("g", 3)
+    rejected_then_planned(world, gang)
+    for pod in gang[:2]:
+        seen_nominated(world, pod, world.held[pod.uid])
+    world.effects.clear()
+    world.delete(gang[2])
+    world.tick()
+    assert world.held == {}
+    assert nominated(world) == {"g0": "", "g1": ""}
+    world.effects.clear()
+    world.tick()
+    assert nominated(world) == {}
+
+
+def test_a_nomination_that_the_watch_has_not_shown_yet_is_taken_back_too():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    world.delete(gang[1])
+    world.tick()
+    assert nominated(world) == {"g0": ""}
+
+
+def test_a_member_whose_plan_changes_is_nominated_anew():
+    world, gang = World(four_racks()), members("g", 1, required=None)
+    world.put(node("b0/r0/n00", is_cordoned=True))
+    assert isinstance(world.filter(gang[0]), Rejected)  # the watch has not shown it
+    world.put(gang[0])
+    world.tick()
+    first = world.held[gang[0].uid]
+    seen_nominated(world, gang[0], first)
+    world.effects.clear()
+    world.put(msgspec.structs.replace(world.engine.books.nodes[first], is_ready=False))
+    for _ in range(100):
+        world.tick()
+    now = world.held[gang[0].uid]
+    assert now != first
+    assert nominated(world)["g0"] == now
+
+
+def test_a_member_that_is_bound_keeps_what_it_has():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    world.effects.clear()
+    assert len(world.schedule(*gang)) == 2
+    world.tick()
+    assert nominated(world) == {}
+
+
+# -- samples of the nodes --------------------------------------------------------------------------
+
+
+def a_sample_without(world: World, on: str) -> list[str]:
+    return [each.name for each in LARGE if each.name != on][:SAMPLE]
+
+
+def test_a_planned_member_that_is_offered_a_sample_is_nominated():
+    world, gang = World(LARGE), members("g", 2)
+    world.put(*gang)
+    before = dict(world.held)
+    on = before[gang[0].uid]
+    assert isinstance(world.filter(gang[0], a_sample_without(world, on)), Rejected)
+    assert nominated(world) == {"g0": on}
+    assert world.held == before
+    assert not [text for text in world.reports if "percentageOfNodesToScore" in text]
+
+
+def test_a_nominated_node_that_kube_scheduler_passes_over_has_refused_the_pod():
+    world, gang = World(LARGE), members("g", 2)
+    world.put(*gang)
+    on = world.held[gang[0].uid]
+    shown = seen_nominated(world, gang[0], on)
+    world.filter(shown, a_sample_without(world, on))
+    assert world.held[gang[0].uid] != on
+
+
+# -- after a restart -------------------------------------------------------------------------------
+
+
+def test_a_nomination_from_before_a_restart_is_taken_back_if_there_is_no_plan():
+    (pod, _) = members("g", 2)
+    shown = msgspec.structs.replace(pod, nominated_node="n00")
+    world = World(four_racks(), [shown])
+    assert isinstance(world.filter(shown, ["n00"]), Rejected)  # the probe
+    assert isinstance(world.filter(shown), Rejected)
+    assert nominated(world) == {"g0": ""}
+
+
+def test_a_nomination_from_before_a_restart_counts_for_nothing():
+    (pod, _) = members("g", 2)
+    shown = msgspec.structs.replace(pod, nominated_node="n00")
+    others = [members(name, 4) for name in ("a", "b", "c", "d")]
+    world = World(four_racks(), [shown, *(each for gang in others for each in gang)])
+    assert len(world.held) == 16
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["listed_before", "listed_later"])
+def test_a_nominated_member_that_came_before_all_was_read_is_requeued(is_known):
+    world = World(four_racks())
+    gang = [msgspec.structs.replace(each, nominated_node="n00") for each in members("g", 2)]
+    engine = world.engine = Engine(world.settings)
+    pods = Listed("Pod", tuple(gang))
+    others = (Listed("Topology", ()), Listed("Job", ()), Listed("Node", tuple(four_racks())))
+    for event in (pods, *others[:2]) if is_known else others[:2]:
+        engine.apply(event, world.now)
+    answer, _ = engine.filter(gang[0], Names(["n00"]), world.now)
+    assert isinstance(answer, Rejected)
+    for event in others[2:] if is_known else (others[2], pods):
+        world.apply(event)
+    world.tick()
+    assert "g0" in nominated(world)

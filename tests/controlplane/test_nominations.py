@@ -1,0 +1,66 @@
+"""Gangs without gates beside a kube-scheduler that samples: each pod is nominated for its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import GPU, RACK, Cluster, grid, pod
+from tests.controlplane.plane import ControlPlane
+from tests.corral_process import CorralProcess
+from tests.workloads import asking, members
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+IN_RACK = asking(required=RACK)
+RACKS, NODES_PER_RACK = 30, 10  # of 300 nodes kube-scheduler looks at 144
+PODS = 5
+SECONDS = 60.0
+
+
+@pytest.fixture
+def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
+    cluster.create_all(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
+    kubeconfig = plane.kubeconfig("corral")
+    with CorralProcess(kubeconfig, tmp_path) as corral:
+        plane.start_scheduler(extender=corral.url)
+        yield corral
+
+
+def racks_of(cluster: Cluster, gang: str) -> list[str]:
+    """The rack of each of its pods that is bound; nodes are named after their racks."""
+    bound = cluster.bound().items()
+    return [node.rpartition("-")[0] for name, node in bound if name.startswith(f"{gang}-")]
+
+
+def all_whole(cluster: Cluster, gangs: list[str]) -> bool:
+    return all(len(racks_of(cluster, gang)) == PODS for gang in gangs)
+
+
+def test_gangs_without_gates_start_whole_though_nodes_are_sampled(
+    cluster: Cluster, corral: CorralProcess
+) -> None:
+    gangs = [f"gang{number}" for number in range(10)]
+    for gang in gangs:
+        cluster.create_all(members(gang, PODS, annotations=IN_RACK, requests={GPU: 8}))
+    cluster.wait(lambda: all_whole(cluster, gangs), SECONDS, "all gangs")
+    assert [len(set(racks_of(cluster, gang))) for gang in gangs] == [1] * len(gangs)
+    left = [each["status"].get("nominatedNodeName") for each in cluster.list("Pod", "default")]
+    assert left == [None] * len(left)  # binding a pod takes it away
+    assert corral.bugs() == {}
+
+
+def test_ordinary_pods_that_want_their_nodes_tear_no_gang(
+    cluster: Cluster, corral: CorralProcess
+) -> None:
+    gangs = [f"gang{number}" for number in range(8)]
+    storm = [f"storm-{number}" for number in range(100)]
+    for at, gang in enumerate(gangs):
+        cluster.create_all(members(gang, PODS, annotations=IN_RACK, requests={GPU: 8}))
+        cluster.create_all(pod(name, requests={GPU: 8}) for name in storm[at :: len(gangs)])
+    cluster.wait(lambda: all_whole(cluster, gangs), SECONDS, "all gangs")
+    assert [len(set(racks_of(cluster, gang))) for gang in gangs] == [1] * len(gangs)
+    cluster.wait(lambda: len(cluster.bound()) == len(storm) + 40, SECONDS, "the storm")
+    assert corral.bugs() == {}
