@@ -106,6 +106,11 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
+        "app.state.report.requeue.Requeues.correct_nominations",
+        Change("condition", "gang.plan.version != version", becomes="False"),
+        "the nominations of members outlive their plan",
+    ),
+    Planted(
         "app.state.turns.queue.Queue.await_end",
         Change(
             "statement",

@@ -243,7 +243,8 @@ def _remembered(engine: Engine) -> dict[str, Any]:
 
 
 def check_nothing_stays(api: ApiServer, corrals: Iterable[Corral]) -> None:
-    """I7: no grant and no nomination is of a pod that is gone, or has a node.
+    """I7: no grant and no nomination is of a pod that is gone, or has a node; and no member of a
+    gang is nominated for a node that is not planned for it.
 
     Raises: Violation.
     """
@@ -264,6 +265,14 @@ def check_nothing_stays(api: ApiServer, corrals: Iterable[Corral]) -> None:
         }
         known = {uid: each.node for uid, each in nominations._watched.items()}
         require(known == ordinary, f"I7: {corral.name} has nominations {known}, not {ordinary}")
+        if corral.is_leading:
+            planned = {
+                uid: corral.engine.gangs.by_key[key].plan.nodes.get(uid)
+                for uid, key in corral.engine.gangs.key_of.items()
+                if uid in nominated
+            }
+            stale = [uid for uid, node in planned.items() if node != nominated[uid]]
+            require(not stale, f"I7: {stale} are nominated for nodes that are not theirs")
         going = {uid for each in grants.of.values() for uid in each.victims}
         require(grants._victims.keys() == going, f"I7: {corral.name} has victims of no grant")
 
