@@ -218,9 +218,7 @@ def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings
             "admission_key": str(key),
             **settings,
         }
-    file.write_text(
-        yaml.safe_dump({"percentage_of_nodes_to_score": 100, **settings}), encoding="utf-8"
-    )
+    file.write_text(yaml.safe_dump(settings), encoding="utf-8")
     command = [
         *CORRAL,
         "serve",

@@ -305,6 +305,7 @@ class EngineParts:
             self.nominations,
             self.kept_nodes,
             self.reservations,
+            sampling,
         )
         self.scoring = Scoring(self.settings, self.books, self.topologies, self.nominations)
         self.hypothetical = Hypothetical(

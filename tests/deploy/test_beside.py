@@ -57,7 +57,7 @@ def test_it_plans_for_the_profile_as_the_profile_is() -> None:
     (profile,) = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["profiles"]
     told = settings()
     assert told.scheduler_name == profile["schedulerName"]
-    assert told.percentage_of_nodes_to_score == profile["percentageOfNodesToScore"]
+    assert told.percentage_of_nodes_to_score == profile.get("percentageOfNodesToScore", 0)
 
 
 def test_its_token_is_its_own_accounts_and_ends() -> None:

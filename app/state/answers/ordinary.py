@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.kube.core.objects import PodRecord
 from app.state.answers.kept_nodes import KeptNodes
+from app.state.answers.sampling import Sampling
 from app.state.cache.books import Books
 from app.state.filter_result import Candidates, Passed
 from app.state.pods.arrivals import Arrivals
@@ -31,6 +32,7 @@ class OrdinaryPods:
     nominations: Nominations
     kept_nodes: KeptNodes
     reservations: Reservations
+    sampling: Sampling
 
     def answer(self, pod: PodRecord, candidates: Candidates) -> Passed:
         """Pass every candidate but those where the pod would take capacity held for gangs."""
@@ -54,6 +56,8 @@ class OrdinaryPods:
         self.grants.refuse(pod.uid, without)
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
+            if self.sampling.is_sample(len(candidates)) and self.books.has_room(request):
+                self.rejected_pods.try_again(pod)  # its next sample begins at another node
         return Passed(without)
 
     def _freed_for(self, pod: PodRecord) -> set[str]:

@@ -521,6 +521,12 @@ class Books:
         slot_of = self.topologies[ALL_NODES].tree.slot_of
         return np.array([slot_of[node] for node in nodes if node in slot_of], dtype=np.intp)
 
+    def has_room(self, request: Amounts) -> bool:
+        """Whether some open node takes this request beside all that is used and held."""
+        every = self.topologies[ALL_NODES]
+        level = every.tree.node_level
+        return bool(every.capacity.may_cover(level, self.vector(request)).any())
+
     def fits_on_any(self, slots: Rows, request: Amounts) -> bool:
         """Whether one of these nodes takes this request beside all that is used and held."""
         return bool(len(slots)) and not self._lacks(request, slots).all()

@@ -43,6 +43,11 @@ class RejectedPods:
         if is_new:
             self._lines.put(pod.namespace, pod.uid, None)
 
+    def try_again(self, pod: PodRecord) -> None:
+        """Have a pod requeued in its turn, though nothing has been freed since."""
+        if pod.uid in self._pods:
+            self._due.put(pod.namespace, pod.uid, None)
+
     def forget(self, uid: str) -> None:
         """Forget a pod that came to /filter again, is bound or is gone."""
         if uid not in self._pods:

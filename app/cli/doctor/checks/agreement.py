@@ -95,7 +95,7 @@ def sampling(
     settings: OwnSettings,
     gating: tuple[Object, ...],
 ) -> Iterator[Problem]:
-    """Whether a gang without gates is shown every node, and a sample is known for one."""
+    """Whether a gang without gates is shown its nodes, and a sample is known for one."""
     values = settings.values
     gates = gating or values.admission_listen is not None
     for at, profile in enumerate(config.content.profiles):
@@ -103,11 +103,12 @@ def sampling(
             continue
         share = config.percentage(profile)
         field = f"profiles[{at}].percentageOfNodesToScore"
-        if share != ALL_NODES and not gates:
+        if share != ALL_NODES and not (gates or values.nominate_planned):
             yield error(
                 config.where,
-                "without the webhook or policies.yaml pods come ungated, and kube-scheduler shows"
-                " Corral a sample of the nodes in which the planned one may be missing",
+                "without the webhook or policies.yaml pods come ungated, and without"
+                " nominate_planned kube-scheduler shows Corral a sample of the nodes in which the"
+                " planned one may be missing",
                 f"percentageOfNodesToScore: {ALL_NODES}",
                 field=field,
                 value=share or None,

@@ -92,7 +92,7 @@ def marking(config: object = MEMBERS_ALONE, policy: str = "Fail", **changed: obj
     }
 
 
-MARKS = {"marker_resource": True, "needs_nodes": "off", "percentage_of_nodes_to_score": 0}
+MARKS = {"marker_resource": True, "needs_nodes": "off"}
 RESOURCES = ("extenders", 1, "managedResources")
 LEASE = ("leaderElection", "resourceName")
 SHARE = ("profiles", 0, "percentageOfNodesToScore")
@@ -114,16 +114,17 @@ PLANTED = [
                  {"extender-address": "error"}, id="another_port"),
     pytest.param(configured(("profiles",), TWO_PROFILES),
                  {"profile-names": "error"}, id="profile_that_corral_does_not_plan_for"),
-    pytest.param(configured(("profiles", 0, "percentageOfNodesToScore"), ABSENT),
+    pytest.param(configured(SHARE, 100),
                  {"node-sampling": "warning"}, id="sample_that_settings_do_not_know"),
-    pytest.param({**configured(("profiles", 0, "percentageOfNodesToScore"), 50),
-                  "settings": settings(with_webhook=False, percentage_of_nodes_to_score=50),
+    pytest.param({**configured(SHARE, 50),
+                  "settings": settings(with_webhook=False, percentage_of_nodes_to_score=50,
+                                       nominate_planned=False),
                   "webhooks": webhooks(ABSENT), "canary": Unread("")},
                  {"node-sampling": "error"}, id="sample_while_nothing_gates"),
     pytest.param(marking(), {}, id="marker"),
     pytest.param(marking(policy="Ignore"),
                  {"webhook-policy": "warning"}, id="marker_may_be_missing"),
-    pytest.param(marking(edited(CONFIG, SHARE, ABSENT)), {"marker": "error"}, id="marker_counted"),
+    pytest.param(marking(CONFIG), {"marker": "error"}, id="marker_counted"),
     pytest.param(marking(edited(MEMBERS_ALONE, RESOURCES, ABSENT)),
                  {"marker": "error"}, id="marker_counted_of_one_extender"),
     pytest.param(marking(policy="Ignore", marker_resource=False),
@@ -230,6 +231,12 @@ def test_a_right_installation_has_no_finding():
 def test_one_without_a_webhook_is_right_as_well():
     without = replace(right(), **NO_WEBHOOK, canary=canary(()))
     assert found(without) == {}
+
+
+def test_without_gates_a_sample_is_enough_where_pods_are_nominated():
+    sampled = {**configured(SHARE, 50), **NO_WEBHOOK, "canary": canary(())}
+    few = settings(with_webhook=False, percentage_of_nodes_to_score=50)
+    assert found(replace(right(), **{**sampled, "settings": few})) == {}
 
 
 def test_one_with_policies_and_no_webhook_is_right_as_well():

@@ -177,3 +177,30 @@ def test_the_binding_of_a_pod_that_became_a_member_pins_the_others():
     world.put(msgspec.structs.replace(gang[0], node="n30", phase="Running"))
     world.tick()
     assert racks({**world.held, "g0": "n30"}) == {"n3"}
+
+
+def test_an_ordinary_pod_whose_whole_sample_is_held_is_tried_again_with_the_next_one():
+    nodes = [node(f"b0/r{at // 10}/n{at:03}") for at in range(300)]
+    world = World(nodes)
+    gang = members("g", 150, required=None)
+    world.put(*gang)
+    world.tick()
+    held = set(world.held.values())
+    large = pod("large", gpus=8)
+    world.put(large)
+    sample = sorted(held)[: 300 * 48 // 100]  # by kube-scheduler's adaptive rule
+    assert world.filter(large, sample).without >= set(sample)
+    world.tick()
+    assert world.woken == ["large"]
+
+
+def test_an_ordinary_pod_that_has_room_nowhere_beside_what_is_held_waits():
+    nodes = [node(f"b0/r{at // 10}/n{at:03}") for at in range(150)]
+    world = World(nodes)
+    world.put(*members("g", 150, required=None))
+    world.tick()
+    large = pod("large", gpus=8)
+    world.put(large)
+    world.filter(large, sorted(world.held.values())[:100])  # as many as are sampled at least
+    world.tick()
+    assert world.woken == []
