@@ -442,3 +442,17 @@ def test_a_made_certificate_is_for_the_service_and_trusted_by_every_webhook() ->
     hooks = [hook for each in objects for hook in each.get("webhooks", [])]
     assert {hook["clientConfig"]["caBundle"] for hook in hooks} == {secret["data"]["tls.crt"]}
     assert {hook["clientConfig"]["service"]["namespace"] for hook in hooks} == {ELSEWHERE}
+
+
+def test_members_alone_come_to_corral_where_the_webhook_marks_them() -> None:
+    marks = {"marker_resource": True, "needs_nodes": "off"}
+    objects = chart({"settings": marks, "webhook": {"enabled": True}})
+    assert settings(objects).marker_resource
+    file = ROOT / "scheduler-config" / "1.36-marker.yaml"
+    assert config(objects) == yaml.safe_load(file.read_text(encoding="utf-8"))
+    webhooks = one(objects, "MutatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
+    assert [each["failurePolicy"] for each in webhooks] == ["Fail"]
+    others = one(objects, "ValidatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
+    assert {each["failurePolicy"] for each in others} == {"Ignore"}
+    with pytest.raises(NotRendered, match=r"settings\.marker_resource: the webhook"):
+        chart({"settings": marks})

@@ -14,10 +14,13 @@ changed which settings say as well. Word for word, comments and all, where they 
 {{- end }}
 
 {{- define "corral.schedulerConfig" -}}
-{{- $text := include "corral.text" (dict "root" . "file" (printf "scheduler-config/%s.yaml" (include "corral.minor" .))) -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- $isMarked := get $set "marker_resource" | toString | eq "true" -}}
+{{- if and $isMarked (not .Values.webhook.enabled) }}{{ fail "settings.marker_resource: the webhook gives members their marker: enable it" }}{{ end -}}
+{{- $file := printf "scheduler-config/%s%s.yaml" (include "corral.minor" .) (ternary "-marker" "" $isMarked) -}}
+{{- $text := include "corral.text" (dict "root" . "file" $file) -}}
 {{- $config := fromYaml $text -}}
 {{- $shipped := toJson $config -}}
-{{- $set := include "corral.settings" . | fromJson -}}
 {{- $names := include "corral.schedulerNames" . -}}
 {{- if not $names }}{{ fail "settings.scheduler_name: this kube-scheduler needs the name of its profile" }}{{ end -}}
 {{- $profiles := list -}}
