@@ -179,7 +179,7 @@ class Permit:
             gang.rejections.sentences
             and now >= gang.rejections.requeued_at + self.settings.rewake_seconds
         ):
-            self.requeues.requeue_planned(gang, now)
+            self.requeues.requeue_lost(gang, now)
         if ungating.is_push_due(gang, now):
             ungating.push(gang, now)
             self.requeues.ungate(gang, now)

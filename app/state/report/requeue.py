@@ -52,6 +52,18 @@ class Requeues:
         for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
             self._requeue(gang, gang.members[uid].pod)
 
+    def requeue_lost(self, gang: Gang, now: float) -> None:
+        """Requeue rejected members again that have a node, in case the first write was lost.
+
+        Not those that the watch shows to be nominated for it: kube-scheduler has seen the same, and
+        is only slow.
+        """
+        gang.rejections.requeued_at = now
+        for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
+            pod = gang.members[uid].pod
+            if not self.settings.nominate_planned or pod.nominated_node != gang.plan.nodes[uid]:
+                self._requeue(gang, pod)
+
     def requeue_rejected(self, gang: Gang, uids: Iterable[str]) -> None:
         """Requeue those of these members that /filter rejected, whether they have a node or not."""
         for uid in sorted(gang.rejections.sentences.keys() & set(uids)):

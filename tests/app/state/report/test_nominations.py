@@ -118,6 +118,17 @@ def test_a_member_that_is_bound_keeps_what_it_has():
     assert nominated(world) == {}
 
 
+@pytest.mark.parametrize("is_shown", [True, False], ids=["shown", "not_shown"])
+def test_a_member_that_is_shown_to_be_nominated_is_not_woken_again(is_shown):
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    if is_shown:
+        seen_nominated(world, gang[0], world.held[gang[0].uid])
+    world.effects.clear()
+    world.tick(world.settings.rewake_seconds)
+    assert ("g0" in world.woken) is not is_shown
+
+
 # -- samples of the nodes --------------------------------------------------------------------------
 
 
