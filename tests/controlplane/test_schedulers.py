@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.doctor import shipped
-from tests.cluster import Cluster, grid
+from app.kube.core.requests import MARKERS
+from tests.cluster import Cluster, Object, grid, pod
 from tests.controlplane.built import skip_unless_built
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, binaries, operator
 from tests.controlplane.test_making_room import MADE_SECONDS, SOON, started
@@ -124,3 +125,29 @@ def test_a_gang_starts_over_mutual_tls(
         )
         gang = start(cluster, "g", 4)
         assert len(racks_of_these(cluster, gang)) == 1
+
+
+def test_it_asks_about_members_alone(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, minor: str, program: Path
+) -> None:
+    """Whom the webhook marks, test_marker.py shows: here each pod says so itself."""
+    plane.nodes(grid(racks=2, nodes=4, gpus=8))
+    marked = {"resources": {part: dict.fromkeys(MARKERS, "1") for part in ("limits", "requests")}}
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        plane.start_scheduler(
+            SCHEDULER_CONFIG.with_name(f"{minor}-marker.yaml"),
+            extender=corral.url,
+            flags=FLAGS.get(minor, ()),
+            program=program,
+        )
+        cluster.create(pod("ordinary"))
+        cluster.wait(partial(is_bound, cluster, "ordinary"), SECONDS, "the ordinary pod")
+        container = {"name": "main", "image": "pause", **marked}
+
+        def with_markers(one: Object) -> Object:
+            return one | {"spec": one["spec"] | {"containers": [container]}}
+
+        gang = start(cluster, "g", 4, with_markers)
+        assert len(racks_of_these(cluster, gang)) == 1
+        assert corral.metric('corral_filter_answers_total{answer="passed"}') == 0
+        assert corral.metric('corral_binds_total{outcome="bound"}') == 4
