@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from app.explain.advice import ADVICE
+from app.explain.decisions import DecisionPage, DecisionView
+from app.explain.map_view import (
+    MapEarmarks,
+    MapGang,
+    MapLevel,
+    MapPage,
+    MapShares,
+    NodePod,
+    NodeView,
+)
 from app.explain.usage_view import Amount, DomainUsage, Free, TopologyNames, TopologyPage
 from app.explain.view import (
     Attempt,
@@ -102,6 +112,50 @@ TOPOLOGY = TopologyPage(
         excluded=(Excluded(reason="cordoned", nodes=1, examples=("n70",)),),
     ),
     domains=(),
+)
+_MAP_GANG = MapGang(namespace="team-a", name="train", source="job")
+MAP = MapPage(
+    name="default",
+    levels=_LEVELS,
+    topologies=(TopologyNames(name="default", levels=_LEVELS),),
+    resource=GPU,
+    resources=("pods", "cpu", GPU),
+    domains=(
+        MapLevel(level=_LEVELS[0], names=("b1",), starts=(0,)),
+        MapLevel(level=RACK, names=("r7", "r8"), starts=(0, 2)),
+    ),
+    nodes=("n70", "n71", "n80"),
+    allocatable=(8, 8, 8),
+    used=(0, 8, 0),
+    reserved=(0, 0, 8),
+    state=(1, 0, 0),
+    states=("", "cordoned"),
+    gangs=(_MAP_GANG,),
+    shares=MapShares(node=(1, 2), gang=(0, 0), used=(8, 0), reserved=(0, 8)),
+    earmarks=MapEarmarks(node=(), gang=()),
+)
+NODE = NodeView(
+    name="n71",
+    state="",
+    resources=(Amount(resource=GPU, capacity=8, used=8, reserved=0, free=0),),
+    pods=(
+        NodePod(
+            namespace="team-a", name="train-0", gang="train", is_reserved=False, amounts={GPU: 8}
+        ),
+    ),
+)
+DECISIONS = DecisionPage(
+    decisions=(
+        DecisionView(
+            number=7,
+            at=1_790_000_000.5,
+            namespace="team-a",
+            name="train",
+            source="job",
+            what="no-place",
+            message=_SENTENCE,
+        ),
+    )
 )
 
 

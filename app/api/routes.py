@@ -4,6 +4,9 @@
     GET /v1/gangs/{namespace}/{name}
     GET /v1/gangs/{namespace}/{name}/explanation
     GET /v1/events?namespace=                        (following)
+    GET /v1/topology, /v1/map, /v1/nodes/{name}      (topology, map)
+    GET /v1/decisions?namespace=                     (decisions)
+    POST /v1/simulate                                (simulating)
 
 The event loop that answers kube-scheduler answers these too: a page of gangs is short, and what
 takes searches is answered from a copy in a thread, a few at a time.
@@ -20,12 +23,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import Callers, SeesNamespace, answered, reader_of
+from app.api.decisions import decisions
 from app.api.description import description
 from app.api.dump import Written, dumps
 from app.api.examples import EXPLANATION, GANG, GANGS, shown
 from app.api.following.events import events
 from app.api.following.stream import Stream
 from app.api.leader import leader_header
+from app.api.map import maps
 from app.api.others import Others
 from app.api.simulating import simulating
 from app.api.topology import topology
@@ -151,6 +156,8 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
 
     router.include_router(description(router))
     router.include_router(topology(engine, standing.unready))
+    router.include_router(maps(engine, standing.unready))
+    router.include_router(decisions(engine, standing.unready))
     router.include_router(dumps(engine, standing.journal, standing.unready))
     if standing.rules is not None:
         router.include_router(simulating(engine, standing.unready, standing.whose, standing.rules))

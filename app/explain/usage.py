@@ -141,6 +141,20 @@ def gang_named(engine: Engine, namespace: str, name: str) -> Gang:
     raise NoSuch(f"free_for: no gang {namespace}/{name} is known")
 
 
+def unit_of(resource: str) -> int:
+    """How many of what the books count are one of what people read."""
+    return _UNITS.get(resource, 1)
+
+
+def why_closed(node: NodeRecord) -> str:
+    """Why a node takes no pods; "": it takes some."""
+    if is_open(node):
+        return ""
+    if node.is_unschedulable:
+        return "cordoned"
+    return "not ready" if not node.is_ready else node.problem or "not ready"
+
+
 def _nothing(_key: str) -> bool:
     return False
 
@@ -255,7 +269,7 @@ class _Sums:
 
     def _amount(self, row: int, slots: slice) -> Amount:
         capacity, name = self._capacity, self._books.resources[row]
-        unit = _UNITS.get(name, 1)
+        unit = unit_of(name)
         is_free = capacity.is_open[slots]
         free = np.clip(capacity.free_now[row, slots][is_free], 0, None).sum()
         return Amount(
@@ -303,9 +317,8 @@ class _Sums:
         found = {}
         for slot in np.flatnonzero(~self._capacity.is_open).tolist():
             node = self._books.nodes.get(self._books.tree.nodes[slot])
-            if node is not None and not is_open(node):
-                why = "not ready" if not node.is_ready else node.problem or "not ready"
-                found[slot] = "cordoned" if node.is_unschedulable else why
+            if node is not None and (why := why_closed(node)):
+                found[slot] = why
         return found
 
     def _excluded(self, slots: slice) -> Iterator[Excluded]:

@@ -33,6 +33,7 @@ from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.report import messages
+from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.outbox import Outbox
 from app.state.report.requeue import Requeues
@@ -67,6 +68,17 @@ NOT_REQUESTED = "NodesNotRequested"
 ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED, NOT_PROVIDED, NOT_REQUESTED)
 NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
+# What a gang that enters a phase has become; one that waits again has lost its plan, or a part.
+_BECAME: Mapping[Phase, What] = {
+    Phase.GATHERING: "gathering",
+    Phase.WAITING: "complete",
+    Phase.PLACED: "placed",
+    Phase.BINDING: "binding",
+    Phase.RUNNING: "running",
+    Phase.REPAIRING: "repairing",
+    Phase.DONE: "done",
+}
+
 
 @dataclass(slots=True)
 class Reports:
@@ -77,6 +89,7 @@ class Reports:
     requeues: Requeues
     statuses: Statuses
     lost: LostWrites = field(default_factory=LostWrites)
+    decisions: Decisions = field(default_factory=Decisions)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
@@ -121,6 +134,10 @@ class Reports:
     def note_phase(self, gang: Gang, was: Phase, now: float) -> None:
         """Note that a gang has changed its phase."""
         self.statuses.note(gang.key)
+        if not (gang.phase is Phase.WAITING and was is not Phase.GATHERING):  # has told of its loss
+            plan = gang.plan
+            places = ((node, plan.domains.get(uid, "")) for uid, node in plan.nodes.items())
+            self.decisions.note(gang.key, _BECAME[gang.phase], now, places=places)
         if was is Phase.GATHERING:
             self._gathering.pop(gang.key, None)
         if gang.phase is Phase.GATHERING:
@@ -295,6 +312,7 @@ class Reports:
         """Reject the gang's pods with this sentence until the next search."""
         gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
         _note_attempt(gang, Reason.BACKING_OFF, now)
+        self.decisions.note(gang.key, "plan-lost", now, sentence)
 
     def knows_verdict(self, gang: Gang, now: float) -> bool:
         """Whether the gang's sentence is a verdict whose numbers are recent enough."""
@@ -320,6 +338,7 @@ class Reports:
         if not is_known:  # other numbers are no news, another verdict is
             self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
             gang.reporting.verdict = kind
+            self.decisions.note(gang.key, "no-place", now, gang.reporting.sentence)
             due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
             reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
@@ -393,6 +412,7 @@ class Reports:
         if gang.ends_if_evicted:
             self.not_evicted(gang)
             return
+        self.decisions.note(gang.key, "evicted", now, sentence)
         self.report(gang, EVICTED, sentence)
         gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it
         for member in gang.membership.bound:

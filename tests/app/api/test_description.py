@@ -9,7 +9,16 @@ import pytest
 from fastapi import FastAPI
 
 from app.admission.scope import Scope
-from app.api.examples import EXPLANATION, GANG, GANGS, SIMULATION, TOPOLOGY
+from app.api.examples import (
+    DECISIONS,
+    EXPLANATION,
+    GANG,
+    GANGS,
+    MAP,
+    NODE,
+    SIMULATION,
+    TOPOLOGY,
+)
 from app.api.following.stream import Stream
 from app.api.routes import Standing, people
 from app.explain.changes import Changes
@@ -26,6 +35,9 @@ PATHS = {
     "/v1/dump",
     "/v1/events",
     "/v1/simulate",
+    "/v1/map",
+    "/v1/nodes/{name}",
+    "/v1/decisions",
 }
 
 
@@ -57,7 +69,9 @@ async def test_fields_are_described_in_the_words_of_the_code() -> None:
     assert fields["advice"]["description"].startswith("What its owner or an administrator can do")
 
 
-@pytest.mark.parametrize("example", [GANG, GANGS, EXPLANATION, SIMULATION, TOPOLOGY])
+@pytest.mark.parametrize(
+    "example", [GANG, GANGS, EXPLANATION, SIMULATION, TOPOLOGY, MAP, NODE, DECISIONS]
+)
 async def test_each_example_is_one_that_its_model_takes(example: View) -> None:
     assert type(example).model_validate_json(example.model_dump_json()) == example
     shown = [

@@ -1,0 +1,140 @@
+"""GET /v1/map and /v1/nodes/{name}: the topology as a picture shows it, and one node of it.
+
+    GET /v1/map?name=&resource=&namespace=      every node: columns, with a tag
+    GET /v1/nodes/{name}?namespace=             what runs there
+
+It is about nodes, so who asks must be one who sees the whole cluster. Gangs and pods have names for
+who may list the pods of every namespace; for others those of `namespace` alone.
+
+One map is made at a time, at most one a second of each resource, however many clients look at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+
+from app.api.access.callers import SeesCluster, answered, reader_of, sees_namespace
+from app.api.examples import MAP, NODE, shown
+from app.api.tagged import Tagged, answer
+from app.api.turns import Turns
+from app.explain.map import Known, May, copied, drawn
+from app.explain.map_view import NodeView
+from app.explain.node import node_view
+from app.explain.usage import NoSuch
+from app.kube.core import aside
+from app.state.engine import Engine
+
+MOST_WAITING = 32
+BUSY = f"{MOST_WAITING} questions about the map wait already"
+FRESH_SECONDS = 1.0  # so long a map is given to others who ask
+MOST_KEPT = 8  # maps, some 0.7 MB each at 5,000 nodes
+
+Name = Annotated[str, Query(description="Of the topology; none: the first that is in use")]
+Resource = Annotated[str, Query(description="None: accelerators, else cpu", max_length=317)]
+Namespace = Annotated[str, Query(description="Whose gangs have names, for who sees some alone")]
+
+
+def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+    """The routes, for the router of all of /v1.
+
+    `unready`: why what Corral knows is not to be relied on now, or "".
+    """
+    router = APIRouter()
+    turns = Turns(MOST_WAITING, BUSY)
+    kept = _Kept()
+
+    def ready() -> None:
+        if why := unready():
+            raise HTTPException(503, f"Corral is not ready: {why}")
+
+    @router.get("/map", response_model=None, responses=shown(MAP), dependencies=[SeesCluster])
+    async def map_(
+        request: Request, name: Name = "", resource: Resource = "", namespace: Namespace = ""
+    ) -> Response:
+        """What each node has of a resource, what is used and reserved, and by which gangs."""
+        ready()
+        scope = await _scope(request, namespace)
+        key = name, resource, scope
+        with turns.waiting():
+            async with turns.turn:
+                if (known := kept.get(key)) is None:
+                    try:
+                        known = await _made(copied(engine, name), resource, _may(scope))
+                    except NoSuch as error:
+                        raise HTTPException(422, str(error)) from error
+                    kept.put(key, known)
+        return answer(request, known)
+
+    @router.get("/nodes/{name}", responses=shown(NODE), dependencies=[SeesCluster])
+    async def node(request: Request, name: str, namespace: Namespace = "") -> NodeView:
+        """What a node has, why it takes no pods, and the pods on it."""
+        ready()
+        may = _may(await _scope(request, namespace))
+        try:
+            return node_view(engine, name, may)
+        except NoSuch as error:
+            raise HTTPException(404, str(error)) from error
+
+    return router
+
+
+async def _scope(request: Request, namespace: str) -> str | None:
+    """The namespace whose names he sees; None: he sees all. Raises: HTTPException."""
+    if await answered(reader_of(request).sees("")):
+        return None
+    if namespace:
+        await sees_namespace(request, namespace)
+    return namespace
+
+
+def _may(scope: str | None) -> May:
+    return lambda namespace: scope is None or (scope != "" and namespace == scope)
+
+
+async def _made(steps: Iterator[Known | None], resource: str, may: May) -> Tagged:
+    """A map: copied in steps between which others have the loop, then drawn beside it.
+
+    Raises: NoSuch.
+    """
+    for known in steps:
+        if known is not None:
+            making = partial(_drawn, resource=resource, may=may)
+            return await aside.read(making, known, -1)
+        await asyncio.sleep(0)
+    raise AssertionError("the last step is the copy")
+
+
+def _drawn(known: Known, resource: str, may: May) -> Tagged:
+    return Tagged.of(drawn(known, resource, may).model_dump_json().encode())
+
+
+_Key = tuple[str, str, str | None]
+
+
+class _Kept:
+    """The last maps, each for a moment."""
+
+    def __init__(self) -> None:
+        self._maps: OrderedDict[_Key, tuple[float, Tagged]] = OrderedDict()
+
+    def get(self, key: _Key) -> Tagged | None:
+        """The map, if it is fresh."""
+        at, found = self._maps.get(key, (0.0, None))
+        return found if time.monotonic() < at + FRESH_SECONDS else None
+
+    def put(self, key: _Key, made: Tagged) -> None:
+        """Keep it, for a moment; those that are no longer fresh go."""
+        now = time.monotonic()
+        for stale in [each for each, (at, _) in self._maps.items() if now >= at + FRESH_SECONDS]:
+            del self._maps[stale]
+        self._maps[key] = now, made
+        self._maps.move_to_end(key)
+        if len(self._maps) > MOST_KEPT:
+            self._maps.popitem(last=False)
