@@ -25,6 +25,7 @@ from importlib.metadata import version
 
 import msgspec
 import structlog
+from fastapi import APIRouter
 
 from app.admission.namespaces import Namespaces
 from app.admission.routes import Desk, webhook
@@ -33,6 +34,7 @@ from app.api.access.callers import Callers
 from app.api.access.permissions import Permissions
 from app.api.following.stream import Stream
 from app.api.others import Others
+from app.api.page import page
 from app.api.routes import Standing, people
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
@@ -387,9 +389,10 @@ def _routes(
     marks = settings.marker_resource
     desk = Desk(scope, engine.dialects, metrics, most_body_bytes, roles, declared, place, marks)
 
-    return Routes(
-        verbs(port), health(standing.unready, exposition), people(engine, standing), webhook(desk)
-    )
+    for_people = APIRouter()
+    for_people.include_router(page())
+    for_people.include_router(people(engine, standing))
+    return Routes(verbs(port), health(standing.unready, exposition), for_people, webhook(desk))
 
 
 def _callers(transport: Transport, metrics: Metrics) -> Callers:

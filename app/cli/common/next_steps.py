@@ -60,7 +60,10 @@ def lines(
 
     `explanation`: what Corral says of the piece; None: it does not wait.
     """
-    yield "The cluster stays up until Ctrl-C here. Type in another terminal:"
+    waits = "" if explanation is None else f", where a click on {piece.name} says why it waits"
+    yield f"The cluster stays up until Ctrl-C here. Its page{waits}: {at.corral}/ui/"
+    yield ""
+    yield "Type in another terminal:"
     yield ""
     if not _is_on_path():
         yield f'{INDENT}export PATH={shlex.quote(str(_programs()))}:"$PATH"'

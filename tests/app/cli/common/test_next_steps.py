@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.api.page import AT
 from app.cli.common.next_steps import INDENT, Addresses, change_for, lines
 from app.cli.showcase import BLOCK, RACK, TOO_BIG
 from tests.controlplane.process import Process
@@ -152,4 +153,5 @@ def test_nothing_is_told_to_be_changed_where_no_change_would_do(explanation, las
     at = Addresses("http://corral", "http://api", tmp_path / "kubeconfig", tmp_path)
     said = [line for line in lines(at, TOO_BIG, explanation, "corral") if line]
     assert said[-1] == last
+    assert any(line.endswith(f"{at.corral}{AT}") for line in said)
     assert not list(tmp_path.iterdir())
