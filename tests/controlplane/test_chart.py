@@ -345,7 +345,8 @@ def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_l
 
 
 def _is_of_scheduler(thing: Object) -> bool:
-    return "corral-scheduler" in json.dumps(thing)
+    """An account or a right of the kube-scheduler in the pod, or a right over its Lease."""
+    return thing["kind"] in ("Role", "RoleBinding") or "corral-scheduler" in json.dumps(thing)
 
 
 def test_beside_it_is_placed_and_reached_as_values_say() -> None:
