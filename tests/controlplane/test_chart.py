@@ -11,16 +11,21 @@ import yaml
 from cryptography import x509
 
 from app.cli.doctor.reading.rights import OPTIONAL
-from app.labels import selector_from_text
-from app.settings import Settings
 from tests.cluster import Object, Objects
 from tests.controlplane.built import skip_unless_built
+from tests.controlplane.chart_values import (
+    BY_LABEL,
+    EVERYTHING,
+    OPTIONS,
+    PLACING,
+    config,
+    container,
+    settings,
+)
 from tests.controlplane.packaged import (
-    HOME,
     NotRendered,
     by_key,
     chart,
-    key,
     kustomized,
     manifests,
     one,
@@ -30,18 +35,6 @@ from tests.controlplane.plane import ELSEWHERE, ROOT
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SHIPPED = ("rbac.yaml", "policy.yaml", "corral.yaml")
-SERVERS = ["192.0.2.1/32", "192.0.2.2/32"]  # as network-policy.yaml names them
-# Each optional manifest -> the values that bring it.
-OPTIONS = {
-    "webhook.yaml": {"webhook": {"enabled": True, "certificate": "given"}},
-    "policies.yaml": {"policies": {"enabled": True}},
-    "api.yaml": {"api": {"enabled": True, "certificate": "given"}},
-    "hypernode-crd.yaml": {"hyperNodeCrd": {"enabled": True}},
-}
-EVERYTHING: dict[str, Any] = {
-    **{name: value for each in OPTIONS.values() for name, value in each.items()},
-    "networkPolicy": {"enabled": True, "apiServers": SERVERS},
-}
 # What settings have to be set for each ClusterRole that only settings need.
 ASKING = {
     "corral-evict": [
@@ -56,37 +49,11 @@ ASKING = {
     "corral-native-pod-groups": [{"native_pod_groups": "on"}, {"native_pod_groups": True}],
     "corral-provisioning": [{"provisioning_class": "*"}],
 }
-BY_LABEL = {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}
 
 
 @pytest.fixture(autouse=True)
 def built() -> None:
     skip_unless_built("helm", "kustomize")
-
-
-def env(objects: Objects) -> dict[str, str]:
-    """The environment of Corral's container, and the ConfigMap of the webhook where it is there."""
-    every = container(objects, "corral")["env"]
-    config = [each["data"] for each in objects if key(each)[::2] == ("ConfigMap", "corral-webhook")]
-    return {each["name"]: each.get("value", "any") for each in every} | {
-        name: value for data in config for name, value in data.items()
-    }
-
-
-def settings(objects: Objects) -> Settings:
-    """What Corral starts with."""
-    return Settings(**{name[len("CORRAL_") :].lower(): text for name, text in env(objects).items()})
-
-
-def container(objects: Objects, name: str) -> Object:
-    pod = one(objects, "Deployment", "corral")["spec"]["template"]["spec"]
-    every = [*pod.get("initContainers", []), *pod["containers"]]
-    return next(each for each in every if each["name"] == name)
-
-
-def config(objects: Objects) -> Any:
-    """The KubeSchedulerConfiguration."""
-    return yaml.safe_load(one(objects, "ConfigMap", "corral-scheduler")["data"]["config.yaml"])
 
 
 def bound(objects: Objects) -> set[str]:
@@ -199,137 +166,6 @@ def test_operators_that_lift_gates_may() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", **who}]
 
 
-def test_another_namespace_is_named_everywhere() -> None:
-    objects = chart({**EVERYTHING, "webhook": {"enabled": True}}, ELSEWHERE)
-    assert HOME not in yaml.safe_dump_all(objects)
-    told = settings(objects)
-    (selected,) = told.admission_namespace_selector.requirements
-    assert selected.values == {"kube-system", ELSEWHERE}
-    lock = config(objects)["leaderElection"]
-    assert told.neighbour_lease == f"{lock['resourceNamespace']}/{lock['resourceName']}"
-    assert lock["resourceNamespace"] == ELSEWHERE
-
-
-def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
-    names = ["gangs", "default-scheduler"]
-    objects = chart({**EVERYTHING, "settings": {"scheduler_name": ",".join(names)}})
-    assert settings(objects).scheduler_name == "gangs,default-scheduler"
-    profiles = config(objects)["profiles"]
-    assert [each.pop("schedulerName") for each in profiles] == names
-    (shipped,) = config(chart())["profiles"]
-    del shipped["schedulerName"]
-    assert profiles == [shipped, shipped]
-    told = json.dumps(objects)
-    conditions = json.dumps(manifests("webhook.yaml", "policies.yaml"))
-    condition = "schedulerName.orValue('')"
-    ours = f"{condition} == 'corral'"
-    assert ours not in told
-    assert told.count(f"{condition} in ['gangs', 'default-scheduler']") == conditions.count(ours)
-
-
-def test_sampling_and_time_limits_are_said_once() -> None:
-    said = {"percentage_of_nodes_to_score": 50, "gang_bind_seconds": 600, "bind_seconds": 20.5}
-    objects = chart({"settings": said})
-    told = settings(objects)
-    (profile,) = config(objects)["profiles"]
-    assert profile["percentageOfNodesToScore"] == told.percentage_of_nodes_to_score == 50
-    asked, binding = config(objects)["extenders"]
-    assert asked["httpTimeout"] == config(chart())["extenders"][0]["httpTimeout"]
-    limit = float(binding["httpTimeout"].removesuffix("s"))
-    assert told.gang_bind_seconds + told.bind_seconds < limit < 630
-
-
-def test_values_of_every_kind_are_what_corral_reads() -> None:
-    told = settings(
-        chart(
-            {
-                "settings": {
-                    "levels": ["a/b", "c/d"],
-                    "absent_pods_in": {"team-a": 512, "team-b": 0},
-                    "scheduler_vocabularies": {"a": ["grove", "kai"], "b": "kueue"},
-                    "under_way_bytes": 134217728,
-                    "earmarked_share": 0.25,
-                    "protect_running": False,
-                    "metric_shapes": {"node": "nvidia.com/gpu=8", "half": "nvidia.com/gpu=4,cpu=8"},
-                    "preempt": False,
-                }
-            }
-        )
-    )
-    assert told.levels == ("a/b", "c/d")
-    assert told.absent_pods_in == (("team-a", 512), ("team-b", 0))
-    assert told.scheduler_vocabularies == (("a", "grove"), ("a", "kai"), ("b", "kueue"))
-    assert told.under_way_bytes == 134217728
-    assert told.earmarked_share == 0.25
-    assert told.protect_running is False
-    assert set(told.metric_shapes) == {
-        ("node", "nvidia.com/gpu=8"),
-        ("half", "nvidia.com/gpu=4,cpu=8"),
-    }
-    assert told.preempt == "off"
-
-
-def test_a_changed_configuration_starts_new_pods() -> None:
-    def annotations(values: dict[str, Any]) -> Any:
-        metadata = one(chart(values), "Deployment", "corral")["spec"]["template"]["metadata"]
-        return metadata.get("annotations", {})
-
-    assert annotations({}) == {}
-    seen = [
-        annotations(values)
-        for values in (
-            {"settings": {"percentage_of_nodes_to_score": 50}},
-            {"settings": {"percentage_of_nodes_to_score": 60}},
-            {"webhook": {"enabled": True}},
-            {"webhook": {"enabled": True}, "admission": {"podSelector": BY_LABEL}},
-            {"api": {"enabled": True}},
-        )
-    ]
-    assert len({str(each) for each in seen}) == len(seen)
-
-
-def test_policies_repeat_what_the_settings_say() -> None:
-    def expressions(values: dict[str, Any]) -> dict[str, str]:
-        objects = chart({**OPTIONS["policies.yaml"], **values})
-        every = [each["spec"] for each in objects if each["kind"].endswith("AdmissionPolicy")]
-        return {
-            each["name"]: each["expression"]
-            for spec in every
-            for each in [*spec.get("variables", []), *spec.get("matchConditions", [])]
-        }
-
-    usual = expressions({})
-    kueue = expressions({"settings": {"kueue_manages": True}})
-    native = expressions({"settings": {"native_pod_groups": "on"}})
-    assert {name for name in usual if usual[name] != kueue[name]} == {"isKueues", "not-kueues"}
-    for name in ("isKueues", "not-kueues"):
-        assert "'kueue.x-k8s.io/queue-name' in " in kueue[name]
-        assert "'kueue.x-k8s.io/queue-name' in " not in usual[name]
-    assert {name for name in usual if usual[name] != native[name]} == {"isKubeSchedulers"}
-    assert native["isKubeSchedulers"] == "false"
-    with pytest.raises(NotRendered, match="in-a-gang"):
-        chart({**OPTIONS["policies.yaml"], "settings": {"scheduler_vocabularies": {"a": "grove"}}})
-
-
-def test_selectors_are_said_once() -> None:
-    objects = chart(
-        {**EVERYTHING, "admission": {"namespaceSelector": BY_LABEL, "podSelector": BY_LABEL}}
-    )
-    told = settings(objects)
-    assert told.admission_namespace_selector == told.admission_pod_selector
-    assert told.admission_pod_selector == selector_from_text("team=a,x")
-    hooks = [hook for each in objects for hook in each.get("webhooks", [])]
-    assert hooks
-    assert all(hook["namespaceSelector"] == BY_LABEL for hook in hooks)
-    gate = one(objects, "MutatingAdmissionPolicy", "gate.corral.dev")["spec"]["matchConstraints"]
-    assert gate["namespaceSelector"] == BY_LABEL
-    assert gate["objectSelector"]["matchLabels"] == BY_LABEL["matchLabels"]
-    shipped = one(manifests("policies.yaml"), "MutatingAdmissionPolicy", "gate.corral.dev")["spec"][
-        "matchConstraints"
-    ]["objectSelector"]["matchExpressions"]
-    assert gate["objectSelector"]["matchExpressions"] == [*shipped, *BY_LABEL["matchExpressions"]]
-
-
 def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_leases() -> None:
     objects = chart({"mode": "beside"})
     shipped = by_key(manifests("policy.yaml", "beside.yaml"))
@@ -371,25 +207,6 @@ def test_beside_it_is_placed_and_reached_as_values_say() -> None:
         chart({"mode": "beside", "replicas": 2})
 
 
-PLACING: dict[str, Any] = {
-    "image": {
-        "repository": "r/corral",
-        "digest": f"sha256:{'0' * 64}",
-        "pullPolicy": "Always",
-        "pullSecrets": [{"name": "pull"}],
-    },
-    "scheduler": {"image": {"tag": "v1.35.9"}, "resources": {"requests": {"cpu": "2"}}},
-    "replicas": 1,
-    "resources": {"limits": {"memory": "4Gi"}},
-    "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
-    "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
-    "affinity": {"nodeAffinity": {}},
-    "priorityClassName": "high",
-    "podAnnotations": {"a": "b"},
-    "podLabels": {"c": "d"},
-}
-
-
 def test_what_is_said_of_the_pods_is_said_of_the_pods() -> None:
     objects = chart(PLACING)
     deployment = one(objects, "Deployment", "corral")["spec"]
@@ -410,24 +227,6 @@ def test_what_is_said_of_the_pods_is_said_of_the_pods() -> None:
     assert scheduler["resources"] == PLACING["scheduler"]["resources"]
     assert scheduler["imagePullPolicy"] == "Always"
     assert "1.35" in one(objects, "ConfigMap", "corral-scheduler")["data"]["config.yaml"][:40]
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        pytest.param({"settings": {"lvels": ["a"]}}, "lvels", id="no_setting"),
-        pytest.param({"settings": {"neighbour_lease": "a/b"}}, "neighbour_lease", id="the_charts"),
-        pytest.param({"settings": {"narrow_nodes": 2000}}, "1,024", id="beyond_its_bound"),
-        pytest.param({"settings": {"scheduler_name": ""}}, "scheduler_name", id="no_profile"),
-        pytest.param({"scheduler": {"image": {"tag": "v1.2.3"}}}, "minor", id="no_configuration"),
-        pytest.param({"webhook": {"certificate": "any"}}, "certificate", id="no_certificate"),
-    ],
-)
-def test_values_that_cannot_be_are_refused_before_anything_is_installed(
-    values: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(NotRendered, match=said):
-        chart(values)
 
 
 def test_a_made_certificate_is_for_the_service_and_trusted_by_every_webhook() -> None:

@@ -17,11 +17,11 @@ import yaml
 from app.settings import ENV_PREFIX
 from tests.cluster import BLOCK, RACK, Cluster, Object, grid
 from tests.controlplane.built import skip_unless_built
+from tests.controlplane.chart_values import BY_LABEL, EVERYTHING, PLACING, env
 from tests.controlplane.kinds import defined, definition
 from tests.controlplane.packaged import CHART, HOME, chart, helm, tried
 from tests.controlplane.plane import ELSEWHERE, ControlPlane, free_ports, may
 from tests.controlplane.seen import START_SECONDS
-from tests.controlplane.test_chart import BY_LABEL, EVERYTHING, PLACING, env
 from tests.controlplane.test_service_account import mounted
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, members
