@@ -27,10 +27,15 @@ class NotRendered(Exception):
     """Helm refused the values; says why."""
 
 
-def chart(values: Mapping[str, Any] | None = None, namespace: str = HOME) -> Objects:
+def chart(
+    values: Mapping[str, Any] | None = None,
+    namespace: str = HOME,
+    package: Path = CHART,
+    kubernetes: str = KUBERNETES,
+) -> Objects:
     """The objects of the chart with these values. Raises: NotRendered; BinariesMissing."""
-    flags = ["template", "corral", CHART, f"--namespace={namespace}", "--values=-"]
-    command = [operator("helm"), *flags, f"--kube-version={KUBERNETES}"]
+    flags = ["template", "corral", package, f"--namespace={namespace}", "--values=-"]
+    command = [operator("helm"), *flags, f"--kube-version={kubernetes}"]
     given = json.dumps(values or {})
     ran = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60)
     if ran.returncode != 0:
@@ -89,11 +94,16 @@ def tried(cluster: Cluster, thing: Object) -> None:
 
 def helm(kubeconfig: Path, *flags: str, values: Mapping[str, Any] | None = None) -> str:
     """What Helm says after one of its commands on a cluster. Raises: NotRendered."""
-    command = [operator("helm"), *flags, f"--kubeconfig={kubeconfig}"]
-    if values is not None:
-        command.append("--values=-")
-    given = json.dumps(values or {})
-    ran = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
+    given = ["--values=-"] if values is not None else []
+    return said_by_helm(
+        *flags, f"--kubeconfig={kubeconfig}", *given, stdin=json.dumps(values or {})
+    )
+
+
+def said_by_helm(*flags: str, stdin: str = "") -> str:
+    """What Helm says after one of its commands. Raises: NotRendered."""
+    command = [operator("helm"), *flags]
+    ran = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         raise NotRendered(ran.stderr)
     return ran.stdout

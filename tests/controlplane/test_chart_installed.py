@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.cluster import BLOCK, RACK, Cluster, Object, grid
 from tests.controlplane.built import skip_unless_built
 from tests.controlplane.chart_values import BY_LABEL, EVERYTHING, PLACING, env
 from tests.controlplane.kinds import defined, definition
-from tests.controlplane.packaged import CHART, HOME, chart, helm, tried
+from tests.controlplane.packaged import CHART, HOME, chart, helm, said_by_helm, tried
 from tests.controlplane.plane import ELSEWHERE, ControlPlane, free_ports, may
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_service_account import mounted
@@ -202,6 +203,17 @@ def test_corral_runs_as_the_account_and_with_the_rights_that_helm_has_installed(
             trusting.wrap_socket(connection, server_hostname=host) as tls,
         ):
             assert tls.version() == "TLSv1.3"
+
+
+def test_a_package_of_the_chart_holds_the_manifests_themselves(tmp_path: Path) -> None:
+    """Links lead nowhere outside of a checkout, so Helm packs what they lead to."""
+    skip_unless_built("helm")
+    ran = said_by_helm("package", str(CHART), f"--destination={tmp_path}")
+    (package,) = tmp_path.glob("corral-*.tgz")
+    assert str(package) in ran
+    assert chart(EVERYTHING, package=package) == chart(EVERYTHING)
+    with tarfile.open(package) as archive:
+        assert all(each.isreg() for each in archive.getmembers())
 
 
 def test_an_upgrade_keeps_the_certificate_and_takes_rights_away_that_no_setting_needs(

@@ -175,3 +175,15 @@ def test_values_that_cannot_be_are_refused_before_anything_is_installed(
 ) -> None:
     with pytest.raises(NotRendered, match=said):
         chart(values)
+
+
+def test_what_an_older_cluster_has_not_is_refused() -> None:
+    older = {"kubernetes": "v1.34.9-gke.100"}
+    tag = {"scheduler": {"image": {"tag": "v1.34.9"}}}
+    with pytest.raises(NotRendered, match="newer than the cluster"):
+        chart(**older)
+    assert config(chart(tag, **older)) == config(chart())
+    with pytest.raises(NotRendered, match="take webhook"):
+        chart({**tag, **OPTIONS["policies.yaml"]}, **older)
+    with pytest.raises(NotRendered, match="kubeVersion"):
+        chart(kubernetes="v1.33.0")

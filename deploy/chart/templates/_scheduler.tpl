@@ -10,6 +10,10 @@ changed which settings say as well. Word for word, comments and all, where they 
 {{- if not (.Files.Get (printf "files/scheduler-config/%s.yaml" $minor)) -}}
 {{- fail (printf "scheduler.minor: there is no configuration for kube-scheduler %q; set it to a file of scheduler-config/" $minor) -}}
 {{- end -}}
+{{- $cluster := .Capabilities.KubeVersion.Version -}}
+{{- if semverCompare (printf "<%s.0-0" $minor) $cluster -}}
+{{- fail (printf "scheduler.image.tag: kube-scheduler may not be newer than the cluster, which is %s; this one is %s" $cluster $minor) -}}
+{{- end -}}
 {{- $minor -}}
 {{- end }}
 
