@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import ssl
 import tarfile
@@ -14,7 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from app.cli import main
 from app.settings import ENV_PREFIX
 from tests.cluster import BLOCK, RACK, Cluster, Object, grid
 from tests.controlplane.built import skip_unless_built
@@ -231,3 +234,15 @@ def test_an_upgrade_keeps_the_certificate_and_takes_rights_away_that_no_setting_
     installed.helm("uninstall", "--wait=false")
     assert cluster.get("Deployment", "corral", ELSEWHERE) is None
     assert cluster.get("CustomResourceDefinition", "hypernodes.topology.volcano.sh")
+
+
+def test_doctor_finds_that_what_helm_has_installed_agrees(installed: Installed) -> None:
+    installed.plane.nodes(grid(racks=2, nodes=2))
+    options = ["--kubeconfig", str(installed.plane.kubeconfig()), "-n", ELSEWHERE, "-o", "json"]
+    ran = CliRunner().invoke(main, ["doctor", *options])
+    found = json.loads(ran.stdout)["findings"]
+    wrong = {each["check"]: each["text"] for each in found if each["level"] == "error"}
+    # No kubelet is here, and nothing makes pods of Deployments.
+    assert wrong.keys() == {"pods-ready", "webhook-service"}, wrong
+    fine = {each["check"] for each in found if each["level"] == "ok"}
+    assert {"rights", "lease", "profile-names", "node-sampling", "extender-address"} <= fine

@@ -145,13 +145,22 @@ def test_selectors_are_said_once() -> None:
         {**EVERYTHING, "admission": {"namespaceSelector": BY_LABEL, "podSelector": BY_LABEL}}
     )
     told = settings(objects)
-    assert told.admission_namespace_selector == told.admission_pod_selector
+    elsewhere = f"kubernetes.io/metadata.name notin (kube-system,{HOME})"
+    assert told.admission_namespace_selector == selector_from_text(f"team=a,{elsewhere},x")
     assert told.admission_pod_selector == selector_from_text("team=a,x")
     hooks = [hook for each in objects for hook in each.get("webhooks", [])]
+    (everywhere,) = manifests("webhook.yaml")[2]["webhooks"]
+    selected = {
+        "matchLabels": BY_LABEL["matchLabels"],
+        "matchExpressions": [
+            *everywhere["namespaceSelector"]["matchExpressions"],
+            *BY_LABEL["matchExpressions"],
+        ],
+    }
     assert hooks
-    assert all(hook["namespaceSelector"] == BY_LABEL for hook in hooks)
+    assert all(hook["namespaceSelector"] == selected for hook in hooks)
     gate = one(objects, "MutatingAdmissionPolicy", "gate.corral.dev")["spec"]["matchConstraints"]
-    assert gate["namespaceSelector"] == BY_LABEL
+    assert gate["namespaceSelector"] == selected
     assert gate["objectSelector"]["matchLabels"] == BY_LABEL["matchLabels"]
     shipped = one(manifests("policies.yaml"), "MutatingAdmissionPolicy", "gate.corral.dev")["spec"][
         "matchConstraints"

@@ -85,6 +85,16 @@ in ['{{ splitList "," $names | join "', '" }}']
 {{- end -}}
 {{- end }}
 
+{{/* Which namespaces are taken in, as JSON: those of values, but neither the system's nor Corral's own, which would wait for it. */}}
+{{- define "corral.namespaceSelector" -}}
+{{- $said := .Values.admission.namespaceSelector -}}
+{{- $home := list "kube-system" .Release.Namespace | uniq -}}
+{{- $others := dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" $home -}}
+{{- $selector := dict "matchExpressions" (prepend ($said.matchExpressions | default list) $others) -}}
+{{- with $said.matchLabels }}{{ $_ := set $selector "matchLabels" . }}{{ end -}}
+{{- toJson $selector -}}
+{{- end }}
+
 {{/* A LabelSelector as `kubectl get --selector` writes it. */}}
 {{- define "corral.selectorText" -}}
 {{- $parts := list -}}
@@ -101,13 +111,9 @@ in ['{{ splitList "," $names | join "', '" }}']
 
 {{/* Which pods the webhook takes in, as Corral is told: the selectors of webhook.yaml are a coarse filter before it. */}}
 {{- define "corral.webhookSettings" -}}
-{{- with .Values.admission.namespaceSelector }}
-CORRAL_ADMISSION_NAMESPACE_SELECTOR: {{ include "corral.selectorText" . | quote }}
-{{- else }}
-{{- /* Corral's default names the namespace of the manifests. */}}
-{{- if ne .Release.Namespace "corral-system" }}
-CORRAL_ADMISSION_NAMESPACE_SELECTOR: {{ printf "kubernetes.io/metadata.name notin (kube-system,%s)" .Release.Namespace | quote }}
-{{- end }}
+{{- /* Corral's default is for the namespace of the manifests, and for no selector of values. */}}
+{{- if or .Values.admission.namespaceSelector (ne .Release.Namespace "corral-system") }}
+CORRAL_ADMISSION_NAMESPACE_SELECTOR: {{ include "corral.namespaceSelector" . | fromJson | include "corral.selectorText" | quote }}
 {{- end }}
 {{- with .Values.admission.podSelector }}
 CORRAL_ADMISSION_POD_SELECTOR: {{ include "corral.selectorText" . | quote }}
