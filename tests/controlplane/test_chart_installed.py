@@ -231,6 +231,12 @@ def test_an_upgrade_keeps_the_certificate_and_takes_rights_away_that_no_setting_
         installed.helm("upgrade", str(CHART), values=values)
         cluster.wait(lambda: not may(corral, EVICT), 10, "no right to evict")
     assert installed.secret["data"] == before
+    installed.helm("upgrade", str(CHART), values={"mode": "beside"})
+    beside = cluster.get("Deployment", "corral", ELSEWHERE)
+    assert beside
+    assert beside["spec"]["strategy"] == {"type": "Recreate"}
+    assert "initContainers" not in beside["spec"]["template"]["spec"]
+    assert cluster.get("ServiceAccount", "corral-scheduler", ELSEWHERE) is None
     installed.helm("uninstall", "--wait=false")
     assert cluster.get("Deployment", "corral", ELSEWHERE) is None
     assert cluster.get("CustomResourceDefinition", "hypernodes.topology.volcano.sh")
