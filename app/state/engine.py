@@ -529,7 +529,7 @@ class Engine(EngineParts):
             return
         self.passes.plan_waiting(now)
         self.outbox.extend(self.notes.written(self.gangs.by_key, now))
-        self.requeues.correct_nominations(self.gangs.by_key)
+        self.requeues.correct_nominations(self.gangs.by_key, now)
         self.requeues.requeue_outdated(self.gangs.by_key)
         woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes())
         # Only the request may have told of such a pod, and it may have lied.

@@ -107,7 +107,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.report.requeue.Requeues.correct_nominations",
-        Change("condition", "gang.plan.version != version", becomes="False"),
+        Change("condition", "is_due or gang.plan.version != version", becomes="False"),
         "the nominations of members outlive their plan",
     ),
     Planted(

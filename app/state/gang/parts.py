@@ -202,7 +202,8 @@ class Rejections:
     sentences: dict[str, str] = field(default_factory=dict)  # what /filter answered; "": unknown
     outdated: dict[str, None] = field(default_factory=dict)  # whose sentence holds no longer
     requeued_at: float = 0.0  # when planned ones among them were last requeued
-    nominated: dict[str, str] = field(default_factory=dict)  # uid -> node, as we had it written
+    nominated: dict[str, str] = field(default_factory=dict)
+    """uid -> node, as we had it written; "": taken back, and the watch may show it still."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Requeues:
     _outdated: FairQueue[GangKey, None] = field(default_factory=FairQueue)
     _nominating: dict[GangKey, int] = field(default_factory=dict)
     """Gangs with nominated members -> version of the plan that these were last compared with."""
+    _corrected_at: float = 0.0  # when all of them were last looked at
 
     def call(self, gang: Gang, now: float) -> None:
         """Have kube-scheduler schedule every member that has a node now."""
@@ -128,35 +129,47 @@ class Requeues:
         if self.settings.nominate_planned and pod.nominated_node:
             self._requeue(gang, pod)
 
-    def correct_nominations(self, gangs: Mapping[GangKey, Gang]) -> None:
-        """Nominate members anew whose plan has changed, and take back what was lost."""
+    def correct_nominations(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        """Nominate members anew whose plan has changed, and take back what was lost.
+
+        What is taken back is taken back again for as long as the watch shows it: that write may
+        have been lost, and nothing else would end the nomination.
+        """
+        is_due = now >= self._corrected_at + self.settings.rewake_seconds
+        if is_due:
+            self._corrected_at = now
         for key, version in list(self._nominating.items()):
             gang = gangs.get(key)
             if gang is None or not gang.rejections.nominated:
                 del self._nominating[key]
-            elif gang.plan.version != version:
+            elif is_due or gang.plan.version != version:
                 self._nominating[key] = gang.plan.version
-                self._correct(gang)
+                self._correct(gang, is_due=is_due)
 
-    def _correct(self, gang: Gang) -> None:
-        for uid, node in list(gang.rejections.nominated.items()):
+    def _correct(self, gang: Gang, *, is_due: bool) -> None:
+        for uid, told in list(gang.rejections.nominated.items()):
             member = gang.members.get(uid)
             if member is None or member.pod.node or uid in gang.binding.posted:
                 del gang.rejections.nominated[uid]
-            elif gang.plan.nodes.get(uid, "") != node:
+                continue
+            is_ended = not told and is_due
+            has_changed = gang.plan.nodes.get(uid, "") != told
+            if has_changed or (is_ended and member.pod.nominated_node):
                 self._requeue(gang, member.pod)
+            elif is_ended:
+                del gang.rejections.nominated[uid]
 
     def _nomination(self, gang: Gang, pod: PodRecord) -> str | None:
         """What is to be written; None: it is there, or the pod needs none."""
         if pod.gates:
             return None
         node = gang.plan.nodes.get(pod.uid, "")
-        was_told = gang.rejections.nominated.pop(pod.uid, "")
-        if not node:
-            return "" if was_told or pod.nominated_node else None
+        was_told = gang.rejections.nominated.get(pod.uid, "")
+        if not (node or was_told or pod.nominated_node):
+            return None
         gang.rejections.nominated[pod.uid] = node
         self._nominating.setdefault(gang.key, gang.plan.version)
-        return None if pod.nominated_node == node else node
+        return None if pod.nominated_node == node != "" else node
 
 
 def reject(gang: Gang, uid: str, sentence: str) -> None:

@@ -84,6 +84,22 @@ def test_the_nominations_of_a_lost_plan_are_taken_back():
     assert nominated(world) == {}
 
 
+def test_what_the_watch_shows_for_long_after_it_was_taken_back_is_taken_back_again():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    shown = seen_nominated(world, gang[0], world.held[gang[0].uid])
+    world.delete(gang[1])
+    world.tick()
+    for _ in range(2):
+        world.effects.clear()
+        world.tick(world.settings.rewake_seconds)
+        assert nominated(world) == {"g0": ""}
+    world.put(msgspec.structs.replace(shown, nominated_node=""))
+    world.effects.clear()
+    world.tick(world.settings.rewake_seconds)
+    assert nominated(world) == {}
+
+
 def test_a_nomination_that_the_watch_has_not_shown_yet_is_taken_back_too():
     world, gang = World(four_racks()), members("g", 2)
     rejected_then_planned(world, gang)
