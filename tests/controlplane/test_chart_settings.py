@@ -47,6 +47,7 @@ def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
     assert [each.pop("schedulerName") for each in profiles] == names
     (shipped,) = config(chart())["profiles"]
     del shipped["schedulerName"]
+    shipped["percentageOfNodesToScore"] = 0  # as pods are gated
     assert profiles == [shipped, shipped]
     told = json.dumps(objects)
     conditions = json.dumps(manifests("webhook.yaml", "policies.yaml"))
@@ -54,6 +55,28 @@ def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
     ours = f"{condition} == 'corral'"
     assert ours not in told
     assert told.count(f"{condition} in ['gangs', 'default-scheduler']") == conditions.count(ours)
+
+
+@pytest.mark.parametrize(
+    ("values", "share"),
+    [
+        pytest.param({}, 100, id="members_come_as_they_are"),
+        pytest.param(OPTIONS["webhook.yaml"], 0, id="gated_by_the_webhook"),
+        pytest.param(OPTIONS["policies.yaml"], 0, id="gated_by_policies"),
+        pytest.param(
+            {**OPTIONS["webhook.yaml"], "settings": {"percentage_of_nodes_to_score": 100}},
+            100,
+            id="as_values_say",
+        ),
+    ],
+)
+def test_kube_scheduler_samples_the_nodes_where_members_are_narrowed_to_theirs(
+    values: dict[str, Any], share: int
+) -> None:
+    objects = chart(values)
+    (profile,) = config(objects)["profiles"]
+    assert profile.get("percentageOfNodesToScore", 0) == share
+    assert settings(objects).percentage_of_nodes_to_score == share
 
 
 def test_sampling_and_time_limits_are_said_once() -> None:

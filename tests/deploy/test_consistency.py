@@ -41,7 +41,9 @@ def test_the_configurations_of_all_versions_differ_in_the_version_they_name_alon
     assert own_rest == rest
 
 
-def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_alone() -> None:
+def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_and_its_sample() -> (
+    None
+):
     here, there = (
         yaml.safe_load(file.read_text(encoding="utf-8"))
         for file in (CONFIG, CONFIG.with_name(f"{CONFIG.stem}-mtls.yaml"))
@@ -55,10 +57,11 @@ def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_
     for extender in here["extenders"]:
         assert extender.pop("urlPrefix").startswith("http://127.0.0.1:")
         assert extender.pop("enableHTTPS") is False
+    assert [profile.pop("percentageOfNodesToScore") for profile in here["profiles"]] == [100]
     assert there == here
 
 
-def test_the_configuration_for_members_alone_differs_in_its_resources() -> None:
+def test_the_configuration_for_members_alone_differs_in_its_resources_and_its_sample() -> None:
     every, members = (
         yaml.safe_load(file.read_text(encoding="utf-8"))
         for file in (CONFIG, CONFIG.with_name(f"{CONFIG.stem}-marker.yaml"))
@@ -67,6 +70,7 @@ def test_the_configuration_for_members_alone_differs_in_its_resources() -> None:
     assert managed == [{"name": name, "ignoredByScheduler": True} for name in MARKERS]
     for extender in members["extenders"]:
         del extender["managedResources"]
+    assert [profile.pop("percentageOfNodesToScore") for profile in every["profiles"]] == [100]
     assert members == every
 
 

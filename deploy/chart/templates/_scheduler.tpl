@@ -31,7 +31,10 @@ changed which settings say as well. Word for word, comments and all, where they 
 {{- range splitList "," $names -}}
 {{- $profile := first $config.profiles | deepCopy -}}
 {{- $_ := set $profile "schedulerName" . -}}
-{{- with get $set "percentage_of_nodes_to_score" }}{{ $_ := set $profile "percentageOfNodesToScore" (int .) }}{{ end -}}
+{{- $share := get $set "percentage_of_nodes_to_score" -}}
+{{- if and $share (ne (int $share) (get $profile "percentageOfNodesToScore" | default 0 | int)) -}}
+{{- $_ := set $profile "percentageOfNodesToScore" (int $share) -}}
+{{- end -}}
 {{- $profiles = append $profiles $profile -}}
 {{- end -}}
 {{- $_ := set $config "profiles" $profiles -}}

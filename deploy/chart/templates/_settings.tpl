@@ -20,6 +20,10 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- end -}}
 {{- $_ := set $texts $name $text -}}
 {{- end -}}
+{{- /* Gated pods are narrowed to their nodes: kube-scheduler may sample the others. */ -}}
+{{- if and (or .Values.webhook.enabled .Values.policies.enabled) (not (hasKey $texts "percentage_of_nodes_to_score")) -}}
+{{- $_ := set $texts "percentage_of_nodes_to_score" "0" -}}
+{{- end -}}
 {{- toJson $texts -}}
 {{- end }}
 

@@ -92,7 +92,8 @@ def marking(config: object = MEMBERS_ALONE, policy: str = "Fail", **changed: obj
     }
 
 
-MARKS = {"marker_resource": True, "needs_nodes": "off"}
+SAMPLED = {"percentage_of_nodes_to_score": 0}
+MARKS = {"marker_resource": True, "needs_nodes": "off", **SAMPLED}
 RESOURCES = ("extenders", 1, "managedResources")
 LEASE = ("leaderElection", "resourceName")
 SHARE = ("profiles", 0, "percentageOfNodesToScore")
@@ -114,7 +115,7 @@ PLANTED = [
                  {"extender-address": "error"}, id="another_port"),
     pytest.param(configured(("profiles",), TWO_PROFILES),
                  {"profile-names": "error"}, id="profile_that_corral_does_not_plan_for"),
-    pytest.param(configured(SHARE, 100),
+    pytest.param(configured(SHARE, ABSENT),
                  {"node-sampling": "warning"}, id="sample_that_settings_do_not_know"),
     pytest.param({**configured(SHARE, 50),
                   "settings": settings(with_webhook=False, percentage_of_nodes_to_score=50,
@@ -124,7 +125,7 @@ PLANTED = [
     pytest.param(marking(), {}, id="marker"),
     pytest.param(marking(policy="Ignore"),
                  {"webhook-policy": "warning"}, id="marker_may_be_missing"),
-    pytest.param(marking(CONFIG), {"marker": "error"}, id="marker_counted"),
+    pytest.param(marking(edited(CONFIG, SHARE, ABSENT)), {"marker": "error"}, id="marker_counted"),
     pytest.param(marking(edited(MEMBERS_ALONE, RESOURCES, ABSENT)),
                  {"marker": "error"}, id="marker_counted_of_one_extender"),
     pytest.param(marking(policy="Ignore", marker_resource=False),
@@ -259,6 +260,7 @@ def test_one_over_tls_is_right_as_well():
         extender_cert="/tls.crt",
         extender_key="/tls.key",
         extender_client_ca="/ca.crt",
+        **SAMPLED,
     )
     assert found(replace(right(), config=config_from(BESIDE), settings=beside)) == {}
 
@@ -266,8 +268,10 @@ def test_one_over_tls_is_right_as_well():
 @pytest.mark.parametrize(
     ("document", "own"),
     [
-        pytest.param(BESIDE, settings(), id="corral_on_loopback"),
-        pytest.param(BESIDE, settings(extender_listen="0.0.0.0:8888"), id="corral_without_tls"),
+        pytest.param(BESIDE, settings(**SAMPLED), id="corral_on_loopback"),
+        pytest.param(
+            BESIDE, settings(extender_listen="0.0.0.0:8888", **SAMPLED), id="corral_without_tls"
+        ),
         pytest.param(CONFIG, settings(extender_cert="/tls.crt"), id="kube_scheduler_without_tls"),
     ],
 )

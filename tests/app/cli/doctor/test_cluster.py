@@ -42,6 +42,7 @@ def own(tmp_path: Path) -> Path:
     lines = {
         "levels": ",".join(LEVELS),
         "neighbour_lease": "corral-system/corral-scheduler",
+        "percentage_of_nodes_to_score": 100,
     }
     path.write_text(yaml.safe_dump(lines))
     return path
