@@ -131,7 +131,7 @@ class Births:
         self.planner.refresh()
         members = tuple(each.member for each in gang.placeholders.values())
         found = self.planner.plan(gang, None, members)
-        if not isinstance(found, Plan):
+        if not isinstance(found, Plan) or not self._may_narrow(gang, found):
             return None
         self.roll_calls.forget_founder(gang)
         self.gangs.adopt(gang)
@@ -142,6 +142,13 @@ class Births:
         room = self.settings.narrow_nodes - len(self._planned(gang, founder))
         gang.birth.beside = self.planner.beside(gang, founder, node, room)
         return gang
+
+    def _may_narrow(self, gang: Gang, found: Plan) -> bool:
+        """Whether no pods that are alike have places on more nodes than a pod is narrowed to."""
+        nodes_by_role: dict[tuple[object, ...], set[str]] = {}
+        for uid, node in found.nodes.items():
+            nodes_by_role.setdefault(gang.member(uid).role, set()).add(node)
+        return all(len(each) <= self.settings.narrow_nodes for each in nodes_by_role.values())
 
     def expire(self, now: float) -> None:
         """End what is held for gangs of which not all pods have come in time."""

@@ -59,8 +59,15 @@ def test_no_more_nodes_are_named_than_pods_are_narrowed_to():
     assert nodes is not None
     assert len(nodes) == 8
     assert len({each[:2] for each in nodes}) == 2, "whole racks"
-    few = nursery(rack(0), jobs, narrow_nodes=3)
-    assert few.asked(pods[0]) is None
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_nothing_is_held_for_a_gang_on_more_nodes_than_pods_are_narrowed_to(most):
+    jobs, pods = train()
+    world = nursery(rack(0), jobs, narrow_nodes=most)
+    assert world.asked(pods[0]) is None
+    assert world.held == {}
+    assert world.engine.gangs.by_key == {}
 
 
 def test_asked_again_it_is_answered_alike_and_takes_nothing_more():
