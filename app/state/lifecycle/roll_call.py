@@ -87,8 +87,8 @@ class RollCalls:
     def review(self, gang: Gang, now: float) -> None:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.gangs.end_review(gang.key)
-        if gang.birth is not None and not gang.members:
-            return  # its first pod is being created
+        if gang.birth is not None and not gang.members and _awaits_its_first(gang):
+            return
         if self.planner.is_ready:
             gang.reviewed_at = now
         if gang.succeeded.is_unsettled:  # in the middle of a list
@@ -164,3 +164,8 @@ class RollCalls:
         gang.membership = replace(gang.membership, problem=problem, is_unread=True)
         if gang.plan.nodes.keys() - gang.binding.posted:
             self.plans.lose(gang, "the labels of its pods are read again", now)
+
+
+def _awaits_its_first(gang: Gang) -> bool:
+    """Whether no pod of a gang has come yet: all its places are held for pods to come."""
+    return bool(gang.plan.nodes) and gang.plan.nodes.keys() <= gang.placeholders.keys()

@@ -70,6 +70,18 @@ def test_nothing_is_held_for_a_gang_on_more_nodes_than_pods_are_narrowed_to(most
     assert world.engine.gangs.by_key == {}
 
 
+def test_nothing_is_held_when_the_only_pod_that_has_come_is_gone():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    first = world.created(pods[0])
+    world.put(first)
+    world.delete(first)
+    assert world.held == {}
+    world.tick()
+    assert world.asked(pods[1]) is not None, "the others are planned anew"
+    assert len(world.held) == 4
+
+
 def test_asked_again_it_is_answered_alike_and_takes_nothing_more():
     jobs, pods = train()
     world = nursery(rack(0), jobs)
