@@ -8,6 +8,9 @@ no second one is sent, unless the first failed, or the watch has not shown it fo
     else, if the domain has labels      to these labels: no term can be added to the pod's own
     else                                not narrowed: /filter answers with the node
 
+Of a gang that is born in place no gate is removed before all its pods are there, if it needs them:
+until then those behind the gate may go anywhere.
+
 If nodes were asked for by a request, the same patch says that the pod takes these.
 
 All pods of a pod set are narrowed alike, to all the domains it was placed in: if the plan is lost
@@ -61,6 +64,8 @@ def _is_due(gang: Gang, uid: str, unseen: float) -> bool:
     member = gang.members.get(uid)
     if member is None or not member.is_gated or uid not in gang.plan.nodes:
         return False
+    if gang.birth is not None and gang.birth.starts_whole and gang.placeholders:
+        return False  # it may go anywhere until all are there
     return gang.ungating.sent.get(uid, -math.inf) <= unseen
 
 

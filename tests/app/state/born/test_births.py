@@ -265,3 +265,14 @@ def test_a_member_that_came_behind_the_gate_is_ungated_into_its_place():
     world.patch([each for each in world.effects if type(each).__name__ == "Ungate"])
     world.schedule(*world.pods.values())
     assert len(world.schedule(*world.pods.values())) == 4
+
+
+def test_a_member_behind_the_gate_is_not_ungated_before_all_are_there():
+    jobs, pods = train()
+    world = nursery([*rack(0), *rack(1)], jobs)
+    first, *others = (world.created(each) for each in pods)
+    world.put(msgspec.structs.replace(pods[0], gates=(corral.GATE,)), *others[:2])
+    world.tick(2.0)
+    assert world.ungated == [], "it may go anywhere until its gang can start"
+    world.put(others[2])
+    assert world.ungated == [first.name]
