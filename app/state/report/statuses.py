@@ -99,7 +99,9 @@ class Statuses:
         for key in sorted(due, key=self.pools.since):
             gang, patches = gangs.get(key), tuple[StatusPatch, ...]()
             with confined(self.on_fault, "status of gang {}", key):
-                patches = self._of_no_pods(key) if gang is None else self._of(gang)
+                # One that is being born has none yet, and may never have.
+                has_pods = gang is not None and (gang.members or gang.birth is None)
+                patches = self._of(gang) if gang and has_pods else self._of_no_pods(key)
             before = self._sent.pop(key, {})
             for patch in patches:
                 sent = before.get(patch.path)

@@ -13,7 +13,7 @@ from app.state.effects import WriteStatus
 from app.state.engine import Engine
 from tests.app.dialects import toy
 from tests.app.state.world import LISTED, World, four_racks, members
-from tests.records import BLOCK, RACK, pod
+from tests.records import BLOCK, RACK, job_owner, pod
 
 PATH = f"/apis/{toy.GROUP}/v1/namespaces/default/bands"
 SECTION = toy.Section("horns", 2, RACK)
@@ -54,6 +54,19 @@ def test_a_status_that_stands_there_is_not_written_again():
     world.engine.statuses.note(key)
     world.tick()
     assert before
+    assert len(world.written()) == before
+
+
+def test_no_status_is_written_for_a_pod_that_is_only_about_to_be_created():
+    world = BandWorld(four_racks(), kinds=(*LISTED, "Band"), born_seconds=10.0)
+    world.apply(Listed("Band", (BAND,)))
+    world.tick()
+    before = len(world.written())
+    unborn = replace(PLAYERS[0], name="", uid="", owner=job_owner("duo"))
+    answer, effects = world.engine.admit(unborn, "default", world.now)
+    assert answer
+    world.effects.extend(effects)
+    world.tick(5.0)
     assert len(world.written()) == before
 
 
