@@ -128,17 +128,19 @@ def test_a_gang_whose_node_is_closed_is_given_back_once_and_starts_in_another_ra
         assert webhook.corral.bugs() == {}
 
 
-def test_a_job_that_would_give_up_keeps_its_pods_and_starts_when_its_node_is_back(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+def test_a_job_that_would_give_up_has_the_gate_and_starts_in_another_rack_unevicted(
+    webhook: Webhook,
 ) -> None:
-    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
-    made["spec"]["backoffLimit"] = 0
-    with stranded(plane, cluster, tmp_path, made) as (webhook, first):
-        (said,) = cluster.wait(lambda: told(cluster, "GangNotGivenBack"), SECONDS, "the word")
-        assert "backoffLimit" in said
-        plane.start_scheduler(extender=webhook.corral.url)
-        node_faults.find_again(cluster, "r0-0")
-        cluster.wait(lambda: len(cluster.bound()) == PODS, SECONDS, "its start")
-        uids = {name: each["metadata"]["uid"] for name, each in pods_of(cluster).items()}
-        assert uids == {name: each["metadata"]["uid"] for name, each in first.items()}
-        assert webhook.corral.metric(GIVEN_BACK) == 0
+    """Its pods could not be given back: a gate is what lets it go elsewhere."""
+    cluster = webhook.cluster
+    made = job("train", pods=4, annotations=IN_RACK, requests={GPU: 8})
+    made["spec"]["backoffLimit"] = 3
+    cluster.create(made)
+    racks = cluster.wait(
+        lambda: len(racks_of(cluster, "train")) == 4 and racks_of(cluster, "train"),
+        SECONDS,
+        "its start",
+    )
+    assert len(set(racks)) == 1
+    assert webhook.corral.metric(BORN) == 0
+    assert webhook.corral.metric(GATED) == 4

@@ -175,7 +175,7 @@ class Marks:
 
     def _wanted(self, gang: Gang, now: float) -> bool | None:
         """Whether the members of a gang are to be marked; None: as they are."""
-        if gang.phase in (Phase.GATHERING, Phase.DONE):
+        if gang.phase in (Phase.GATHERING, Phase.DONE) or gang.is_being_born:
             return False
         if gang.phase not in PLANNABLE or MAKES_ROOM in gang.reporting.once:
             return None

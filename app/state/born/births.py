@@ -119,6 +119,8 @@ class Births:
             return None
         if spec.lifecycle.spares or spec.family is not None:
             return None
+        if self.settings.born_pods_given_back and gang.ends_if_lost(spec.pods):
+            return None  # its pods could not be given back where it finds no place any more
         gang.birth = Birth(now + self.settings.born_seconds, starts_whole)
         self.roll_calls.sort_out(gang, (founder,))
         if not gang.membership.is_complete:

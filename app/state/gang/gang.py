@@ -223,10 +223,16 @@ class Gang:
         }
 
     @property
+    def is_being_born(self) -> bool:
+        """Whether it has places for pods that are created in them, and needs every one of these."""
+        birth = self.birth
+        return birth is not None and birth.starts_whole and bool(self.placeholders)
+
+    @property
     def has_arrived(self) -> bool:
         """Whether every planned pod came to /bind once, and no other is needed."""
         arrived, planned = self.binding.arrived, self.plan.nodes
-        if self.birth is not None and self.birth.starts_whole and self.placeholders:
+        if self.is_being_born:
             return False  # as any gang whose pods are not all there
         if len(arrived) < len(planned) - len(self.placeholders):
             return False  # a look at all of them at each arrival would take too long

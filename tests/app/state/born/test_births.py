@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.dialects import corral
+from app.state.effects import Mark
 from app.state.filter_result import Pinned, Rejected
 from tests.app.state.born.nursery import fast, nursery, rack, train
 from tests.app.state.world import members
@@ -276,3 +277,23 @@ def test_a_member_behind_the_gate_is_not_ungated_before_all_are_there():
     assert world.ungated == [], "it may go anywhere until its gang can start"
     world.put(others[2])
     assert world.ungated == [first.name]
+
+
+def test_no_node_is_asked_for_before_all_pods_of_the_gang_are_there():
+    nodes = rack(0)
+    jobs, pods = train()
+    world = nursery(nodes, jobs, born_seconds=60.0)
+    world.put(world.created(pods[0]))
+    world.delete(nodes[0])
+    for _ in range(10):
+        world.tick(1.0)
+    world.put(world.created(pods[1]))
+    for _ in range(10):
+        world.tick(1.0)
+    assert world.pods[pods[1].uid].gates == (corral.GATE,)
+    assert world.told(Mark) == []
+
+    world.put(*(world.created(each) for each in pods[2:]))
+    for _ in range(20):
+        world.tick(1.0)
+    assert {each.name for each in world.told(Mark)} == {each.name for each in pods[1:]}

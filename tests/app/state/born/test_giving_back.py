@@ -219,8 +219,21 @@ def test_a_pod_that_says_of_itself_that_it_was_born_is_evicted_once():
         assert world.told(Evict) == []
 
 
-def test_a_job_that_would_give_up_keeps_its_pods_and_is_told_so():
-    world, _ = stranded(train_of(3))
+def test_a_job_that_would_give_up_is_not_born_in_place():
+    jobs, pods = train_of(3)
+    world = nursery(rack(0), jobs)
+    assert world.asked(pods[0]) is None
+    assert world.held == {}
+
+
+def test_a_job_that_would_give_up_is_born_where_its_pods_are_not_given_back_anyway():
+    jobs, pods = train_of(3)
+    assert nursery(rack(0), jobs, born_pods_given_back=False).asked(pods[0]) is not None
+
+
+def test_a_job_that_would_give_up_by_now_keeps_its_pods_and_is_told_so():
+    world, _ = stranded(train_of(4))
+    world.put(*train_of(3)[0])  # another pod of it has failed meanwhile
     wait(world, 20)
     assert world.told(Evict) == []
     (event,) = [each for each in world.told(EmitEvent) if each.reason == NOT_GIVEN_BACK]
