@@ -204,6 +204,7 @@ class EngineParts:
             self.members,
             self.plans,
             self.claim_reader,
+            self.nominations,
             on_fault,
         )
         self.passes = Passes(

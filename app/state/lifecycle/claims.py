@@ -24,6 +24,7 @@ from app.state.lifecycle.members import Members
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.named_pods import NamedPods
+from app.state.pods.nominations import Nominations
 from app.state.reserve.plans import Plans
 
 
@@ -55,6 +56,7 @@ class Claims:
     members: Members
     plans: Plans
     reader: ClaimReader
+    nominations: Nominations
     on_fault: OnFault
     _waiting: dict[str, None] = field(default_factory=dict)
     """Pods that are claimed anew when their binding has ended, by uid."""
@@ -188,6 +190,8 @@ class Claims:
         if change.before is not None and change.is_move:
             self.members.drop(change.pod.uid, now)
             self.put(change.pod)
+            if change.claim is None:
+                self.nominations.put(change.pod)
 
     def _stay(self, change: _Change, now: float) -> None:
         if change.claim is not None and not change.is_move:
@@ -196,6 +200,9 @@ class Claims:
     def _join(self, change: _Change, now: float) -> None:
         pod, claim = change.pod, change.claim
         if claim is not None and change.is_move:
+            # Its node follows from the gang's plan, not from an earlier nomination.
+            if left := self.nominations.drop(pod.uid):
+                self.plans.reservations.capacity_grew([left])
             # As an ordinary pod it may have passed /filter, or have been rejected there.
             self.members.put(pod, claim, now, was_tried=not (pod.node or pod.gates))
             self.put(pod)

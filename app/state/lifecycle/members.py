@@ -77,6 +77,8 @@ class Members:
         else:
             self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
+        if pod.nominated_node and not pod.node:
+            self.plans.requeues.note_nominated(gang, pod)
         if before is None:
             self.starts.note_pod(gang, now)
             # Before the first lists are in, the Corral before this one may have rejected the pod.

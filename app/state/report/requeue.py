@@ -129,6 +129,15 @@ class Requeues:
         if self.settings.nominate_planned and pod.nominated_node:
             self._requeue(gang, pod)
 
+    def note_nominated(self, gang: Gang, pod: PodRecord) -> None:
+        """Note a nomination of a member that the watch shows, whoever made it.
+
+        It may be one of the Corral before this one, of a plan that is lost.
+        """
+        if self.settings.nominate_planned and pod.uid not in gang.rejections.nominated:
+            gang.rejections.nominated[pod.uid] = pod.nominated_node
+            self._nominating.setdefault(gang.key, gang.plan.version)
+
     def correct_nominations(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
         """Nominate members anew whose plan has changed, and take back what was lost.
 

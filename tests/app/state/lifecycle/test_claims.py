@@ -61,6 +61,16 @@ def test_a_pod_that_is_named_no_longer_is_an_ordinary_one_until_it_is_again():
     assert world.section_of() == AB
 
 
+def test_the_nomination_of_a_pod_counts_while_no_object_names_it():
+    nominated = msgspec.structs.replace(player("a"), nominated_node="n00")
+    world = BandWorld(four_racks(), [nominated, player("b")])
+    assert world.engine.nominations.of("uid-a").node == "n00"
+    world.put(DUO)
+    assert world.engine.nominations.of("uid-a") is None
+    world.delete(DUO)
+    assert world.engine.nominations.of("uid-a").node == "n00"
+
+
 def test_an_object_that_goes_leaves_its_pods_ordinary():
     world = BandWorld(four_racks(), [player("a"), player("b")], [DUO])
     world.delete(DUO)

@@ -207,3 +207,20 @@ def test_a_nominated_member_that_came_before_all_was_read_is_requeued(is_known):
         world.apply(event)
     world.tick()
     assert "g0" in nominated(world)
+
+
+def test_a_nomination_by_the_corral_before_this_one_is_taken_back_where_there_is_no_plan():
+    gang = members("g", 2)
+    shown = msgspec.structs.replace(gang[0], nominated_node="n00")
+    world = World(four_racks(), [shown])
+    world.tick()
+    assert nominated(world) == {"g0": ""}
+
+
+def test_a_nomination_by_the_corral_before_this_one_follows_the_plan_of_this_one():
+    gang = members("g", 2)
+    shown = [msgspec.structs.replace(each, nominated_node="n33") for each in gang]
+    world = World(four_racks(), shown)
+    world.tick()
+    assert "n33" not in world.held.values()
+    assert nominated(world) == {each.name: world.held[each.uid] for each in gang}
