@@ -41,9 +41,7 @@ def test_the_configurations_of_all_versions_differ_in_the_version_they_name_alon
     assert own_rest == rest
 
 
-def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached_and_its_sample() -> (
-    None
-):
+def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached() -> None:
     here, there = (
         yaml.safe_load(file.read_text(encoding="utf-8"))
         for file in (CONFIG, CONFIG.with_name(f"{CONFIG.stem}-mtls.yaml"))
