@@ -2,8 +2,8 @@
 
 Order to read: clock, dialects, api, objects, watch, calls · queue, extender, cache, post_filter,
 kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets · faults,
-chaos · budgets, evictions · told, starts, checks, isolation, bypass, absent, preemption,
-making_room, shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/, grove/ and
-native/, whose `__init__` have their own order · world, runs, planted · node_autoscaler, an actor
-that no random world has.
+chaos · budgets, evictions, born · told, starts, checks, isolation, bypass, absent, born_checks,
+preemption, making_room, shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/,
+grove/ and native/, whose `__init__` have their own order · world, runs, planted ·
+node_autoscaler, an actor that no random world has.
 """

@@ -1,7 +1,8 @@
 """What a healed cluster has to do within so many seconds, tried with workloads made for it.
 
 fresh   nobody else is there: a gang that fits runs within `FRESH_SECONDS` of its last pod (L1);
-        so does a workload of each vocabulary that has objects there
+        so does a workload of each vocabulary that has objects there, and a Job that takes a whole
+        rack where gangs are born in place (L5)
 crowd   more small pods and gangs than the cluster takes, for ever; a gang that needs a whole
         domain runs within `BYPASS_SECONDS`, whoever comes later (L3). It begins when its
         namespace may have earmarks again, after those that ended before
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from app.state.engine import EARMARK_SECONDS
 from tests.records import BLOCK, RACK, REQUIRED, UNCONSTRAINED
+from tests.sim.born import whole_rack
 from tests.sim.kinds import Template, Workload, draw
 from tests.sim.places import is_ready
 from tests.sim.violation import require
@@ -124,6 +126,16 @@ def fresh(world: World) -> None:
     gang.name = world.workloads.new_name(gang.kind)
     gang.seconds = 1000.0
     _runs_soon(world, gang)
+
+
+def fresh_born(world: World) -> None:
+    """L5: in an empty cluster a gang that may be born in place runs within seconds.
+
+    Raises: Violation.
+    """
+    world.delete_everything()
+    world.clock.run_until(world.clock.now + ROOM_SECONDS)
+    _runs_soon(world, whole_rack(world))
 
 
 def fresh_workload(world: World, vocabulary: Vocabulary) -> None:

@@ -4,7 +4,7 @@ M1  a member is marked only if all that its gang starts with are there; once the
     is taken back
 M2  a mark is not sent again at once, for as long as the watch shows the pod as it was
 M3  no node is kept for two gangs, none that was there before its gang asked or only came back, none
-    for a gang of which no pod waits, and none for ever
+    for a gang of which no pod waits and none was lost, and none for ever
 M4  when all is quiet no member of a gang that gathers is marked, and every member of a gang that
     would not fit if no pod ran
 
@@ -198,12 +198,18 @@ class AskingChecks:
             )
             gone = seen.gone.get(node, -math.inf)
             is_back = asked_at <= gone and made < gone + BACK_SECONDS
+            if corral.now <= made + SLACK:
+                continue  # it has gone and come in one list: until the next look
             require(not is_back, f"M3: {node} is kept for {key}, and only came back")
 
     def _ends(self, corral: Corral, life: Life, seen: Seen) -> None:
         most = MOST_PROLONGED * corral.settings.needs_nodes_hold_seconds
         late = REVIEW_SECONDS + corral.tick_seconds + SLACK
-        idle = [key for key in seen.kept_since if not any(map(is_waiting, members_of(life, key)))]
+        idle = [
+            key
+            for key in seen.kept_since
+            if not any(map(is_waiting, members_of(life, key))) and not _awaits_lost(life, key)
+        ]
         seen.idle_since = {key: seen.idle_since.get(key, corral.now) for key in idle}
         if self._clock.now < life.slept_until + late:
             return
@@ -213,6 +219,12 @@ class AskingChecks:
         for key, since in seen.idle_since.items():
             age = corral.now - since
             require(age <= late, f"M3: nodes are kept for {key}, of which no pod waits")
+
+
+def _awaits_lost(life: Life, key: GangKey) -> bool:
+    """Whether a lost pod is to come again: its controller may take its time."""
+    gang = life.engine.gangs.by_key.get(key)
+    return gang is not None and any(each.instead_of for each in gang.placeholders.values())
 
 
 def _lacks(life: Life, key: GangKey) -> str:

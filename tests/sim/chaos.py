@@ -178,10 +178,23 @@ class Chaos:
         node = self._node()
         if node is not None and len(self.api.nodes) > 2:
             self.hits.hit("F11 deleted")
-            self.node_changed_at[node.name] = self.clock.now
-            self.api.remove("Node", node.name)
-            self.workloads.kubelets.node_gone(node.name)
+            self._delete_node(node.name)
             self._later(self.rng.uniform(0.5, 30), lambda: self._restore(node.name))
+
+    def _delete_node(self, name: str) -> None:
+        self.node_changed_at[name] = self.clock.now
+        self.api.remove("Node", name)
+        self.workloads.kubelets.node_gone(name)
+
+    def lose_node(self, name: str, seconds: float, *, is_gone: bool) -> None:
+        """Have a node gone, or not ready, for so long."""
+        if self.is_healed or name not in self.api.nodes:
+            return
+        if is_gone:
+            self._delete_node(name)
+        else:
+            self._change_node(name, is_ready=False)
+        self._later(seconds, lambda: self._restore(name))
 
     # -- pods and gangs (F12, F4) --------------------------------------------------------------
 
@@ -240,15 +253,25 @@ class Chaos:
         node = self._node()
         if node is None:
             return
+        free = self._free(node)
+        if free > 0 and is_open(node):
+            self.hits.hit("F12 foreign")
+            self.workloads.add_foreign(node.name, self.rng.randint(1, free))
+
+    def _free(self, node: NodeRecord) -> int:
+        """How many devices no pod has that is on the node."""
         taken = sum(
             dict(found.request).get(GPU, 0)
             for found in self.api.pods.values()
             if found.node == node.name and counts(found)
         )
-        free = dict(node.allocatable).get(GPU, 0) - taken
-        if free > 0 and is_open(node):
-            self.hits.hit("F12 foreign")
-            self.workloads.add_foreign(node.name, self.rng.randint(1, free))
+        return dict(node.allocatable).get(GPU, 0) - taken
+
+    def take_node(self, name: str) -> None:
+        """Have another scheduler's pod take all that is free on a node."""
+        node = self.api.nodes.get(name)
+        if node is not None and not self.is_healed and is_open(node) and self._free(node) > 0:
+            self.workloads.add_foreign(name, self._free(node))
 
     # -- watches (F3, F4) ----------------------------------------------------------------------
 

@@ -35,12 +35,13 @@ from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer
 from tests.sim.arrivals import Arrivals, arrived_of
 from tests.sim.asking import AskingChecks
+from tests.sim.born_checks import BornChecks
 from tests.sim.bypass import Bypass
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.evictions import Evictions
 from tests.sim.faults import Hits
-from tests.sim.isolation import Isolation, Subject
+from tests.sim.isolation import Admission, Isolation, Subject
 from tests.sim.life import Life
 from tests.sim.making_room import RoomChecks
 from tests.sim.node_filters import counts, is_open, totals_by_node
@@ -99,6 +100,7 @@ class Checks:
     preemption: PreemptionChecks | None = None
     room: RoomChecks | None = None
     evictions: Evictions | None = None
+    born: BornChecks | None = None
     vocabularies: Sequence[VocabularyChecks] = ()
     _asked: Asked | None = None
     _inputs: int = 0
@@ -137,6 +139,8 @@ class Checks:
 
     def takes(self, corral: Corral, subject: Subject) -> None:
         life = life_of(corral)
+        if self.born is not None and isinstance(subject, Admission):
+            self.born.asking(life, subject.gang)
         engine = life.engine
         is_kept = bool(engine.starvation.of or engine.new_nodes.of)
         self._is_idle = subject is None and not engine.books.held and not is_kept
@@ -198,15 +202,25 @@ class Checks:
             return  # the next tick, or the barrier at /bind, knows better
         needed = start_of(life, claim.gang, members)
         ready = [each for each in members if is_waiting(each)]
+        gang = life.engine.gangs.by_key[claim.gang]
+        # One that is born waits at /bind for the others, whose places are held, and so do pods that
+        # the watch has not shown.
+        unseen = sum(uid in life.engine.unseen for uid in gang.members)
         require(
-            len(ready) >= needed.together,
+            len(ready) + unseen >= needed.together or gang.birth is not None,
             f"I2: {pod.name} passes /filter, {len(ready)} of {needed.together} members are there",
         )
-        held = places_held(life.engine.gangs.by_key[claim.gang])
+        held = places_held(gang)
         require(
             held >= needed.places,
             f"I2: {pod.name} passes /filter, {held} of {needed.places} places are held",
         )
+
+    # -- /mutate -------------------------------------------------------------------------------
+
+    def admitted(self, corral: Corral, gang: GangKey, answer: tuple[str, ...] | None) -> None:
+        if self.born is not None:
+            self.born.admitted(corral, gang, answer)
 
     # -- /preempt ------------------------------------------------------------------------------
 
@@ -235,6 +249,8 @@ class Checks:
         for each in self.vocabularies:
             each.decided(corral, effects)
         self._asking.decided(corral, effects)
+        if self.born is not None:
+            self.born.decided(corral, effects)
         binds = [effect for effect in effects if isinstance(effect, Bind)]
         nodes: dict[str, Any] = life.streams["Node"].mirror
         for bind in binds:
@@ -390,6 +406,8 @@ class Checks:
         self._asking.took(corral, life)
         if not life.engine.is_synced:
             return
+        if self.born is not None:
+            self.born.took(corral, life)
         self._binding_is_booked(life)
         self._held_too_long(corral, life)
         self._plans(life)

@@ -50,10 +50,11 @@ from tests.app.state.world import Names
 from tests.sim.api import ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
+from tests.sim.dialects import DIALECTS
 from tests.sim.evictions import Evictions
 from tests.sim.extender import Unavailable, in_words
 from tests.sim.faults import Hits
-from tests.sim.isolation import EvaluationFailed, Subject, make_fail
+from tests.sim.isolation import Admission, EvaluationFailed, Subject, make_fail
 from tests.sim.life import Held, Life
 from tests.sim.observer import Observer, PreemptCall
 from tests.sim.watch import Stream
@@ -268,6 +269,28 @@ class Corral:
         self._up()  # or the answer is lost with us
         return answer
 
+    def admit(self, pod: PodRecord) -> tuple[str, ...] | None:
+        """What its webhook answers about a pod without a name and a uid, as `app/main.py` has it.
+
+        Raises: Unavailable.
+        """
+        if self.life is None:
+            raise Unavailable
+        if not self.is_leading:
+            return None
+        claim = DIALECTS.claim(pod)
+        assert claim is not None, "it is asked about members"
+        subject = Admission(claim.gang)
+        self._observer.takes(self, subject)
+        answer, effects = self.taking.admit(pod, pod.namespace, self.now)
+        self._observer.taken(self, subject, effects)
+        self._history.say(f"{self.name}: admits a pod of {claim.gang}: {answer}")
+        self._observer.admitted(self, claim.gang, answer)
+        self._feed(effects, "admit")
+        if self.life is None:  # the answer is lost with it
+            raise Unavailable
+        return answer
+
     def prioritize(self, pod: PodRecord, names: Sequence[str]) -> Sequence[int]:
         """Raises: Unavailable."""
         life = self._up()
@@ -396,6 +419,8 @@ class Corral:
                 self._work(self._writes.mark(effect))
             case Evict() | TryEviction() if self.is_leading and self._evictions is not None:
                 self._work(self._evicting(effect, self._evictions))
+            case Evict(is_given_back=True) if self.is_leading:
+                self._work(self._giving_back(effect))
             case Evict() | Delete() if self.is_leading:
                 self._work(self._writes.remove(effect))
             case ReadAgain():
@@ -424,7 +449,18 @@ class Corral:
         )
 
     def _evicting(self, effect: Evict | TryEviction, evictions: Evictions) -> Work:
+        if isinstance(effect, Evict) and effect.is_given_back:
+            self._hits.hit("W given back")
         outcome = yield from self._writes.evict(effect, evictions, self._pause)
+        self._alive(lambda: self._eviction_ended(effect, outcome))()
+
+    def _giving_back(self, effect: Evict) -> Work:
+        """Where no others are evicted for gangs."""
+        yield 0.0  # never from inside the call that asked for it
+        if not self.engine.is_eviction_wanted(effect):
+            return
+        self._hits.hit("W given back")
+        outcome = yield from self._writes.give_back(effect)
         self._alive(lambda: self._eviction_ended(effect, outcome))()
 
     def _pause(self) -> float:

@@ -1,6 +1,7 @@
 """I10: what is about one gang changes nothing of another's, and what fails for one fails for it.
 
-    verb about a pod of A       no other gang's plan changes, nobody else is refused, bound, woken;
+    verb about a pod of A,
+    also one not created yet    no other gang's plan changes, nobody else is refused, bound, woken;
                                 but /bind of an ordinary pod ends plans of lower priority on its
                                 node where there is no room for both; /preempt, those of members
                                 at /bind on the node that it grants
@@ -38,8 +39,16 @@ from tests.sim.node_filters import counts, lacks, totals_by_node
 from tests.sim.told import named
 from tests.sim.violation import require
 
-Subject = str | Event | None
-"""What an input is about: the pod of this uid, what an event says, or the time."""
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A question about a pod of this gang that is about to be created."""
+
+    gang: GangKey
+
+
+Subject = str | Event | Admission | None
+"""What an input is about: the pod of this uid, what an event says, such a pod, or the time."""
 
 Plans = dict[GangKey, dict[str, str]]
 # By the objects that topologies follow from: the source of the only gangs that are placed in these.
@@ -82,8 +91,9 @@ class Isolation:
         if subject is None:
             return
         self._plans = _plans(engine)
-        uid = subject if isinstance(subject, str) else _uid_of(subject)
-        self._key = engine.gangs.key_of.get(uid)
+        uid = _uid_of(subject)
+        is_new = isinstance(subject, Admission)
+        self._key = subject.gang if is_new else engine.gangs.key_of.get(uid)
         self._was_bound = uid in engine.books.bound
         self._was_granted = uid in engine.grants.of
 
@@ -91,8 +101,8 @@ class Isolation:
         """Raises: Violation."""
         if subject is None:
             self._nothing_moves(life)
-        elif isinstance(subject, str):
-            self._only_its_own(life, subject, effects)
+        elif isinstance(subject, str | Admission):
+            self._only_its_own(life, _uid_of(subject), effects)
         elif not isinstance(subject, Listed) and isinstance(
             subject.record, PodRecord | ObjectRecord
         ):
@@ -108,6 +118,8 @@ class Isolation:
             )
 
     def _only_its_own(self, life: Life, uid: str, effects: Sequence[Effect]) -> None:
+        if self._key is None:  # a pod that takes its place before the watch shows it
+            self._key = life.engine.gangs.key_of.get(uid)
         ended: set[GangKey | None] = set()
         for key, before, now in self._changed(life, (self._key,)):
             what = f"I10: a request about {uid} changes the plan of {key}: {before}, {now}"
@@ -243,5 +255,10 @@ def _plans(engine: Engine) -> Plans:
     }
 
 
-def _uid_of(event: Event) -> str:
-    return "" if isinstance(event, Listed) else getattr(event.record, "uid", "")
+def _uid_of(subject: str | Event | Admission) -> str:
+    """The pod that an input is about; "": none that exists."""
+    if isinstance(subject, str):
+        return subject
+    if isinstance(subject, Listed | Admission):
+        return ""
+    return getattr(subject.record, "uid", "")

@@ -26,6 +26,17 @@ class Held:
 
 
 @dataclass(slots=True)
+class OpenBirth:
+    """A gang that places are held for before its pods exist, as far as the watch has told."""
+
+    number: int  # of the gang
+    starts_whole: bool
+    pods: int  # that it needed then, to start as a whole
+    moved_at: float  # when it was begun, or there were more of its pods than ever
+    most_present: int = 0
+
+
+@dataclass(slots=True)
 class Life:
     """What dies with the process."""
 
@@ -49,6 +60,10 @@ class Life:
     apart: set[tuple[str, str, str]] = field(default_factory=set)
     """Plans for pods of PodGangs, by level, uid and node, beside pods that were not together."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
+    births: dict[GangKey, OpenBirth] = field(default_factory=dict)
+    births_failed: dict[GangKey, float] = field(default_factory=dict)
+    """When gangs ended to be waited for of which not all pods had come."""
+    given_back: dict[GangKey, frozenset[str]] = field(default_factory=dict)  # uids, the first time
     inputs: int = 0
     last_now: float = 0.0
     slept_until: float = 0.0

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from app.dialects import corral as own
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import Amounts, PodRecord
@@ -29,7 +31,7 @@ from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, gang_of, is_known, life_of, named_by
+from tests.sim.told import OWNERS, claim_of, gang_of, is_known, is_live, life_of, named_by
 from tests.sim.violation import Violation, require
 
 _NAMED = Claim(GangKey("default", "", "grove"))  # of a pod that a PodGang names: it says no more
@@ -91,11 +93,47 @@ def check_nobody_is_forgotten(
         if why and is_unsure and key in api.succeeded_and_gone:
             why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)
         require(not why, f"L1: gang {key} waits and fits: {why}")
+        free = as_gated(members)
+        if free is not members and not is_kept_as_born(corrals, key, members):
+            why = waits_in_vain(api, key, free, taken, may_hold)
+            require(not why, f"L5: gang {key} waits where it was born, and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
     expected = _expected(corrals, None)
     for pod in ordinary(api):
         node = first_fit(api, pod, Taken(closed, (*expected, *kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
+
+
+def as_gated(members: list[PodRecord]) -> list[PodRecord]:
+    """The same pods, narrowed to no nodes where they were so at their creation; if any was."""
+    if not any(map(is_born, members)):
+        return members
+    return [
+        msgspec.structs.replace(pod, shape=own.own_shape(pod)[0]) if is_born(pod) else pod
+        for pod in members
+    ]
+
+
+def is_born(pod: PodRecord) -> bool:
+    """Whether the pod was narrowed at its creation, and has no node."""
+    is_ours = pod.annotations.get(own.BORN) == own.NODES and own.NARROWED not in pod.annotations
+    return is_ours and not pod.node
+
+
+def is_kept_as_born(
+    corrals: Iterable[Corral], key: GangKey, members: Collection[PodRecord]
+) -> bool:
+    """Whether a gang that cannot start where it was born may not be given back.
+
+    Some pod of it has a node, or would not be made again.
+    """
+    if any(pod.node for pod in members):
+        return True
+    born = [pod for pod in members if is_born(pod) and is_live(pod)]
+    if any(pod.owner is None for pod in born):
+        return True
+    gangs_of = (corral.engine.gangs.by_key for corral in corrals if corral.is_leading)
+    return any(key in by_key and by_key[key].ends_if_lost(len(born)) for by_key in gangs_of)
 
 
 def _is_kept_from_ending(
@@ -249,6 +287,11 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "nominations": engine.nominations._by_uid,
             "room": engine.room_plans.of,
             "victims": engine.room_plans._going,
+            "births": engine.births._open,
+            "unseen": engine.unseen._until,
+            "given back": engine.giving_back._sent,
+            "kept for those": engine.giving_back.kept_places._of,
+            "looked at": engine.giving_back._born | engine.giving_back._looks,
             "late evictions": engine.room_plans._withdrawn | engine.room_plans.left_alone.stuck,
         }
         for name, rest in left.items():

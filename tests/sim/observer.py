@@ -40,6 +40,9 @@ class Observer(Protocol):
     ) -> None:
         """/filter is about to be answered like this."""
 
+    def admitted(self, corral: Corral, gang: GangKey, answer: tuple[str, ...] | None) -> None:
+        """The webhook is about to answer so about a pod of this gang that is not created yet."""
+
     def chose(self, corral: Corral, asked: PreemptCall) -> None:
         """/preempt is about to be answered like this."""
 

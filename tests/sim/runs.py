@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.sim.faults import COUNTED, FLOOR
+from tests.sim.faults import COUNTED, FLOOR, FLOOR_OF
 from tests.sim.journal import record
 from tests.sim.world import Outcome, World
 
@@ -101,8 +101,8 @@ def show(outcome: Outcome, *, in_full: bool) -> None:
 
 def show_hits(hits: Counter[str], seeds: int) -> list[str]:
     """The table of faults; returns those that were hit too rarely, if the run was long enough."""
-    floor = FLOOR * seeds // 500 if seeds >= 500 else 0
-    missed = [fault for fault in COUNTED if hits[fault] < floor]
+    runs = seeds // 500  # of a shorter one nothing is required
+    missed = [fault for fault in COUNTED if hits[fault] < runs * FLOOR_OF.get(fault, FLOOR)]
     for fault, meaning in COUNTED.items():
         mark = "  TOO FEW" if fault in missed else ""
         print(f"{fault:22} {hits[fault]:8}  {meaning}{mark}")

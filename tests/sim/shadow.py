@@ -65,6 +65,8 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
     for key, gang in engine.gangs.by_key.items():
         if key in engine.gangs.unreviewed or gang.ending:
             continue  # that its pods are being evicted is not known after a start
+        if gang.birth is not None:
+            continue  # nor are pods that are about to come
         if any(
             key in (engine.gangs.key_of.get(uid), fresh.gangs.key_of.get(uid)) for uid in waiting
         ):
@@ -80,8 +82,16 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
 
 
 def _members(engine: Engine, waiting: Collection[str]) -> dict[str, GangKey]:
-    """The gang of each member; pods that are being bound as what they were are left out."""
-    return {uid: key for uid, key in engine.gangs.key_of.items() if uid not in waiting}
+    """The gang of each member; pods that are being bound as what they were are left out.
+
+    So are those that the watch has not shown.
+    """
+    unsure = (waiting, engine.unseen)
+    return {
+        uid: key
+        for uid, key in engine.gangs.key_of.items()
+        if not any(uid in those for those in unsure)
+    }
 
 
 def _is_unwritten(gang: Gang, again: Gang) -> bool:
@@ -111,7 +121,9 @@ def _check_bounds(life: Life) -> None:
     """I11: nothing is remembered of what is gone."""
     engine, gangs = life.engine, life.engine.gangs
     pods = {pod.uid for pod in life.streams["Pod"].mirror.values()}  # type: ignore[union-attr]
-    require(gangs.key_of.keys() <= pods, "I11: members are remembered that are gone")
+    unseen = engine.unseen._until.keys()
+    require(gangs.key_of.keys() - unseen <= pods, "I11: members are remembered that are gone")
+    require(unseen <= gangs.key_of.keys(), "I11: pods are believed in that are no members")
     require(engine.books.bound.keys() <= pods, "I11: bound pods are remembered that are gone")
     for name, uids in (
         ("grants", engine.grants.of.keys()),
@@ -121,7 +133,10 @@ def _check_bounds(life: Life) -> None:
         require(uids <= pods, f"I11: {name} are remembered of pods that are gone")
     plans = engine.room_plans
     kept = {uid for plan in plans.of.values() for uid in plan.places}
+    for place in engine.giving_back.kept_places._of.values():
+        kept |= {*place.evicted, *place.others}
     require(kept == engine.nominations._kept.keys(), "P7: room is kept for no gang")
+    require(engine.giving_back._sent <= pods, "I11: pods are given back that are gone")
     going = {uid for plan in plans.of.values() for uid in plan.pods}
     require(going == plans._going.keys(), "I11: pods go for no gang")
     require(

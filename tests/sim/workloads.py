@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from app.dialects.corral import GATE, MANAGED
 from app.dialects.kueue.pod_groups import FAST, SPARES
@@ -24,6 +27,9 @@ from tests.sim.faults import Hits
 from tests.sim.kinds import Workload
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.kubelets import Kubelets
+
+if TYPE_CHECKING:
+    from tests.sim.born import Webhook
 
 FOREIGN_GATE = "example.com/quota"
 
@@ -43,6 +49,8 @@ class Workloads:
         self.quota_share = 0.1  # of gated pods that have somebody else's gate as well
         self._clock, self._api, self._rng = clock, api, rng
         self._history, self._hits = history, hits
+        self.webhook: Webhook | None = None  # which new pods come by, in worlds that have it
+        self._creating: dict[tuple[str, int], None] = {}  # names and epochs, on their way there
         self._names = 0
         self._made: dict[str, None] = {}  # names that some pod has had
         self.kubelets = Kubelets(clock, api, rng, history, self._seconds_of)
@@ -115,37 +123,60 @@ class Workloads:
             return
         if not self._owners(workload).may_make(self._api, workload, workload.names[name]):
             return
-        if name in self._made:
-            self._hits.hit("F4 same name")
-        self._made[name] = None
-        template = workload.names[name]
-        uid = self._api.new_uid()
-        workload.made[name] = None
-        annotations, labels, owner = self._owners(workload).said_on(workload, name, template)
-        gates: tuple[str, ...] = (GATE,) if workload.is_gated else ()
-        if workload.is_gated and self._rng.random() < self.quota_share:
-            gates = (GATE, FOREIGN_GATE)
-            self._clock.after(self._rng.uniform(1.0, 10.0), lambda: self._drop_gate(name, uid))
+        if self.webhook is not None:
+            self._create(self.webhook, workload, name, epoch)
+            return
+        made = self._new_pod(workload, name)
         if workload.is_gated:
-            labels = {**labels, MANAGED: "true"}
+            made = _gated(made, FOREIGN_GATE if self._rng.random() < self.quota_share else "")
+        self._store(workload, made)
+
+    def _create(self, webhook: Webhook, workload: Workload, name: str, epoch: int) -> None:
+        """Have a pod created by way of Corral's webhook, unless that is under way."""
+        if (name, epoch) in self._creating or webhook.is_held_back(workload, name):
+            return
+        self._creating[name, epoch] = None
+
+        def done(made: PodRecord | None) -> None:
+            del self._creating[name, epoch]
+            is_wanted = not workload.is_over and workload.epoch == epoch and name in workload.names
+            if made is not None and is_wanted and name not in self._api.pods:
+                self._store(workload, made)
+
+        made = self._new_pod(workload, name)
+        if workload.is_gang and self._rng.random() < self.quota_share:
+            made = msgspec.structs.replace(made, gates=(*made.gates, FOREIGN_GATE))
+        webhook.create(workload, made, done)
+
+    def _new_pod(self, workload: Workload, name: str) -> PodRecord:
+        """The pod as its controller makes it: it has no uid yet."""
+        template = workload.names[name]
+        annotations, labels, owner = self._owners(workload).said_on(workload, name, template)
         if workload.app:
             labels = {**labels, APP: workload.app}
-        self._register(workload, uid)
         made = pod(
             name,
-            uid=uid,
             gpus=template.gpus,
             cpu=template.cpu,
             annotations=annotations,
             labels=labels,
-            gates=gates,
             owner=owner,
             scheduler=SCHEDULER,
             priority=workload.priority_of(name),
             shape=template.shape,
-            created=self._clock.wall_time(),
         )
-        self._api.create("Pod", self._owners(workload).as_created(workload, made))
+        return self._owners(workload).as_created(workload, made)
+
+    def _store(self, workload: Workload, made: PodRecord) -> None:
+        name, uid = made.name, self._api.new_uid()
+        if name in self._made:
+            self._hits.hit("F4 same name")
+        self._made[name] = workload.made[name] = None
+        if FOREIGN_GATE in made.gates:
+            self._clock.after(self._rng.uniform(1.0, 10.0), lambda: self._drop_gate(name, uid))
+        self._register(workload, uid)
+        created = self._clock.wall_time()
+        self._api.create("Pod", msgspec.structs.replace(made, uid=uid, created=created))
 
     def _register(self, workload: Workload, uid: str) -> None:
         workload.uids[uid] = None
@@ -284,6 +315,12 @@ class Workloads:
         self._clock.after(
             seconds, partial(self.kubelets.finish, name, uid, "Succeeded", then_remove=True)
         )
+
+
+def _gated(made: PodRecord, foreign: str) -> PodRecord:
+    """The pod as a webhook that always answers leaves it; `foreign`: another one's gate, or ""."""
+    gates = made.gates or ((GATE, foreign) if foreign else (GATE,))
+    return msgspec.structs.replace(made, gates=gates, labels={**made.labels, MANAGED: "true"})
 
 
 def _counted(workload: Workload) -> list[str]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -26,10 +26,18 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Kind
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
-from tests.sim.afterwards import STARVATION_SECONDS, crowd, fresh, fresh_workload
+from tests.sim.afterwards import (
+    STARVATION_SECONDS,
+    crowd,
+    fresh,
+    fresh_born,
+    fresh_workload,
+)
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import WITH_BUDGETS, ApiServer
 from tests.sim.asking import asking_of, check_marks
+from tests.sim.born import MORE_SECONDS, OTHERS_PER_MINUTE, Webhook, born_of, settings_with
+from tests.sim.born_checks import BornChecks
 from tests.sim.calls import Network
 from tests.sim.chaos import KINDS, Chaos
 from tests.sim.checks import Checks
@@ -190,6 +198,15 @@ class World:
         self.history = History(self.clock, on_line=on_line)
         self.hits = Hits()
         self.profile = profile_of(self.rng)
+        born = born_of(seed)
+        if born is not None:
+            self.profile = replace(
+                self.profile,
+                gated_share=1.0,
+                workloads_per_minute=OTHERS_PER_MINUTE,
+                chaos_seconds=self.profile.chaos_seconds + MORE_SECONDS,
+                settings=settings_with(self.profile.settings, born),
+            )
         self.history.say(f"seed {seed}: {self.profile}")
         self.api = ApiServer(self.clock, self.history)
         # Numbers of its own: a seed without it is the history that it was.
@@ -210,6 +227,9 @@ class World:
                 self.clock, self.api, self.evictions.rng, self.history, self.hits
             )
             self.checks.evictions = self.evictions
+        if born is not None:
+            self.history.say(f"born in place: {born}")
+            self.checks.born = BornChecks(self.clock, self.hits)
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
@@ -217,6 +237,8 @@ class World:
         # By number, not drawn: a journal is replayed by an engine that does not fail.
         self.is_failing = seed % FAILS_EVERY == 0
         self.workloads.failing_share = FAILING_SHARE if self.is_failing else 0.0
+        self.webhook = None if born is None else Webhook(self, born)
+        self.workloads.webhook = self.webhook
         self.objects = Objects(self.clock, self.api)
         self.contested: tuple[Contested, ...] = ()
         self.vocabularies: tuple[Vocabulary, ...] = ()
@@ -420,6 +442,8 @@ class World:
             self._plan_preemptors(self.preemption)
         if self.contest is not None:
             self.contest.begin()
+        if self.webhook is not None:
+            self.webhook.begin()
         for each in self.vocabularies:
             each.begin()
         self.network.failures = profile.failures
@@ -443,6 +467,8 @@ class World:
             crowd(self)
         self._empty()
         fresh(self)
+        if self.webhook is not None:
+            fresh_born(self)
         for each in self.vocabularies:
             fresh_workload(self, each)
 
@@ -501,6 +527,8 @@ class World:
             self.preemption.heal()
         if self.contest is not None:
             self.contest.heal()
+        if self.webhook is not None:
+            self.webhook.heal()
         for each in self.vocabularies:
             each.heal()
         self.network.failures = 0.0

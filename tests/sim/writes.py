@@ -199,6 +199,23 @@ class Writes:
             yield self._rng.uniform(*RETRY_SECONDS)
         return "failed"
 
+    def give_back(self, effect: Evict) -> Generator[Call | float, Any, EvictOutcome]:
+        """The same of a pod that does not run: no budget counts it."""
+        self._history.say(f"{self.name}: gives {effect.name} back")
+        for _ in range(MOST_TRIES):
+            try:
+                yield lambda: self._api.delete_pod(effect.name, effect.uid, GRACE_SECONDS)
+                return "done"
+            except Refused as refused:
+                if refused.status in (404, 409):
+                    return "gone"
+                if refused.status == 403:
+                    return "refused"
+            except Unanswered:
+                pass
+            yield self._rng.uniform(*RETRY_SECONDS)
+        return "failed"
+
     def _call_eviction(self, effect: Evict | TryEviction, evictions: Evictions) -> None:
         try:
             if isinstance(effect, TryEviction):

@@ -61,6 +61,7 @@ class GroveChecks:
 
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
         """G4. Raises: Violation."""
+        self._note_plans(life_of(corral))
         record: Any = getattr(subject, "record", None)
         if getattr(record, "kind", "") in (POD_GANG, CLUSTER_TOPOLOGY):
             gone = gone_by(life_of(corral), effects)
@@ -159,6 +160,20 @@ class GroveChecks:
             if key.source == SOURCE and key not in engine.gangs.unreviewed:
                 self._together(life, engine.gangs.by_key[key])
 
+    def _note_plans(self, life: Life) -> None:
+        """Remember what is planned while its levels are known: a plan may come with no effect."""
+        for key in life.engine.gangs.planned:
+            its = self._pod_gang(life, key.name) if key.source == SOURCE else None
+            if its is not None:
+                gang, levels = life.engine.gangs.by_key[key], self._levels(life, its)
+                live = [pod for pod in members_of(life, key) if is_live(pod)]
+                if all(scope.level in levels for scope in its.scope(live).each() if scope.level):
+                    self._note(life, gang, live)
+
+    def _note(self, life: Life, gang: Gang, live: Sequence[PodRecord]) -> None:
+        planned = frozenset(gang.plan.nodes.items())
+        life.planned[gang.key] = planned | {(pod.uid, pod.node) for pod in live if pod.node}
+
     def _together(self, life: Life, gang: Gang) -> None:
         its = self._pod_gang(life, gang.key.name)
         if its is None:
@@ -177,7 +192,7 @@ class GroveChecks:
                 f"G3: {gang.key} is planned on {sorted(planned)}, and no {unknown} is known",
             )
             return
-        life.planned[gang.key] = planned | {(pod.uid, pod.node) for pod in live if pod.node}
+        self._note(life, gang, live)
         for scope in scopes:
             _kept(scope, gang.plan.nodes, life, nodes, levels)
 

@@ -1,0 +1,176 @@
+"""What must hold of gangs whose pods are stored where they belong; B1 to B6.
+
+B1  a pod is narrowed to no more nodes than it may be, of which some are there and have places of
+    its gang; where the gang is known or the answer is the gate, nothing more is held
+B2  places are held, and pods run, for no more pods than the gang has: a place ends as its pod comes
+B3  places for pods that do not come end `born_seconds` after the last one that did, and such a gang
+    is not born again for a while
+B4  no pod is bound that the watch has not shown
+B5  a pod is given back only if it was narrowed at its creation, its controller makes it again and
+    no pod of its gang has a node; no pod is that is made again for one that was
+B6  no gate is taken off before all pods of the gang are there, if it needs them all to start: from
+    then on the pod goes nowhere else
+
+That such a gang starts whole and in its domain is judged as that of any gang, and what a namespace
+has held for pods that do not exist as that of any (I13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.dialects.spec import GangKey
+from app.kube.core.objects import PodRecord
+from app.state.born.births import FAILED_SECONDS
+from app.state.effects import Bind, Effect, Evict, Ungate
+from app.state.gang.gang import Gang
+from tests.sim.clock import Clock
+from tests.sim.faults import Hits
+from tests.sim.life import Life, OpenBirth
+from tests.sim.liveness import is_born
+from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
+from tests.sim.violation import require
+
+if TYPE_CHECKING:
+    from tests.sim.corral import Corral
+
+SLACK = 0.5  # seconds a deadline may be seen late, beside the tick
+
+
+@dataclass(slots=True)
+class BornChecks:
+    """Looks on while a world runs; one for all Corrals."""
+
+    clock: Clock
+    hits: Hits
+    _held: frozenset[str] = frozenset()  # before it is asked about a pod
+    _was_known: bool = False
+
+    def asking(self, life: Life, key: GangKey) -> None:
+        """Remember what is held before a Corral is asked about a pod."""
+        self._held = frozenset(life.engine.books.held)
+        self._was_known = key in life.engine.gangs.by_key
+
+    def admitted(self, corral: Corral, key: GangKey, answer: tuple[str, ...] | None) -> None:
+        """Raises: Violation."""
+        life = life_of(corral)
+        more = life.engine.books.held.keys() - self._held
+        if self._was_known or answer is None:
+            require(not more, f"B1: asked about a pod of {key}, {answer} is said, {more} is held")
+        if answer is None:
+            return
+        if not self._was_known:
+            age = self.clock.now - life.births_failed.get(key, -FAILED_SECONDS)
+            require(age >= FAILED_SECONDS, f"B3: {key} is born again {age:.0f} s after it failed")
+        self._is_narrowed_well(corral, life.engine.gangs.by_key[key], answer)
+
+    def _is_narrowed_well(self, corral: Corral, gang: Gang, answer: tuple[str, ...]) -> None:
+        """B1 of an answer that is not the gate; () says that an earlier one stands."""
+        what = f"B1: a pod of {gang.key} is narrowed to {answer}"
+        require(len(set(answer)) == len(answer) <= corral.settings.narrow_nodes, what)
+        places = {gang.plan.nodes[uid] for uid in gang.placeholders if uid in gang.plan.nodes}
+        require(bool(places), f"{what}, and no place is held")
+        there = places & life_of(corral).streams["Node"].mirror.keys()
+        require(not answer or bool(there & set(answer)), f"{what}, places are on {there}")
+
+    def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
+        """B4, B5, B6. Raises: Violation."""
+        life = life_of(corral)
+        for each in effects:
+            if isinstance(each, Ungate):
+                self._is_ungated_whole(life, each)
+        back = [each.uid for each in effects if isinstance(each, Evict) and each.is_given_back]
+        for pod in [pod for pod in pods_of(life) if pod.uid in back]:
+            self._is_given_back_well(life, pod, back)
+        bound = [each for each in effects if isinstance(each, Bind) and key_of(life, each.uid)]
+        shown = {pod.uid for pod in pods_of(life)} if bound else ()
+        for each in bound:
+            require(each.uid in shown, f"B4: {each.name} is bound before it is shown")
+
+    def _is_given_back_well(self, life: Life, pod: PodRecord, back: Collection[str]) -> None:
+        key = key_of(life, pod.uid)
+        assert key is not None
+        what = f"B5: {pod.name} of {key} is given back"
+        require(is_born(pod), f"{what}: it was not born in place, or it has a node")
+        require(pod.owner is not None, f"{what}: nobody makes it again")
+        bound = [each.name for each in members_of(life, key) if each.node and is_live(each)]
+        require(not bound, f"{what}: {bound} run")
+        before = life.given_back.setdefault(key, frozenset(back))
+        require(pod.uid in before, f"{what}: others were before")
+
+    def _is_ungated_whole(self, life: Life, ungate: Ungate) -> None:
+        """B6; of a gang without a birth that is judged as it starts."""
+        key = key_of(life, ungate.uid)
+        known = None if key is None else life.births.get(key)
+        if key is None or known is None or not known.starts_whole:
+            return
+        gang = life.engine.gangs.by_key[key]
+        there = len(members_of(life, key))
+        there += sum(uid in life.engine.unseen for uid in gang.members)
+        if gang.birth is not None and gang.membership.spec is not None:
+            needed = min(gang.membership.spec.pods, known.pods)
+            what = f"B6: {ungate.name} is ungated, {there} of {needed} pods of {key} exist"
+            require(there >= needed, what)
+
+    def took(self, corral: Corral, life: Life) -> None:
+        """B2, B3. Raises: Violation."""
+        gangs = life.engine.gangs.by_key
+        for key, known in list(life.births.items()):
+            gang = gangs.get(key)
+            if gang is None or gang.number != known.number or gang.birth is None:
+                del life.births[key]
+                self._note_end(life, key, gang, known)
+        for key in life.engine.births._open:
+            gang = gangs.get(key)
+            if gang is not None and gang.birth is not None:
+                self._follow(corral, life, gang)
+
+    def _note_end(self, life: Life, key: GangKey, gang: Gang | None, known: OpenBirth) -> None:
+        """Remember a gang that was not whole in time."""
+        if gang is None or gang.number != known.number:
+            is_whole = known.most_present > 0  # its pods came, and have gone
+        else:
+            pods, spec = members_of(life, key), gang.membership.spec
+            is_whole = spec is None or len(pods) >= min(spec.pods, known.pods)
+            is_whole = is_whole or not known.starts_whole
+            is_whole = is_whole or any(not is_live(pod) for pod in pods) or gang.has_started
+        self.hits.hit("W born whole" if is_whole else "F22 not whole")
+        if not is_whole:
+            life.births_failed[key] = self.clock.now
+
+    def _follow(self, corral: Corral, life: Life, gang: Gang) -> None:
+        key, now = gang.key, self.clock.now
+        there = len(members_of(life, key))
+        known = life.births.get(key)
+        if known is None:
+            assert gang.birth is not None
+            self.hits.hit("W birth")
+            spec = gang.membership.spec
+            pods = 1 if spec is None else spec.pods
+            known = life.births[key] = OpenBirth(gang.number, gang.birth.starts_whole, pods, now)
+        if there > known.most_present:
+            known.most_present, known.moved_at = there, now
+        self._counts(gang)
+        since = max(known.moved_at + corral.settings.born_seconds, life.slept_until)
+        require(
+            now <= since + corral.tick_seconds + SLACK,
+            f"B3: {list(gang.placeholders)} of {key} have places, its last pod came"
+            f" {now - known.moved_at:.1f} s ago",
+        )
+
+    def _counts(self, gang: Gang) -> None:
+        """B2."""
+        spec = gang.membership.spec
+        if spec is None:
+            return
+        places = gang.placeholders
+        # A pod on a node that failed still runs when another place is held for its replacement.
+        beside = {uid for uid, each in places.items() if each.is_spare or each.instead_of}
+        held = [uid for uid in gang.plan.nodes if uid not in beside]
+        runs = [uid for uid in gang.running if uid not in gang.plan.nodes]
+        require(
+            len(held) + len(runs) <= spec.pods,
+            f"B2: {held} of {gang.key} have places and {len(runs)} run of {spec.pods} pods",
+        )
