@@ -21,6 +21,8 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from app.dialects.corral import GATE
+from app.dialects.kueue.pod_groups import FAST
 from app.errors import SettingsError
 from app.main import ANSWER_MARGIN_SECONDS, OTHER_CONNECTIONS, build, engine_settings, started
 from app.process.collector import PACE
@@ -32,7 +34,9 @@ from app.state.effects import ReadAgain
 from app.state.gang.gang import Phase
 from app.state.journal.replay import replay
 from app.state.plan.planner import Planner
+from tests.app.admission.port import patch_of, patched, review
 from tests.app.polling import until
+from tests.certificates import pair
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
 from tests.workloads import behind_gate, gates_of
 
@@ -588,22 +592,48 @@ def test_levels_that_cannot_be_meant_are_named(levels):
         engine_settings(Settings(levels=levels))
 
 
+async def have_lease(plane: Plane, holder: str) -> None:
+    """Have the neighbour's Lease held by this pod, and Corral read it."""
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "lock", "namespace": "default"},
+        "spec": {"holderIdentity": holder},
+    }
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    assert (await plane.api.post(path, json=lease)).status_code == 201
+    assert plane.corral.lease is not None
+    await plane.corral.lease.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("holder", "is_born"), [("corral-a_1", True), ("corral-b_1", False)])
+async def test_only_the_corral_whose_neighbour_leads_has_pods_born_in_place(
+    tmp_path, holder, is_born
+):
+    certificate, key = pair("first").write(tmp_path)
+    knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "born_seconds": 10.0}
+    knobs |= {"admission_listen": Address("127.0.0.1", 0), "admission_cert": certificate}
+    async with running(tmp_path, **knobs, admission_key=key) as plane:
+        await have_lease(plane, holder)
+        thing = member(0)
+        thing["metadata"]["annotations"][FAST] = "true"
+        async with httpx.AsyncClient(
+            base_url=plane.corral.admission_url, verify=pair("first").client(), trust_env=False
+        ) as client:
+            answer = await client.post("/mutate", json=review(thing))
+        stored = patched(thing, patch_of(answer.json()["response"]))
+        assert gates_of(stored) == ([] if is_born else [GATE])
+        assert bool(plane.corral.engine.books.held) is is_born
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("holder", "wakes"), [("corral-a_1", True), ("corral-b_1", False)])
 async def test_only_the_corral_whose_neighbour_leads_wakes_pods(tmp_path, holder, wakes):
     knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "rewake_seconds": 0.05}
     knobs["nominate_planned"] = False
     async with running(tmp_path, **knobs) as plane:
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": "lock", "namespace": "default"},
-            "spec": {"holderIdentity": holder},
-        }
-        path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-        assert (await plane.api.post(path, json=lease)).status_code == 201
-        assert plane.corral.lease is not None
-        await plane.corral.lease.read()
+        await have_lease(plane, holder)
         first = await plane.create(member(0))
         assert (await plane.filter(first))["NodeNames"] == []
         await plane.create(member(1))

@@ -719,4 +719,118 @@ PLANTED = (
         test="tests/sim/test_grown_levels.py::"
         "test_nodes_whose_level_never_comes_are_let_go_and_taken_by_others",
     ),
+    Planted(
+        "app.state.born.births.Births.expire",
+        Change(
+            "condition",
+            "is_whole or is_lost or now >= gang.birth.ends_at",
+            becomes="is_whole or is_lost",
+        ),
+        "places for pods that were refused, or only tried, are held for ever",
+    ),
+    Planted(
+        "app.state.born.births.Births._begun",
+        Change(
+            "condition",
+            "self.absent_pods.refusal(gang, list(gang.placeholders)) is not None",
+            becomes="False",
+        ),
+        "a gang that is born has more held than its namespace may have for pods to come",
+    ),
+    Planted(
+        "app.state.born.births.Births._begun",
+        Change(
+            "condition",
+            "self._is_barred(key, now) or self.queue.is_busy()",
+            becomes="self.queue.is_busy()",
+        ),
+        "a gang that was given back is born again at once",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_nor_is_its_owner_made_again_under_its_name_born_for_a_while",
+    ),
+    Planted(
+        "app.state.born.births.Births._may_narrow",
+        Change("expression", "len(each) <= self.settings.narrow_nodes", becomes="True"),
+        "places are held for a gang whose pods all get the gate",
+        test="tests/app/state/born/test_births.py::"
+        "test_nothing_is_held_for_a_gang_on_more_nodes_than_pods_are_narrowed_to",
+    ),
+    Planted(
+        "app.state.born.births.Births._begun",
+        Change(
+            "statement",
+            "gang.birth.beside = self.planner.beside(gang, founder, node, room)",
+            becomes="pass",
+        ),
+        "pods are narrowed to the rack of their plan alone",
+        test="tests/app/state/born/test_births.py::"
+        "test_a_gang_that_loses_a_node_before_it_starts_finds_another_rack_beside",
+    ),
+    Planted(
+        "app.state.lifecycle.roll_call._awaits_its_first",
+        Change(
+            "expression",
+            "bool(gang.plan.nodes) and gang.plan.nodes.keys() <= gang.placeholders.keys()",
+            becomes="True",
+        ),
+        "the plan of a gang outlives the only pod of it that has come",
+        test="tests/app/state/born/test_births.py::"
+        "test_nothing_is_held_when_the_only_pod_that_has_come_is_gone",
+    ),
+    Planted(
+        "app.state.gang.gang.Gang.has_arrived",
+        Change(
+            "condition",
+            "self.is_being_born",
+            becomes="False",
+        ),
+        "a gang that is born starts before all of its pods have come",
+    ),
+    Planted(
+        "app.state.engine.Engine._put_pod",
+        Change("statement", "self.unseen.drop(pod.uid)", becomes="pass"),
+        "a pod that the watch has shown is forgotten as one that it never shows",
+    ),
+    Planted(
+        "app.state.engine.Engine._expire",
+        Change("statement", "self.members.forget(uid, now)", becomes="pass"),
+        "a pod that the watch never shows keeps its place",
+        test="tests/app/state/born/test_births.py::"
+        "test_a_pod_that_the_watch_never_shows_has_its_place_for_a_moment",
+    ),
+    Planted(
+        "app.state.born.giving_back.GivingBack._look",
+        Change("condition", "any(member.pod.owner is None for member in born)", becomes="False"),
+        "pods are given back that no controller makes again",
+        test="tests/app/state/born/test_giving_back.py::test_pods_that_nobody_makes_anew_are_kept",
+    ),
+    Planted(
+        "app.state.engine.Engine._give_back",
+        Change("statement", "self.giving_back.review(now)", becomes="pass"),
+        "a gang waits where it was born though one behind the gate would start elsewhere",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_a_gang_whose_node_has_gone_is_evicted_made_again_and_starts_elsewhere",
+    ),
+    Planted(
+        "app.main._routes.place",
+        Change(
+            "condition",
+            "not settings.born_seconds or standing.whose()",
+            becomes="not settings.born_seconds",
+        ),
+        "a Corral that does not lead plans the gangs of pods that it is asked about",
+        test="tests/app/test_main.py::"
+        "test_only_the_corral_whose_neighbour_leads_has_pods_born_in_place",
+    ),
+    Planted(
+        "app.state.report.ungating._is_due",
+        Change(
+            "condition",
+            "gang.is_being_born",
+            becomes="False",
+        ),
+        "a pod behind the gate is narrowed before all of its gang that was born are there",
+        test="tests/app/state/born/test_births.py::"
+        "test_a_member_behind_the_gate_is_not_ungated_before_all_are_there",
+    ),
 )

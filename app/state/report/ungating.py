@@ -64,7 +64,7 @@ def _is_due(gang: Gang, uid: str, unseen: float) -> bool:
     member = gang.members.get(uid)
     if member is None or not member.is_gated or uid not in gang.plan.nodes:
         return False
-    if gang.birth is not None and gang.birth.starts_whole and gang.placeholders:
+    if gang.is_being_born:
         return False  # it may go anywhere until all are there
     return gang.ungating.sent.get(uid, -math.inf) <= unseen
 
