@@ -9,7 +9,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from app.errors import SettingsError
 from app.main import build
-from tests.app.polling import until
 from tests.app.test_main import Plane, member, running, settings_for
 from tests.cluster import RACK
 
@@ -30,14 +29,19 @@ async def metrics(plane: Plane) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-async def started_gangs(plane: Plane, gangs: int) -> dict[str, float]:
-    """The samples once so many starts are counted, which is one tick after the last binding."""
-    for _ in range(250):
+async def metrics_with(plane: Plane, name: str, least: float) -> dict[str, float]:
+    """The samples once this one has grown so far."""
+    for _ in range(500):
         found = await metrics(plane)
-        if found["corral_gang_start_seconds_count"] >= gangs:
+        if found[name] >= least:
             return found
         await asyncio.sleep(0.02)
-    raise AssertionError(f"not {gangs} starts within 5 s")
+    raise AssertionError(f"{name} is {found[name]} after 10 s, not {least}")
+
+
+async def started_gangs(plane: Plane, gangs: int) -> dict[str, float]:
+    """The samples once so many starts are counted, which is one tick after the last binding."""
+    return await metrics_with(plane, "corral_gang_start_seconds_count", gangs)
 
 
 async def test_a_gang_that_starts_moves_the_metrics_of_starts(tmp_path):
@@ -58,12 +62,12 @@ async def test_a_gang_that_waits_is_counted_by_the_word_for_it(tmp_path):
         await plane.create(member(0, of=2, gang="half"))
         for rank in range(2):
             await plane.create(member(rank, of=2, gpus=64, gang="large"))
-        await until(lambda: len(plane.corral.engine.gangs.by_key) == 2)
-        gangs = plane.corral.engine.gangs
-        await until(lambda: any(each.reporting.waits_for_room for each in gangs.by_key.values()))
-        found = await metrics(plane)
-        assert found['corral_gangs_waiting{reason="Incomplete"}'] == 1
-        assert found['corral_gangs_waiting{reason="DoesNotFit"}'] == 1
+        waits = 'corral_gangs_waiting{reason="Incomplete"}'
+        found = await metrics_with(plane, waits, 1)
+        assert found[waits] == 1
+        waits = 'corral_gangs_waiting{reason="DoesNotFit"}'
+        found = await metrics_with(plane, waits, 1)
+        assert found[waits] == 1
         assert found['corral_gangs_waiting{reason="Quota"}'] == 0
 
 

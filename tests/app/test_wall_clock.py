@@ -9,12 +9,14 @@ ROOT = Path(__file__).resolve().parents[2]
 WALL = {"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"}
 CLOCKS = {"time", "datetime", "date"}
 SHOWN = {
+    "app/api/decisions.py": "the time of a decision, for people",
     "app/api/simulating.py": "creation times of pods that nobody creates",
     "app/cli/doctor/reading/cluster.py": "compared with the API server's own",
     "app/controllers/report.py": "the time of an event, for people",
     "app/controllers/status.py": "the time of a condition, for people",
     "app/controllers/pods/mark.py": "the time of a condition, for people",
     "app/controllers/pods/wake.py": "an annotation's value, which only has to be another one",
+    "app/process/driver.py": "the times of a span, for collectors of traces",
     "app/sandbox/cluster/sandbox.py": "creation times, as an API server has them",
 }
 
