@@ -45,7 +45,10 @@ Mark = Callable[[Object], Hashable]
 
 
 class Lane:
-    """The writes of one kind from now on; each changes what `mark` says of a pod's watch event."""
+    """The writes of one kind from now on; each changes what `mark` says of a pod's watch event.
+
+    Of an event of which it says None nothing is known.
+    """
 
     def __init__(self, cluster: Cluster, mark: Mark) -> None:
         self._cluster, self._mark = cluster, mark
@@ -75,6 +78,8 @@ class Lane:
             mark = self._mark(change)
             if change["type"] == "ADDED" and namespace == QUIET:
                 found = []
+            elif mark is None:
+                continue
             elif self._marks.get(uid, mark) != mark:
                 found.append(namespace)
             self._marks[uid] = mark
@@ -201,9 +206,13 @@ def uid_of(thing: Object) -> str:
 
 
 def wake_of(change: Object) -> Hashable:
-    """What Corral has written on a pod for kube-scheduler to look at it."""
-    value: str = change["object"]["metadata"].get("annotations", {}).get("corral.dev/wake", "")
-    return value
+    """What Corral has written on a pod for kube-scheduler to look at it: its node, or a number."""
+    pod = change["object"]
+    if pod["spec"].get("nodeName"):
+        return None  # it is bound, and the API server clears its nomination
+    number: str = pod["metadata"].get("annotations", {}).get("corral.dev/wake", "")
+    node: str = pod.get("status", {}).get("nominatedNodeName", "")
+    return number, node
 
 
 def is_gone(change: Object) -> Hashable:
