@@ -43,6 +43,11 @@ VALIDATE = "/validate"
 MOST_CHANGED_BYTES = 128 * 1024  # of a pod that may get the gate
 MOST_CHECKED_BYTES = 64 * 1024  # of an object that is checked by every rule
 _OURS = (b"corral.dev/", b"kueue.x-k8s.io/")
+# What webhook.yaml sends pods here for: one of these may be a member of a gang.
+_MEMBERS = (
+    *(*_OURS, b"volcano.sh/", b"kai.scheduler/", b"scheduling.k8s.io/"),
+    *(b'"pod-group-name"', b'"schedulingGroup"'),
+)
 BROKEN = "Corral failed to look at this object; its log says why"
 
 
@@ -99,7 +104,7 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
-        if desk.marks and any(prefix in bytes(asked.object) for prefix in _OURS):
+        if desk.marks and any(prefix in bytes(asked.object) for prefix in _MEMBERS):
             # Without its marker a member would start alone.
             return _refused(desk, asked, [FieldError("spec", too_long("", MOST_CHANGED_BYTES))])
         return _unread(desk, asked, MOST_CHANGED_BYTES)

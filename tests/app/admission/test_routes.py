@@ -22,7 +22,7 @@ from app.labels import selector_from_text
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port
 from tests.app.polling import until
 from tests.certificates import HOST, pair
-from tests.cluster import RACK, job, pod
+from tests.cluster import RACK, Object, job, pod
 from tests.workloads import MANAGED, REQUIRED, asking, member
 
 JSON = {"Content-Type": "application/json"}
@@ -427,8 +427,20 @@ async def test_a_pod_too_large_to_be_checked_is_gated_and_its_user_told(tmp_path
     assert f"more than the {MOST_CHECKED_BYTES} that are checked" in warning
 
 
-async def test_a_pod_that_is_too_large_to_be_marked_is_refused(tmp_path: Path):
-    thing = member("g", 0, 2, containers=[LARGE])
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(member("g", 0, 2, containers=[LARGE]), id="of_kueues"),
+        pytest.param(
+            pod("p", annotations={"scheduling.k8s.io/group-name": "g"}, containers=[LARGE]),
+            id="of_volcanos",
+        ),
+        pytest.param(
+            pod("p", annotations={"pod-group-name": "g"}, containers=[LARGE]), id="of_kais"
+        ),
+    ],
+)
+async def test_a_pod_that_is_too_large_to_be_marked_is_refused(tmp_path: Path, thing: Object):
     async with running_port(tmp_path, marks=True) as running:
         response = await post(running, "/mutate", review(thing))
     assert response["allowed"] is False
