@@ -13,13 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.explain.usage import Wanted
-from app.kube.core.objects import Amounts
+from app.explain.usage import Wanted, vector_of
 from app.state.cache.books import TopologyBooks
 from app.state.engine import Engine
 from topology.fit.fit import pods_per_node
-from topology.model.capacity import Capacity
-from topology.model.resources import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +55,18 @@ def slots_of(engine: Engine, shapes: Sequence[Wanted]) -> Iterator[Slots]:
 
 def _of_shape(shape: Wanted, topology: TopologyBooks, resources: Sequence[str]) -> Slots:
     capacity, tree = topology.capacity, topology.tree
-    asked = _asked(shape.request, resources[: len(capacity.free_now)])
-    free = _fitting(capacity, capacity.free_now[asked.rows], asked)
-    without = _fitting(capacity, capacity.free_now[asked.rows] + capacity.held[asked.rows], asked)
-    empty = _fitting(capacity, capacity.allocatable[asked.rows], asked)
+    request = vector_of(shape.request, resources[: len(capacity.free_now)])
+    if request is None:
+        nothing = (LevelSlots(level, 0, 0.0) for level in tree.levels[:-1] if len(tree.nodes))
+        return Slots(shape.name, 0, 0, tuple(nothing))
+    unreserved = [
+        free + held if amount else free
+        for free, held, amount in zip(capacity.free_now, capacity.held, request, strict=True)
+    ]
+    free, without, empty = (
+        np.where(capacity.is_open, pods_per_node(rows, request), 0)
+        for rows in (capacity.free_now, unreserved, capacity.allocatable)
+    )
     total = int(free.sum())
     levels = []
     for depth, level in enumerate(tree.levels[:-1] if len(tree.nodes) else ()):
@@ -71,28 +76,3 @@ def _of_shape(shape: Wanted, topology: TopologyBooks, resources: Sequence[str]) 
         fragmentation = 1.0 - in_whole / total if total else 0.0
         levels.append(LevelSlots(level, int(by_domain.max()), fragmentation))
     return Slots(shape.name, total, int(without.sum()) - total, tuple(levels))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request: the rows of its resources, and how much of each."""
-
-    rows: list[int]
-    amounts: list[int]
-    is_known: bool
-    """Some node has each of them."""
-
-
-def _asked(request: Amounts, resources: Sequence[str]) -> _Asked:
-    row_of = {name: row for row, name in enumerate(resources)}
-    asked = [(name, amount) for name, amount in request if amount]
-    known = [(row_of[name], amount) for name, amount in asked if name in row_of]
-    rows, amounts = [row for row, _ in known], [amount for _, amount in known]
-    return _Asked(rows, amounts, len(known) == len(asked))
-
-
-def _fitting(capacity: Capacity, available: Counts, asked: _Asked) -> Counts:
-    """How many such pods each open node takes if so much of it is available."""
-    if not (asked.is_known and asked.rows):
-        return np.zeros(capacity.is_open.shape, dtype=np.int64)
-    return np.where(capacity.is_open, pods_per_node(available, asked.amounts), 0)

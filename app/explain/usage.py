@@ -141,6 +141,13 @@ def gang_named(engine: Engine, namespace: str, name: str) -> Gang:
     raise NoSuch(f"free_for: no gang {namespace}/{name} is known")
 
 
+def vector_of(request: Amounts, resources: Sequence[str]) -> list[int] | None:
+    """How much is requested of each of these resources; None: of another one, which no node has."""
+    asked = {name: amount for name, amount in request if amount}
+    vector = [asked.pop(name, 0) for name in resources]
+    return None if asked else vector
+
+
 def unit_of(resource: str) -> int:
     """How many of what the books count are one of what people read."""
     return _UNITS.get(resource, 1)
@@ -283,18 +290,12 @@ class _Sums:
     def _pods(self, wanted: Wanted, table: NodeTable) -> tuple[Counts, Rows, tuple[str, ...]]:
         """How many pods each node takes; why it takes none by its labels and taints."""
         books, capacity = self._books, self._capacity
-        row_of = {name: row for row, name in enumerate(books.resources)}
-        nodes = len(books.tree.nodes)
         code, reasons = table.why_not(wanted.shape, books.tree)
-        vector = np.zeros(len(capacity.free_now), dtype=np.int64)
-        for name, amount in wanted.request:
-            row = row_of.get(name, len(vector))
-            if amount and row >= len(vector):
-                return np.zeros(nodes, dtype=np.int64), code, reasons  # no node has any of it
-            if amount:
-                vector[row] = amount
+        vector = vector_of(wanted.request, books.resources[: len(capacity.free_now)])
+        if vector is None:
+            return np.zeros(len(books.tree.nodes), dtype=np.int64), code, reasons
         allowed: Mask = capacity.is_open & (code == 0)
-        pods = np.where(allowed, pods_per_node(capacity.free_now, vector.tolist()), 0)
+        pods = np.where(allowed, pods_per_node(capacity.free_now, vector), 0)
         return pods, code, reasons
 
     def _free(self, slots: slice) -> Iterator[Free]:
