@@ -91,10 +91,16 @@ def selector_parsed(value: object) -> object:
     return selector_from_text(value)
 
 
+def pairs_in(value: object, *, between: str = ",", sign: str = "=") -> object:
+    """A text `NAME=VALUE,…` as pairs; anything else passes."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip().partition(sign)[::2] for part in value.split(between) if part.strip()]
+
+
 def pods_by_namespace(value: object) -> object:
     """A mapping, or its text `NAMESPACE=PODS,…`, as pairs; pairs pass."""
-    if isinstance(value, str):
-        value = [part.strip().partition("=")[::2] for part in value.split(",") if part.strip()]
+    value = pairs_in(value)
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list | tuple):
         raise ValueError("expected NAMESPACE=PODS,…, such as team-a=512,team-b=0")
@@ -115,8 +121,7 @@ def is_named(scheduler: str, names: str) -> bool:
 
 def vocabularies(value: object) -> object:
     """A mapping of lists, or its text `NAME=VOCABULARY,…`, as pairs; pairs pass."""
-    if isinstance(value, str):
-        value = [part.strip().partition("=")[::2] for part in value.split(",") if part.strip()]
+    value = pairs_in(value)
     if isinstance(value, dict):
         value = [
             (name, each)
@@ -136,8 +141,7 @@ def vocabularies(value: object) -> object:
 
 def shapes_named(value: object) -> object:
     """A mapping, or its text `NAME:RESOURCE=AMOUNT,…; …`, as pairs; pairs pass."""
-    if isinstance(value, str):
-        value = [part.strip().partition(":")[::2] for part in value.split(";") if part.strip()]
+    value = pairs_in(value, between=";", sign=":")
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list | tuple) or not all(
         isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
