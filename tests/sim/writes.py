@@ -186,35 +186,36 @@ class Writes:
                 yield seconds
             if isinstance(effect, Evict) and not self._sending(effect):
                 return "dropped"
-            try:
-                yield lambda: self._call_eviction(effect, evictions)
-                return "done"
-            except Refused as refused:
-                if refused.status in (404, 409):
-                    return "gone"
-                if refused.status == 403:
-                    return "refused"
-            except Unanswered:
-                pass
-            yield self._rng.uniform(*RETRY_SECONDS)
+            outcome = yield from self._removed(lambda: self._call_eviction(effect, evictions))
+            if outcome is not None:
+                return outcome
         return "failed"
 
     def give_back(self, effect: Evict) -> Generator[Call | float, Any, EvictOutcome]:
         """The same of a pod that does not run: no budget counts it."""
         self._history.say(f"{self.name}: gives {effect.name} back")
         for _ in range(MOST_TRIES):
-            try:
-                yield lambda: self._api.delete_pod(effect.name, effect.uid, GRACE_SECONDS)
-                return "done"
-            except Refused as refused:
-                if refused.status in (404, 409):
-                    return "gone"
-                if refused.status == 403:
-                    return "refused"
-            except Unanswered:
-                pass
-            yield self._rng.uniform(*RETRY_SECONDS)
+            outcome = yield from self._removed(
+                lambda: self._api.delete_pod(effect.name, effect.uid, GRACE_SECONDS)
+            )
+            if outcome is not None:
+                return outcome
         return "failed"
+
+    def _removed(self, call: Call) -> Generator[Call | float, Any, EvictOutcome | None]:
+        """What became of a pod by one call; None: it may be tried again, after a pause."""
+        try:
+            yield call
+            return "done"
+        except Refused as refused:
+            if refused.status in (404, 409):
+                return "gone"
+            if refused.status == 403:
+                return "refused"
+        except Unanswered:
+            pass
+        yield self._rng.uniform(*RETRY_SECONDS)
+        return None
 
     def _call_eviction(self, effect: Evict | TryEviction, evictions: Evictions) -> None:
         try:
