@@ -1,5 +1,5 @@
 // Follows the cluster: gangs by the stream of events, the map and the decisions when something has
-// changed, at most once a second. A page that nobody sees asks nothing.
+// changed, at most once a second. A hidden page asks nothing.
 
 import * as api from "./api.js";
 import { changed, keyOf, state } from "./state.js";
