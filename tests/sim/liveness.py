@@ -73,7 +73,8 @@ def check_nobody_is_forgotten(
         # So may the pods of another gang come, and with them what is held for them go, of which
         # the namespace may have more only then.
         just_now &= {of for life in leaders for of, _ in absent.held(life).values()}
-    just_now |= _on_their_way(corrals)
+    on_their_way = _on_their_way(corrals)
+    just_now |= on_their_way
     # Of what had ended and went just then a Corral that started again may not know.
     is_unsure = any(corral.incarnation > 1 for corral in corrals)
     for key, members in gangs(api).items():
@@ -84,7 +85,7 @@ def check_nobody_is_forgotten(
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         may_hold = partial(absent.has_room, leaders, key)
         kept = kept_from(members, nominated)
-        taken = Taken(closed, (*_expected(corrals, key), *kept))
+        taken = Taken(closed, (*_expected(corrals, key, on_their_way), *kept))
         if key.source in of_vocabulary:
             why = of_vocabulary[key.source](key.name, members, taken)
             require(not why, f"L1: gang {key} waits and fits: {why}")
@@ -98,7 +99,7 @@ def check_nobody_is_forgotten(
             why = waits_in_vain(api, key, free, taken, may_hold)
             require(not why, f"L5: gang {key} waits where it was born, and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
-    expected = _expected(corrals, None)
+    expected = _expected(corrals, None, on_their_way)
     for pod in ordinary(api):
         node = first_fit(api, pod, Taken(closed, (*expected, *kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
@@ -204,16 +205,19 @@ def _held_in_vain(
 
 
 def _expected(
-    corrals: Iterable[Corral], key: GangKey | None
+    corrals: Iterable[Corral], key: GangKey | None, on_their_way: Collection[GangKey]
 ) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
-    """What is held for pods that gangs other than this one expect, by whoever leads."""
+    """What is held for pods that gangs other than this one expect, by whoever leads.
+
+    So is what is held for the rest of a gang that is being bound: those pods are on their way.
+    """
     return tuple(
         (booking.node, booking.request)
         for corral in corrals
         if corral.is_leading
         for gang in corral.engine.gangs.by_key.values()
         if gang.key != key
-        for uid in gang.placeholders
+        for uid in (*gang.placeholders, *(gang.plan.nodes if gang.key in on_their_way else ()))
         if (booking := corral.engine.books.held.get(uid)) is not None
     )
 

@@ -11,11 +11,14 @@ import pytest
 from app.kube.core.objects import NodeRecord, PodRecord
 from tests.app.state.world import World, members
 from tests.records import node
+from tests.sim.absent import AbsentPlaces
 from tests.sim.api import ApiServer
 from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
 from tests.sim.life import Life
+from tests.sim.liveness import check_nobody_is_forgotten
+from tests.sim.queue import MOST_BACKOFF
 from tests.sim.violation import Violation
 
 
@@ -118,3 +121,28 @@ def test_a_plan_on_a_moved_node_that_no_binding_is_under_way_to_is_a_violation()
     judged.show(_moved(judged, again))
     with pytest.raises(Violation, match=r"I4: .*: planned in \['b0/r9'\], bound in \['b0/r0'\]"):
         judged.judge()
+
+
+def _check_at(later: float) -> None:
+    """The last check, with a pod that waits and would have the node of a gang's last member."""
+    judged, gang = _being_bound()
+    pods = [judged.end_binding(each) for each in gang[:2]] + [gang[2], *members("late", 1)]
+    judged.tell(pods[-1])
+    api = judged.checks.api
+    for each in judged.life.streams["Node"].mirror.values():
+        api.create("Node", each)
+    for pod in pods:
+        api.create("Pod", pod)
+    corral = judged.corral
+    corral.engine, corral.is_leading, corral.incarnation = judged.world.engine, True, 1
+    corral.now += later
+    check_nobody_is_forgotten(api, [corral], AbsentPlaces(api), lambda pod: False, (), {})
+
+
+def test_the_rest_of_a_gang_that_is_being_bound_has_its_nodes() -> None:
+    _check_at(later=0)
+
+
+def test_nothing_is_kept_longer_than_kube_scheduler_takes_to_come_again() -> None:
+    with pytest.raises(Violation, match="L1: gang default/g waits and fits"):
+        _check_at(later=MOST_BACKOFF + 1)
