@@ -182,7 +182,7 @@ class Marks:
         need = gang.need
         if gang.reporting.sentence_at is None:
             return None  # nothing is known yet, or a plan was lost
-        if need.since is None or gang.binding.awaited:
+        if need.since is None or gang.binding.awaited or not _has_who_waits(gang):
             return False
         if need.is_open:
             self._look_into(gang, now)
@@ -348,6 +348,17 @@ def _lack(verdict: NoPlan) -> NoFit | None:
     if isinstance(verdict.why, NoFit) and not verdict.is_narrowed_apart:
         return verdict.why
     return None
+
+
+def _has_who_waits(gang: Gang) -> bool:
+    """Whether some pod without a node exists, or did and is to come again.
+
+    Nodes that come would be kept for nobody, for as long as its controller makes no pod.
+    """
+    return any(
+        each.pod.uid in gang.members or not gang.placeholders[each.pod.uid].is_to_come
+        for each in gang.unplanned()
+    )
 
 
 def _is_ours(member: Member) -> bool:

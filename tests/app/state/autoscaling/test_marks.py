@@ -12,9 +12,10 @@ from app.state.autoscaling import marks
 from app.state.effects import EmitEvent, Mark
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
-from tests.app.state.autoscaling.marking import Marking, gated
+from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import LISTED, four_racks, members
 from tests.records import BLOCK, RACK, node, pod
+from tests.workload_pods import stateful_pods, workload
 
 PATIENCE = 30.0
 NAMES = ["g0", "g1", "g2", "g3"]
@@ -312,3 +313,22 @@ def test_a_gang_that_is_made_again_under_its_name_asks_anew():
     world.put(again[4])
     world.wait(2)
     assert len(world.marked) == 5
+
+
+def test_nothing_is_asked_for_a_pod_that_does_not_exist_yet():
+    ordered = workload("StatefulSet", "db", {"": 2}, is_gradual=True)
+    world = Marking(four_racks(), jobs=[ordered])
+    first, second = stateful_pods("db", 2, RACK, gates=OURS)
+    world.put(first)
+    world.patch(world.tick())
+    taken = world.schedule(first)["db-0"]
+    in_rack = [each for each in four_racks() if each.name[:2] == taken[:2]]
+    for each in in_rack:
+        world.put(msgspec.structs.replace(each, is_unschedulable=each.name != taken))
+    world.wait(PATIENCE + 2)
+    new = msgspec.structs.replace(in_rack[0], name="new", uid="uid-new", allocatable=())
+    world.put(new)
+    world.wait(2)
+    assert (list(world.engine.marks.open), world.engine.new_nodes.nodes()) == ([], frozenset())
+    world.put(second)
+    assert [each.name for each in world.wait(PATIENCE + 2)] == ["db-1"]
