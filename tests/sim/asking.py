@@ -133,8 +133,8 @@ class AskingChecks:
         lacking = {key: _lacks(life, key) for key in keys.values() if key is not None}
         gathering = [pod for pod in marked if lacking.get(keys[pod.uid])]
         seen.unwarranted = {pod.uid: seen.unwarranted.get(pod.uid, now) for pod in gathering}
-        if self._clock.now < life.slept_until + TAKEN_BACK_SECONDS:
-            return
+        if self._clock.now < life.slept_until + TAKEN_BACK_SECONDS or life.engine.is_draining:
+            return  # one that ends begins nothing; the next one takes them back
         for pod in gathering:
             since = seen.unwarranted[pod.uid]
             if now >= since + TAKEN_BACK_SECONDS:
