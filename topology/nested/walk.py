@@ -14,11 +14,9 @@ A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of
 3. the same, where a member that finds no place sends the ones before it to their next place;
    pod sets that may be anywhere in their group's domain are packed together (`packing`).
 
-What round 2 or 3 places is then filled up with what still fits, which never blocks: first the least
-of each member without a place, where all of it fits if it does somewhere; then more pods of what
-has a place. Both in turn (`PodSet.turn`), and of equal turns the widest groups first. NoFit is
-proven if some member has no place even with the cluster to itself, or if every way over the nodes
-was tried.
+What round 2 or 3 places is then filled up with what still fits, which never blocks (`surplus`).
+NoFit is proven if some member has no place even with the cluster to itself, or if every way over
+the nodes was tried.
 
 Pods of the gang that are placed already may be given (`complete`): each part is then completed in
 the domain they are in.
@@ -29,21 +27,21 @@ pkg/scheduler/actions/allocate/allocate.go (v1.15).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 
-from topology.fit.unit import Unit, part_of
+from topology.fit.unit import Unit
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Pairs, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
-from topology.nested.parts import Part, grown, is_nested, root_of, wanted
+from topology.nested.parts import Part, is_nested, root_of, wanted
 from topology.nested.state import Held, WalkState, over_nodes
 from topology.nested.subtree import Subtree, subtree_of, whole
+from topology.nested.surplus import Surplus, Ways
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing
 from topology.pod_set import search
@@ -53,7 +51,6 @@ _NO_OPTIONS = Options()
 
 PACKINGS = 32  # of one walk
 
-Ways = Generator[bool, None, None]
 _Place = tuple[PodSetPlacement, ...] | NoFit | None
 
 
@@ -88,26 +85,6 @@ def find(
     if first is None:
         return why
     return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
-
-
-@dataclass(slots=True, eq=False)
-class _Rest:
-    """What of a gang has no place beside what is needed: parts, each with its group's domain."""
-
-    placed: list[tuple[Part, Subtree]] = field(default_factory=list)
-    """Leaves, which may have more pods."""
-    _missing: list[tuple[int, int, Part, Subtree]] = field(default_factory=list)
-    """A heap: by turn, then in the order in which they were pushed."""
-    _pushed: int = 0
-
-    def push(self, part: Part, around: Subtree) -> None:
-        """Note a part that has no place, and whose group has one."""
-        self._pushed += 1
-        heappush(self._missing, (part.turn, self._pushed, part, around))
-
-    def next(self) -> tuple[Part, Subtree] | None:
-        """The part whose turn it is; None if all had theirs."""
-        return heappop(self._missing)[2:] if self._missing else None
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +135,8 @@ class Walk:
                 self.kept.append(ways)
                 if not self.is_whole:
                     self.is_thorough, self.tries = False, self.view.options.tries
-                    self._fill_up(root, whole(self.view.tree))
+                    surplus = Surplus(self.state, self._ways_of, self.kept)
+                    surplus.fill_up(root, whole(self.view.tree))
                 return True
             left -= share - max(0, self.tries)
         return self.root.is_optional
@@ -196,6 +174,15 @@ class Walk:
         )
 
     # Ways: each yields when the part has a place, and takes it back when it is resumed or closed
+
+    def _ways_of(self, part: Part, subtree: Subtree, is_whole: bool) -> Ways:
+        """The first way of a part, with all of it or with what is needed, and no other."""
+        self.is_whole = is_whole
+        with closing(self._ways(part, subtree)) as ways:
+            is_placed = next(ways, False)
+            self.is_whole = False
+            if is_placed:
+                yield True
 
     def _ways(self, part: Part, subtree: Subtree) -> Ways:
         if part.unit is not None:
@@ -360,115 +347,6 @@ class Walk:
             domains = [subtree_of(tree, unit.last, domain) for domain in candidates]
         for domain in domains:
             yield from self.state.every_way(unit, domain)
-
-    # What is not needed
-
-    def _fill_up(self, root: Part, around: Subtree) -> None:
-        """Adds the least of each part that has no place, then pods of all parts, where they fit."""
-        rest = _Rest()
-        self._sort_out(root, around, rest)
-        while (found := rest.next()) is not None:
-            part, subtree = found
-            added = self._add(part, subtree)
-            if added is not None:
-                self._sort_out(added, subtree, rest)
-        for leaf, subtree in sorted(rest.placed, key=lambda placed: placed[0].turn):
-            self._grow(leaf, subtree)
-
-    def _sort_out(self, part: Part, around: Subtree, rest: _Rest) -> None:
-        """What at and below a part has a place, and what has none."""
-        layer = [(part, around)]
-        while layer:
-            inner = list[tuple[Part, Subtree]]()
-            for each, its in layer:
-                if self.state.is_placed(each) and each.unit is not None:
-                    rest.placed.append((each, its))
-                elif self.state.is_placed(each):
-                    inside = self.state.subtrees[id(each)]
-                    inner += [(member, inside) for member in each.members]
-                elif each.is_loose:
-                    inner += [(member, its) for member in each.members]
-                else:
-                    rest.push(each, its)
-            layer = inner
-
-    def _add(self, part: Part, subtree: Subtree) -> Part | None:
-        """Adds the least of a member that is not needed; the part that was placed, if one was."""
-        aim = subtree if self.view.options.floor_first else self._aim(part, subtree)
-        part = wanted(part) if part.is_optional else part
-        for domain in dict.fromkeys((aim, subtree)):
-            ways = self._ways(part, domain)
-            if next(ways, False):
-                self.kept.append(ways)
-                return part
-        return None
-
-    def _aim(self, group: Part, subtree: Subtree) -> Subtree:
-        """The domain in a subtree where all of a group fits, else the subtree.
-
-        A leaf finds it while it grows.
-        """
-        if group.unit is not None or not (
-            group.is_elastic or any(leaf.is_optional for leaf in group.leaves())
-        ):
-            return subtree
-        with closing(self._ways(group, subtree)) as ways:
-            self.is_whole = True
-            is_placed = next(ways, False)
-            self.is_whole = False
-            return self.state.subtrees[id(group)] if is_placed else subtree
-
-    def _grow(self, part: Part, subtree: Subtree) -> None:
-        """Gives a leaf a place with as many of its pods as fit where its group is."""
-        held, unit = self.state.held[id(part)], part.unit
-        assert unit is not None, "a leaf has a unit"
-        if held.unit.workers.pods == unit.workers.pods:
-            return
-        if self.view.options.floor_first:
-            self._add_beside(part, held, subtree)
-            return
-        self.state.drop(part)
-        size = unit.layers.size
-        fits, too_many = held.unit.workers.pods // size, unit.workers.pods // size + 1
-        whole_answer = self.state.put(part, unit, subtree)
-        if not isinstance(whole_answer, NoFit):
-            held, fits = Held(unit, whole_answer), too_many
-        while too_many - fits > 1:
-            slices = (fits + too_many) // 2
-            more = grown(unit, slices * size)
-            answer = self.state.put(part, more, subtree)
-            if isinstance(answer, NoFit):
-                too_many = slices
-            else:
-                held, fits = Held(more, answer), slices
-        self.state.hold(part, held)
-
-    def _add_beside(self, part: Part, held: Held, subtree: Subtree) -> None:
-        """Adds pods slice by slice as long as one more fits where the others must be."""
-        unit = part.unit
-        assert unit is not None, "a leaf has a unit"
-        tree, size = self.view.tree, unit.layers.size
-        if not unit.may_spread and unit.last > subtree.level:
-            slot = held.placed[0].slots[0][0]
-            subtree = subtree_of(tree, unit.last, int(tree.domain_of[unit.last][slot]))
-        names = [placed.pod_set for placed in held.placed]
-        while held.unit.workers.pods < unit.workers.pods:
-            pods = min(size, unit.workers.pods - held.unit.workers.pods)
-            answer = self.state.place(part_of(tree, unit, pods, unit.workers.slices, None), subtree)
-            if isinstance(answer, NoFit):
-                return
-            self.state.drop(part)
-            way, leader = Counter[int](), None
-            for placed in (*held.placed, *answer):
-                if placed.pod_set == unit.workers.name:
-                    way.update(dict(placed.slots))
-                else:
-                    leader = placed.slots[0][0]
-            more = grown(unit, held.unit.workers.pods + pods)
-            together = over_nodes(tree, more, sorted(way.items()), leader)
-            assert [placed.pod_set for placed in together] == names, "the same pod sets"
-            held = Held(more, together)
-            self.state.hold(part, held)
 
     # Why not
 
