@@ -41,6 +41,8 @@ class Held:
 
     unit: Unit
     placed: tuple[PodSetPlacement, ...]
+    inside: Subtree
+    """Where its group is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +139,18 @@ class WalkState:
                 lambda at, of: self._urgency(part, at, of, is_whole=is_whole),
             )
         return [int(domain) for domain in candidates]
+
+    def roomy(self, part: Part, subtree: Subtree, level: int, but: Sequence[int]) -> list[int]:
+        """Other domains of a level in the subtree with as much free in all as a part requests.
+
+        None where pods of the part stay: they say where it may be.
+        """
+        start, end = domains_in(self.view.tree, subtree, level)
+        if start == end or has_kept(part, self.kept):
+            return []
+        has_enough = self._hold_all(part, subtree, level)
+        has_enough[np.array(but, dtype=np.intp) - start] = False
+        return [start + int(domain) for domain in has_enough.nonzero()[0]]
 
     def _hold_all(self, part: Part, subtree: Subtree, level: int) -> Mask:
         """Whether domains have as much free in all as the kinds of a part request together.
@@ -297,9 +311,12 @@ class WalkState:
             share += used * weights[row] / total
         return share[domains - first]
 
-    def packing(self, part: Part, subtree: Subtree) -> Packing | NoPacking:
-        """Nodes for all members at once, or that there are none."""
-        floors = [member.floor.workers for member in part.members if member.floor is not None]
+    def packing(self, leaves: Sequence[Part], subtree: Subtree) -> Packing | NoPacking:
+        """Nodes for what is needed of all leaves at once, or that there are none.
+
+        Order: of each leaf the workers, then the leader.
+        """
+        floors = [one for leaf in leaves if leaf.floor is not None for one in leaf.floor.pod_sets]
         stays = [sum(pods for _, pods in self.kept.get(one.name, ())) for one in floors]
         rows = sorted({row for one in floors for row, amount in enumerate(one.request) if amount})
         start, end = subtree.slots

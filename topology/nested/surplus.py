@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from topology.fit.unit import part_of
@@ -119,7 +119,7 @@ class Surplus:
         fits, too_many = held.unit.workers.pods // size, unit.workers.pods // size + 1
         whole_answer = self.state.put(part, unit, subtree)
         if not isinstance(whole_answer, NoFit):
-            held, fits = Held(unit, whole_answer), too_many
+            held, fits = replace(held, unit=unit, placed=whole_answer), too_many
         while too_many - fits > 1:
             slices = (fits + too_many) // 2
             more = grown(unit, slices * size)
@@ -127,7 +127,7 @@ class Surplus:
             if isinstance(answer, NoFit):
                 too_many = slices
             else:
-                held, fits = Held(more, answer), slices
+                held, fits = replace(held, unit=more, placed=answer), slices
         self.state.hold(part, held)
 
     def _add_beside(self, part: Part, held: Held, subtree: Subtree) -> None:
@@ -154,5 +154,5 @@ class Surplus:
             more = grown(unit, held.unit.workers.pods + pods)
             together = over_nodes(tree, more, sorted(way.items()), leader)
             assert [placed.pod_set for placed in together] == names, "the same pod sets"
-            held = Held(more, together)
+            held = replace(held, unit=more, placed=together)
             self.state.hold(part, held)

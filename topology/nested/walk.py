@@ -7,14 +7,17 @@
             else take them back, next domain
 
 A leaf is placed by `search.place`, as Kueue does, in the domain as a cluster of its own
-(`subtree`). Three rounds, each with what is left of a counted budget of places tried in vain:
+(`subtree`). Four rounds, each with its share of a counted budget of places tried in vain:
 
-1. all members and pods, also those that are not needed;
-2. those that are needed, each at the first place found for it; this is how KAI and Volcano walk;
-3. the same, where a member that finds no place sends the ones before it to their next place;
-   pod sets that may be anywhere in their group's domain are packed together (`packing`).
+WHOLE      all members and pods, also those that are not needed
+FIRST      those that are needed, each at the first place found for it: so KAI and Volcano walk
+BY_DEMAND  the same, members that need most first; one that finds no place sends the ones before
+           it to their next domain; in a domain that has enough for it, but not as the others lie
+           there, these are packed anew together with it (`repack`)
+EVERY_WAY  members as they are written, each at every place there is for it
 
-What round 2 or 3 places is then filled up with what still fits, which never blocks (`surplus`).
+In the last two, pod sets that may be anywhere in their group's domain are packed together
+(`packing`). What is placed is then filled up with what still fits, which never blocks (`surplus`).
 NoFit is proven if some member has no place even with the cluster to itself, or if every way over
 the nodes was tried.
 
@@ -39,6 +42,7 @@ from topology.model.request import DomainOrder, Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import Part, is_nested, root_of, wanted
+from topology.nested.repack import by_demand, movable, repacked
 from topology.nested.state import Held, WalkState, over_nodes
 from topology.nested.subtree import Subtree, subtree_of, whole
 from topology.nested.surplus import Surplus, Ways
@@ -87,6 +91,29 @@ def find(
     return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How a walk looks for places."""
+
+    is_whole: bool = False
+    """Nothing is left out."""
+    goes_back: bool = False
+    """A member may be sent to its next place, and members are packed together."""
+    repacks: bool = False
+    """Pod sets that are in a domain may be packed anew there; one place is tried in each."""
+
+    @property
+    def is_thorough(self) -> bool:
+        """Every place is tried."""
+        return self.goes_back and not self.repacks
+
+
+WHOLE = Round(is_whole=True)
+FIRST = Round()
+BY_DEMAND = Round(goes_back=True, repacks=True)
+EVERY_WAY = Round(goes_back=True)
+
+
 @dataclass(slots=True, eq=False)
 class Walk:
     """One search: what it has placed so far, and what it may still try."""
@@ -96,10 +123,7 @@ class Walk:
     stay: Mapping[str, Kept] = field(default_factory=dict)
     """Pods of the gang that are on the books already and stay where they are."""
     state: WalkState = field(init=False)
-    is_whole: bool = True
-    """Round 1: nothing is left out."""
-    is_thorough: bool = False
-    """Round 3: a member may be sent to its next place."""
+    round: Round = WHOLE
     tries: int = 0
     """Places that may still be tried in vain; below 0 the round is over."""
     is_cut_short: bool = False
@@ -120,21 +144,22 @@ class Walk:
 
     def run(self) -> bool:
         """Places the root; whether all that is needed has a place."""
-        rounds = [(False, False), (False, True)]
+        rounds = [FIRST, BY_DEMAND, EVERY_WAY]
         if self.root.is_elastic and not self.view.options.floor_first:
-            rounds.insert(0, (True, False))
+            rounds.insert(0, WHOLE)
         left = self.view.options.tries
-        for index, (self.is_whole, self.is_thorough) in enumerate(rounds):
+        needed = wanted(self.root) if self.root.is_optional else self.root
+        for index, self.round in enumerate(rounds):
             self.tries = share = left // (len(rounds) - index)
             self.is_cut_short = False
-            if not self.is_thorough:
+            if not self.round.goes_back:
                 self.failure = None
-            root = wanted(self.root) if self.root.is_optional else self.root
+            root = by_demand(self.state, needed) if self.round.repacks else needed
             ways = self._ways(root, whole(self.view.tree))
             if next(ways, False):
                 self.kept.append(ways)
-                if not self.is_whole:
-                    self.is_thorough, self.tries = False, self.view.options.tries
+                if self.round is not WHOLE:
+                    self.tries = self.view.options.tries
                     surplus = Surplus(self.state, self._ways_of, self.kept)
                     surplus.fill_up(root, whole(self.view.tree))
                 return True
@@ -177,11 +202,9 @@ class Walk:
 
     def _ways_of(self, part: Part, subtree: Subtree, is_whole: bool) -> Ways:
         """The first way of a part, with all of it or with what is needed, and no other."""
-        self.is_whole = is_whole
+        self.round = WHOLE if is_whole else FIRST
         with closing(self._ways(part, subtree)) as ways:
-            is_placed = next(ways, False)
-            self.is_whole = False
-            if is_placed:
+            if next(ways, False):
                 yield True
 
     def _ways(self, part: Part, subtree: Subtree) -> Ways:
@@ -198,7 +221,7 @@ class Walk:
             self.state.subtrees.pop(id(part), None)
 
     def _leaf_ways(self, part: Part, subtree: Subtree) -> Ways:
-        unit = part.unit if self.is_whole else part.floor
+        unit = part.unit if self.round.is_whole else part.floor
         assert unit is not None, "a leaf has a unit"
         seen: set[tuple[PodSetPlacement, ...]] = set()
         for answer in self._leaf_places(part, unit, subtree):
@@ -206,7 +229,7 @@ class Walk:
                 self.failure = self.failure or answer
             elif answer is not None and answer not in seen:
                 seen.add(answer)
-                self.state.hold(part, Held(unit, answer))
+                self.state.hold(part, Held(unit, answer, subtree))
                 try:
                     yield True
                 finally:
@@ -215,21 +238,29 @@ class Walk:
             if self.tries < 0:
                 self.is_cut_short = True
                 return
+        if self.round.repacks:
+            for domain in self._domains_to_repack(part, subtree):
+                yield from self._repacked_way((part,), domain, subtree)
 
     def _member_ways(self, part: Part, subtree: Subtree) -> Ways:
         """As many members as are needed, in order; a stack, since there may be thousands."""
         members = part.members
         needed = len(members)
-        if not self.is_whole:
+        if not self.round.is_whole:
             members = tuple(member for member in part.members if not member.is_optional)
             needed = max(0, part.needed - len(part.members) + len(members))
-        if self.is_thorough and self._is_packable(part, subtree):
+        if self.round.goes_back and self._is_packable(part, subtree):
             self.packings -= 1
-            packing = self.state.packing(part, subtree)
+            packing = self.state.packing(part.members, subtree)
             if isinstance(packing, Packing):
                 yield from self._packed_way(part, subtree, packing)
-            elif packing.is_proven:
-                return
+            else:
+                if self.round.repacks:
+                    yield from self._repacked_way(part.members, subtree, subtree)
+                if packing.is_proven:
+                    return
+            if self.round.repacks:
+                return  # another way of them here would be packed anew like this one
         spare, placed = len(members) - needed, 0
         # Of each member looked at: its ways, or None where it is left out.
         stack: list[Ways | None] = []
@@ -247,7 +278,7 @@ class Walk:
                         placed += 1
                     elif is_forward:
                         stack.append(None)
-                elif not self.is_thorough or self.tries < 0 or not stack:
+                elif not self.round.goes_back or self.tries < 0 or not stack:
                     return
                 else:
                     top = stack.pop()
@@ -290,12 +321,35 @@ class Walk:
                 {slot: here for slot, here in enumerate(pods.tolist(), subtree.slots[0]) if here}
             )
             placed = over_nodes(self.view.tree, member.floor, sorted(way.items()), None)
-            self.state.hold(member, Held(member.floor, placed))
+            self.state.hold(member, Held(member.floor, placed, subtree))
         try:
             yield True
         finally:
             for member in part.members:
                 self.state.drop(member)
+
+    def _repacked_way(self, parts: tuple[Part, ...], domain: Subtree, around: Subtree) -> Ways:
+        """Parts in a domain, beside pod sets that are there already and move inside it."""
+        if self.packings <= 0:
+            return
+        moved = movable(self.state, parts, domain, around)
+        if not moved:
+            return
+        self.packings -= 1
+        before = {id(part): self.state.held[id(part)] for part in moved}
+        for part in moved:
+            self.state.drop(part)
+        after = repacked(self.state, (*parts, *moved), domain, around, before)
+        for part, held in after:
+            self.state.hold(part, held)
+        try:
+            if after:
+                yield True
+        finally:
+            for part, _ in after:
+                self.state.drop(part)
+            for part in moved:
+                self.state.hold(part, before[id(part)])
 
     # Domains to try
 
@@ -304,8 +358,11 @@ class Walk:
         for level in part.levels:
             if level <= subtree.level:
                 break  # all of the subtree is in one domain of it
-            candidates = self.state.candidates(part, subtree, level, is_whole=self.is_whole)
+            candidates = self.state.candidates(part, subtree, level, is_whole=self.round.is_whole)
             yield from (subtree_of(self.view.tree, level, domain) for domain in candidates)
+            if self.round.repacks:
+                others = self.state.roomy(part, subtree, level, candidates)
+                yield from (subtree_of(self.view.tree, level, domain) for domain in others)
         is_all_allowed = part.may_spread or part.levels[-1] <= subtree.level
         if is_all_allowed and self.state.has_room(part, subtree):
             yield subtree
@@ -314,19 +371,23 @@ class Walk:
         self.failure = self.failure or self.state.shortage(part, subtree, level)
 
     def _leaf_domains(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
-        """The same for a leaf, which finds its own domain; in round 3 narrower ones after it."""
+        """The same for a leaf, which finds its own domain; in EVERY_WAY narrower ones after it."""
         assert part.floor is not None, "a leaf has a unit"
         if has_kept(part, self.stay):
             yield subtree
             return
         if self.view.options.order is not DomainOrder.TIGHTEST:
             yield from self._domains(part, subtree)
+        elif self.round.repacks and not part.floor.may_spread and part.floor.last > subtree.level:
+            candidates = self.state.candidates(part, subtree, part.floor.last)
+            for domain in candidates:
+                yield subtree_of(self.view.tree, part.floor.last, domain)
         elif self.state.has_room(part, subtree):
             yield subtree
         else:
             level = -1 if part.floor.may_spread else part.floor.last
             self.failure = self.failure or self.state.shortage(part, subtree, level)
-        if not self.is_thorough:
+        if not self.round.is_thorough:
             return
         tree, first = self.view.tree, subtree.level + 1
         if not part.floor.may_spread:
@@ -335,11 +396,21 @@ class Walk:
             candidates = self.state.candidates(part, subtree, level)
             yield from (subtree_of(tree, level, domain) for domain in candidates)
 
+    def _domains_to_repack(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
+        """Domains that a leaf may be in and that have as much free in all as it requests."""
+        assert part.floor is not None, "a leaf has a unit"
+        if part.floor.may_spread or part.floor.last <= subtree.level:
+            yield subtree
+            return
+        level = part.floor.last
+        for domain in self.state.roomy(part, subtree, level, ()):
+            yield subtree_of(self.view.tree, level, domain)
+
     def _leaf_places(self, part: Part, unit: Unit, subtree: Subtree) -> Iterator[_Place]:
-        """The place in each domain, and in round 3 every other way over the nodes, if few."""
+        """The place in each domain, and in EVERY_WAY each other way over the nodes, if few."""
         for domain in self._leaf_domains(part, subtree):
             yield self.state.put(part, unit, domain)
-        if not self.is_thorough or not part.is_small:
+        if not self.round.is_thorough or not part.is_small:
             return
         tree, domains = self.view.tree, [subtree]
         if not unit.may_spread and unit.last > subtree.level:
@@ -377,5 +448,5 @@ class Walk:
         if not self._is_packable(part, subtree):
             return False
         self.packings -= 1
-        packing = self.state.packing(part, subtree)
+        packing = self.state.packing(part.members, subtree)
         return isinstance(packing, NoPacking) and packing.is_proven

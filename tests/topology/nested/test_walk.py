@@ -155,19 +155,19 @@ def test_many_pods_without_a_level_make_room_in_a_rack_for_a_later_member() -> N
     }
 
 
+HARD = "b1/r1/n1 gpu=8\nb1/r2/n2 gpu=8"
+
+
 def hard_to_place(capacity: Capacity) -> tuple[Group, ...]:
-    """Of these three the first takes the room of another: it has to move."""
-    large = tuple(
-        Group(
-            f"g{index}", (pods(capacity, f"a{index}", 3), pods(capacity, f"b{index}", 1)), IN_RACK
-        )
-        for index in range(2)
+    """As 4 + 2 + 2 and 3 + 3 + 2 alone; one after the other, the last one finds no room."""
+    return tuple(
+        Group(f"g{at}", (pods(capacity, f"a{at}", size - 1), pods(capacity, f"b{at}", 1)), IN_RACK)
+        for at, size in enumerate((4, 3, 3, 2, 2, 2))
     )
-    return (Group("odd", (pods(capacity, "odd1", 1), pods(capacity, "odd2", 2)), IN_RACK), *large)
 
 
 def test_without_tries_it_says_that_not_everything_was_tried() -> None:
-    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+    tree, capacity = cluster(HARD)
     groups = hard_to_place(capacity)
     assert isinstance(search(tree, capacity, Group("root", groups)), dict)
     refused = search(tree, capacity, Group("root", groups), Options(tries=2))
@@ -180,7 +180,7 @@ def test_without_tries_it_says_that_not_everything_was_tried() -> None:
 
 
 def test_that_pods_which_are_not_needed_fit_nowhere_proves_nothing() -> None:
-    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r2/n2 gpu=7")
+    tree, capacity = cluster(HARD)
     useless = pods(capacity, "useless", 1, gpu=100, needed=0)
     root = Group("root", (*hard_to_place(capacity), useless))
     assert isinstance(search(tree, capacity, root), dict)
