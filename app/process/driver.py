@@ -18,7 +18,7 @@ import structlog
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.kube.watch.events import Applied, Event
+from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.metrics import Metrics
 from app.process.collector import Collector
 from app.process.tracing import Trace, untraced
@@ -71,8 +71,7 @@ class Driver:
 
     def apply(self, event: Event) -> None:
         """The API server says something."""
-        if isinstance(event, Applied) and isinstance(event.record, PodRecord) and event.record.node:
-            self._lag.shown(event.record.uid, time.monotonic())
+        self._watch_lag(event, time.monotonic())
         self._step("apply", lambda now: self._inputs.apply(event, now))
 
     def bind_finished(self, bind: Bind, outcome: BindOutcome) -> None:
@@ -123,6 +122,17 @@ class Driver:
             if self._engine.is_synced and self._collector.settle():
                 log.info("synced")
             self._log_warnings()
+
+    def _watch_lag(self, event: Event, now: float) -> None:
+        """End the wait for bindings that the watch shows by now, or whose pods are gone."""
+        match event:
+            case Applied(PodRecord() as pod) if pod.node:
+                self._lag.shown(pod.uid, now)
+            case Deleted(PodRecord() as pod):
+                self._lag.gone(pod.uid)
+            case Listed("Pod", pods) if self._lag.is_waiting:
+                nodes = {pod.uid: pod.node for pod in pods if isinstance(pod, PodRecord)}
+                self._lag.listed(nodes, now)
 
     def _step(self, name: str, step: Callable[[float], list[Effect]]) -> None:
         try:

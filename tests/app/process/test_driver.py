@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from app.kube.watch.events import Applied, Listed
+from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
-from app.state.effects import Effect, Evict, TryEviction
+from app.state.effects import Bind, Bound, Effect, Evict, TryEviction
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from tests.app.polling import until
@@ -145,3 +145,30 @@ def test_a_write_that_was_lost_reaches_the_engine():
     (event,) = fed
     driver.write_lost(event.gang, event.reason, event.about.uid)
     assert engine.lost_writes == 1
+
+
+LATE = pod("late")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(Applied(pod("late", on="n")), id="shown"),
+        pytest.param(Deleted(LATE), id="deleted"),
+        pytest.param(Listed("Pod", ()), id="not_listed"),
+        pytest.param(Listed("Pod", (pod("late", on="n"),)), id="listed_with_its_node"),
+    ],
+)
+async def test_a_binding_is_awaited_until_the_watch_shows_it_or_the_pod_is_gone(event: Event):
+    metrics, engine = Metrics(), Engine(EngineSettings(levels=(RACK,), kinds=("Node", "Pod")))
+    driver = Driver(engine, engine, lambda effects: None, metrics, tick_seconds=TICK_SECONDS)
+    awaited = "corral_watch_awaited_seconds"
+    driver.apply(Listed("Node", (node("b1/r1/n", gpus=8),)))
+    driver.apply(Listed("Pod", (LATE,)))
+    driver.bind_finished(Bind(LATE.namespace, LATE.name, LATE.uid, "n"), Bound())
+    ticking = asyncio.create_task(driver.tick())
+    await until(lambda: metrics.registry.get_sample_value(awaited))
+    driver.apply(event)
+    await until(lambda: metrics.registry.get_sample_value(awaited) == 0)
+    ticking.cancel()
+    await asyncio.wait([ticking])

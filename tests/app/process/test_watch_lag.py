@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.process.watch_lag import LONGEST_SECONDS, MOST_AWAITED, WatchLag
+from app.process.watch_lag import LONGEST_SECONDS, MOST_AWAITED, MOST_GONE, WatchLag
 
 
 def lag():
@@ -42,6 +42,47 @@ def test_a_pod_that_the_watch_never_shows_is_forgotten():
     assert watch.longest(10.1 + LONGEST_SECONDS) == 0.0
     watch.shown("deleted", 700.0)
     assert observed == []
+
+
+def test_a_pod_that_is_gone_is_awaited_no_more_and_is_no_lag():
+    watch, observed = lag()
+    watch.bound("a", 10.0, is_shown=False)
+    watch.bound("b", 12.0, is_shown=False)
+    watch.gone("a")
+    assert watch.longest(15.0) == 3.0
+    assert observed == []
+
+
+def test_a_pod_that_was_gone_before_the_answer_came_is_not_awaited():
+    watch, observed = lag()
+    watch.gone("a")
+    watch.bound("a", 10.0, is_shown=False)
+    assert watch.longest(20.0) == 0.0
+    assert observed == []
+
+
+def test_a_list_shows_bindings_and_which_pods_are_gone():
+    watch, observed = lag()
+    for uid in ("shown", "gone", "to come"):
+        watch.bound(uid, 10.0, is_shown=False)
+    watch.listed({"shown": "n1", "to come": "", "other": "n2"}, 12.0)
+    assert observed == [2.0]
+    watch.shown("gone", 13.0)
+    assert observed == [2.0]
+    assert watch.longest(15.0) == 5.0
+    watch.shown("to come", 15.0)
+    assert watch.longest(16.0) == 0.0
+
+
+def test_what_is_remembered_of_pods_that_are_gone_is_bounded():
+    watch, _ = lag()
+    for number in range(MOST_GONE + 1):
+        watch.gone(str(number))
+    watch.bound("0", 10.0, is_shown=False)
+    assert watch.longest(20.0) == 10.0
+    watch.gone("0")
+    watch.bound("2", 30.0, is_shown=False)
+    assert watch.longest(40.0) == 0.0
 
 
 def test_what_is_awaited_is_bounded():
