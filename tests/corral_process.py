@@ -22,6 +22,7 @@ from typing import Any, Self
 import httpx
 import yaml
 
+from app.fresh import FRESH_SECONDS
 from tests.cluster import BLOCK, RACK
 from tests.controlplane.plane import ControlPlane, free_ports, profiles
 from tests.controlplane.process import Process
@@ -75,6 +76,7 @@ class CorralProcess:
             self._people = f"http://127.0.0.1:{people}"
         self.log = folder / "corral.log"
         self._run: _Serve | None = None
+        self._scraped_at = 0.0
         self._file = folder / "corral-settings.yaml"
         self._settings: dict[str, object] = {"levels": ",".join(levels)}
         self._set(settings)
@@ -173,8 +175,13 @@ class CorralProcess:
         return self.metrics()[name]
 
     def metrics(self) -> dict[str, float]:
-        """Every sample of /metrics, by its whole name with labels."""
+        """Every sample of /metrics, by its whole name with labels; as they are now.
+
+        Corral gives one answer for FRESH_SECONDS: what the last call may have got is waited out.
+        """
+        time.sleep(max(0.0, self._scraped_at + FRESH_SECONDS - time.monotonic()))
         text = httpx.get(f"{self._people}/metrics", timeout=5.0, trust_env=False).text
+        self._scraped_at = time.monotonic()
         samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, value in samples}
 

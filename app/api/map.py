@@ -12,8 +12,6 @@ One map is made at a time, at most one a second of each resource, however many c
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated
@@ -28,13 +26,15 @@ from app.explain.map import Known, May, copied, drawn
 from app.explain.map_view import NodeView
 from app.explain.node import node_view
 from app.explain.usage import NoSuch
+from app.fresh import Fresh
 from app.kube.core import aside
 from app.state.engine import Engine
 
 MOST_WAITING = 32
 BUSY = f"{MOST_WAITING} questions about the map wait already"
-FRESH_SECONDS = 1.0  # so long a map is given to others who ask
 MOST_KEPT = 8  # maps, some 0.7 MB each at 5,000 nodes
+
+_Key = tuple[str, str, str | None]  # topology, resource, scope
 
 Name = Annotated[str, Query(description="Of the topology; none: the first that is in use")]
 Resource = Annotated[str, Query(description="None: accelerators, else cpu", max_length=317)]
@@ -48,7 +48,7 @@ def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     """
     router = APIRouter()
     turns = Turns(MOST_WAITING, BUSY)
-    kept = _Kept()
+    kept = Fresh[_Key, Tagged](MOST_KEPT)
 
     def ready() -> None:
         if why := unready():
@@ -113,28 +113,3 @@ async def _made(steps: Iterator[Known | None], resource: str, may: May) -> Tagge
 
 def _drawn(known: Known, resource: str, may: May) -> Tagged:
     return Tagged.of(drawn(known, resource, may).model_dump_json().encode())
-
-
-_Key = tuple[str, str, str | None]
-
-
-class _Kept:
-    """The last maps, each for a moment."""
-
-    def __init__(self) -> None:
-        self._maps: OrderedDict[_Key, tuple[float, Tagged]] = OrderedDict()
-
-    def get(self, key: _Key) -> Tagged | None:
-        """The map, if it is fresh."""
-        at, found = self._maps.get(key, (0.0, None))
-        return found if time.monotonic() < at + FRESH_SECONDS else None
-
-    def put(self, key: _Key, made: Tagged) -> None:
-        """Keep it, for a moment; those that are no longer fresh go."""
-        now = time.monotonic()
-        for stale in [each for each, (at, _) in self._maps.items() if now >= at + FRESH_SECONDS]:
-            del self._maps[stale]
-        self._maps[key] = now, made
-        self._maps.move_to_end(key)
-        if len(self._maps) > MOST_KEPT:
-            self._maps.popitem(last=False)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
-from app.api import map as maps
+from app import fresh
 from app.api.routes import Standing, people
 from app.explain.map import GANGS_A_STEP, Known, copied, drawn
 from app.explain.map_view import MapPage
@@ -168,7 +168,7 @@ async def test_a_map_that_a_client_has_is_not_sent_again() -> None:
 async def test_a_map_is_made_anew_when_it_is_no_longer_fresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(maps, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(fresh, "FRESH_SECONDS", 0.0)
     engine = cluster()
     async with client(engine) as asking:
         first = await asking.get("/map")
@@ -185,19 +185,6 @@ async def test_a_map_is_compressed_for_who_takes_that() -> None:
     plain = {"Accept-Encoding": "identity"}
     async with client(cluster()) as asking:
         assert gzip.decompress(raw) == (await asking.get("/map", headers=plain)).content
-
-
-async def test_few_maps_are_kept() -> None:
-    async with client(engine := cluster()) as asking:
-        for _ in range(3):
-            for resource in ("", GPU, "cpu", "pods"):
-                assert (await asking.get(f"/map?resource={resource}")).status_code == 200
-        assert engine.is_synced
-    kept = maps._Kept()
-    for at in range(2 * maps.MOST_KEPT):
-        kept.put((str(at), "", None), maps.Tagged.of(b"x"))
-    assert kept.get(("0", "", None)) is None
-    assert kept.get((str(2 * maps.MOST_KEPT - 1), "", None)) is not None
 
 
 # -- one node
