@@ -1,4 +1,8 @@
-"""GET /v1/decisions?namespace=&limit=: what Corral has decided last."""
+"""GET /v1/decisions?namespace=&limit=: what Corral has decided last.
+
+Each page asks once a second. The tag of an answer is made of the number of its newest decision: no
+decision is read for a client that has the answer, and for others it is made once a second.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesNamespace
 from app.api.examples import DECISIONS, shown
-from app.api.tagged import Tagged, answer
+from app.api.tagged import Tagged, answer, has, unchanged
 from app.explain.decisions import last
+from app.fresh import Fresh
 from app.state.engine import Engine
 
-MOST_DECISIONS = 250  # of one answer: a millisecond
+MOST_DECISIONS = 250  # of one answer: two milliseconds, more than half of it to compress it
+MOST_KEPT = 8  # answers, some 0.2 MB each at most
 
 
 def decisions(engine: Engine, unready: Callable[[], str]) -> APIRouter:
@@ -22,6 +28,8 @@ def decisions(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     router = APIRouter()
     # Once: a clock that is set must not make every decision another one.
     wall_offset = time.time() - time.monotonic()
+    began = f"{time.time_ns():x}"  # a Corral that is started again counts its decisions anew
+    kept = Fresh[str, Tagged](MOST_KEPT)
 
     @router.get(
         "/decisions",
@@ -37,7 +45,15 @@ def decisions(engine: Engine, unready: Callable[[], str]) -> APIRouter:
         """The last decisions about gangs, newest first: 100 of a namespace are remembered."""
         if why := unready():
             raise HTTPException(503, f"Corral is not ready: {why}")
-        content = last(engine, namespace, limit, wall_offset).model_dump_json().encode()
-        return answer(request, Tagged.of(content))
+        edition = engine.reports.decisions.edition(namespace)
+        # No two namespaces have one newest decision, unless it is none.
+        tag = f'"{began}-{edition}-{"of" if namespace else "all"}-{limit}"'
+        if has(request, tag):
+            return unchanged(tag)
+        if (made := kept.get(tag)) is None:
+            content = last(engine, namespace, limit, wall_offset).model_dump_json().encode()
+            made = Tagged.of(content, tag=tag)
+            kept.put(tag, made)
+        return answer(request, made)
 
     return router

@@ -22,9 +22,9 @@ class Tagged:
     media_type: str = "application/json"
 
     @classmethod
-    def of(cls, content: bytes, media_type: str = "application/json") -> Tagged:
-        """Tagged by what it says; takes milliseconds where it is large."""
-        tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
+    def of(cls, content: bytes, media_type: str = "application/json", tag: str = "") -> Tagged:
+        """Tagged by what it says, unless it has a tag; takes milliseconds where it is large."""
+        tag = tag or f'"{blake2b(content, digest_size=12).hexdigest()}"'
         return cls(tag, content, gzip.compress(content, LEVEL, mtime=0), media_type)
 
 
@@ -34,11 +34,16 @@ def has(request: Request, tag: str) -> bool:
     return tag in (each.strip().removeprefix("W/") for each in known.split(","))
 
 
+def unchanged(tag: str) -> Response:
+    """That the answer is what the client has."""
+    return Response(status_code=304, headers=PRIVATE | {"ETag": tag})
+
+
 def answer(request: Request, tagged: Tagged) -> Response:
     """The answer, or that it is what the client has."""
-    headers = PRIVATE | {"ETag": tagged.tag}
     if has(request, tagged.tag):
-        return Response(status_code=304, headers=headers)
+        return unchanged(tagged.tag)
+    headers = PRIVATE | {"ETag": tagged.tag}
     if tagged.compressed and "gzip" in request.headers.get("accept-encoding", ""):
         headers |= {"Content-Encoding": "gzip"}
         return Response(tagged.compressed, headers=headers, media_type=tagged.media_type)

@@ -70,3 +70,9 @@ class Decisions:
             *(reversed(each) for each in chosen), key=lambda each: each.number, reverse=True
         )
         return islice(merged, most)
+
+    def edition(self, namespace: str) -> int:
+        """The number of the newest, which changes whenever `last` does; namespace "": of all."""
+        if not namespace:
+            return self.made
+        return self._of[namespace][-1].number if namespace in self._of else 0

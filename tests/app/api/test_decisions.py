@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from app.dialects.spec import GangKey
+from app.state.report.decisions import Decision, Decisions
 from tests.app.api.access.test_callers import Asked
 from tests.app.api.test_routes import client, world_of_three
 from tests.app.state.world import World
@@ -75,6 +78,64 @@ async def test_the_newest_are_told_and_a_client_that_has_them_gets_nothing() -> 
         first = await asking.get("/decisions")
         again = await asking.get("/decisions", headers={"If-None-Match": first.headers["ETag"]})
         assert (again.status_code, again.content) == (304, b"")
+
+
+class Counted(Decisions):
+    """Decisions that count how often they are read."""
+
+    read = 0
+
+    def last(self, namespace: str, most: int) -> Iterator[Decision]:
+        Counted.read += 1
+        return super().last(namespace, most)
+
+
+def counted(world: World) -> World:
+    """Its decisions, as they are, from now on counted."""
+    reports, Counted.read = world.engine.reports, 0
+    its = reports.decisions
+    reports.decisions = Counted(its.made, its._of)
+    return world
+
+
+async def test_pages_that_have_the_answer_ask_again_and_no_decision_is_read() -> None:
+    world = counted(world_of_three())
+    async with client(world) as asking:
+        first = await asking.get("/decisions")
+        known = {"If-None-Match": first.headers["ETag"]}
+        for _ in range(50):
+            assert (await asking.get("/decisions", headers=known)).status_code == 304
+        assert Counted.read == 1
+        world.engine.reports.decisions.note(GangKey("default", "new", "job"), "running", 1.0)
+        for _ in range(50):
+            again = await asking.get("/decisions", headers=known)
+            assert again.json()["decisions"][0]["name"] == "new"
+        assert Counted.read == 2
+
+
+async def test_what_is_decided_elsewhere_changes_nothing_for_a_page_of_one_namespace() -> None:
+    world = counted(world_of_three())
+    async with client(world) as asking:
+        first = await asking.get("/decisions?namespace=default")
+        world.engine.reports.decisions.note(GangKey("other", "new", "job"), "running", 1.0)
+        known = {"If-None-Match": first.headers["ETag"]}
+        again = await asking.get("/decisions?namespace=default", headers=known)
+        assert (again.status_code, Counted.read) == (304, 1)
+
+
+async def test_answers_to_different_questions_and_of_another_start_have_different_tags() -> None:
+    world, tags = world_of_three(), list[str]()
+    for _ in range(2):  # Corrals
+        async with client(world) as asking:
+            for query in ("", "?namespace=default", "?namespace=other", "?limit=2"):
+                tags.append((await asking.get(f"/decisions{query}")).headers["ETag"])
+    assert len(set(tags)) == len(tags)
+
+
+async def test_a_namespace_that_is_none_is_an_empty_answer() -> None:
+    async with client(world_of_three()) as asking:
+        answer = await asking.get("/decisions", params={"namespace": 'ü"\r\nX: y'})
+        assert (answer.status_code, answer.json()) == (200, {"decisions": []})
 
 
 @pytest.mark.parametrize(

@@ -41,3 +41,16 @@ def test_a_place_is_remembered_by_its_first_domains() -> None:
     assert found.nodes == 50
     assert len(found.domains) == MOST_DOMAINS
     assert set(found.domains) <= {domain for _, domain in places}
+
+
+def test_the_edition_is_another_one_whenever_what_is_remembered_is() -> None:
+    decisions, names = Decisions(), [f"n{at}" for at in range(MOST_NAMESPACES + 1)]
+    seen: dict[tuple[str, int], list[int]] = {}
+    for at in range(3 * MOST_NAMESPACES):
+        for namespace in ("", *names):
+            numbers = [each.number for each in decisions.last(namespace, 10_000)]
+            edition = decisions.edition(namespace)
+            assert seen.setdefault((namespace, edition), numbers) == numbers
+            assert edition == max(numbers, default=0)
+        decisions.note(GangKey(names[at * at % len(names)], "g", "job"), "running", 1.0)
+    assert len(seen) > 3 * MOST_NAMESPACES
