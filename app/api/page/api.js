@@ -1,4 +1,5 @@
-// Asks /v1, as any other client. The token stays in this tab.
+// Asks /v1, as any other client. The token stays in this tab. What is asked for one user ends with
+// him: an answer that comes later is nobody's.
 
 const BASE = new URL("../v1/", document.baseURI);
 const SILENT_MILLISECONDS = 45_000; // the stream says something every 15 s
@@ -19,10 +20,13 @@ export const session = {
   set(token, namespace) {
     sessionStorage.setItem("corral-token", token);
     sessionStorage.setItem("corral-namespace", namespace);
+    user.abort();
+    user = new AbortController();
     tags.clear();
   },
 };
 
+let user = new AbortController(); // ends all that is asked for who is signed in
 const tags = new Map(); // by path: what was asked last, and the tag of its answer
 
 function request(path, query, options) {
@@ -30,7 +34,8 @@ function request(path, query, options) {
   for (const [name, value] of Object.entries(query)) if (value !== "") url.searchParams.set(name, value);
   const headers = { ...options.headers };
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
-  return fetch(url, { ...options, headers, cache: "no-store", credentials: "omit" });
+  const signal = AbortSignal.any([user.signal, ...(options.signal ? [options.signal] : [])]);
+  return fetch(url, { ...options, headers, signal, cache: "no-store", credentials: "omit" });
 }
 
 async function refusal(answer) {
@@ -62,9 +67,6 @@ export async function getIfNew(path, query = {}) {
   tags.set(path, { asked, tag: answer.headers.get("ETag") });
   return found;
 }
-
-/** Forget what was answered, so that the next answer counts as new. */
-export const forget = () => tags.clear();
 
 export async function simulate(body, namespace) {
   const answer = await request("simulate", { namespace }, { method: "POST", body });

@@ -9,6 +9,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 export function begin() {
   on("decisions", () => {
     const list = byId("decision-list");
+    if (!state.decisions) return list.replaceChildren();
     keep(list, state.decisions, {
       key: (each) => `${each.number} ${each.at}`,
       signature: () => "", // a decision does not change

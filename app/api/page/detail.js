@@ -15,6 +15,7 @@ let shown = "", sign = "", timer, opener;
 export function begin() {
   on("selected", open);
   for (const part of ["map", "gangs"]) on(part, refresh);
+  on("user", () => byId("detail").replaceChildren());
   addEventListener("keydown", (event) => { if (event.key === "Escape" && !byId("signing-in").open) select(undefined); });
 }
 

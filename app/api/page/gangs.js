@@ -12,6 +12,10 @@ let most = AT_FIRST;
 export function begin() {
   on("gangs", show);
   on("selected", show);
+  on("user", () => {
+    most = AT_FIRST;
+    for (const id of ["text", "namespace", "phase"]) byId(id).value = "";
+  });
   for (const id of ["text", "namespace", "phase"]) {
     byId(id).addEventListener("input", () => { most = AT_FIRST; show(); });
   }

@@ -24,10 +24,12 @@ export function begin(tell) {
   if (!document.hidden) start();
 }
 
-/** Ask anew: another token, namespace, topology or resource. */
+/** Ask no more. */
+export const end = stop;
+
+/** Ask anew, for another user. */
 export function again() {
   stop();
-  api.forget();
   start();
 }
 

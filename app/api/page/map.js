@@ -16,6 +16,7 @@ export const drawing = { milliseconds: 0, firstAt: 0 }; // of the last one, and 
 export function begin() {
   on("map", relaid);
   on("selected", () => hint([]));
+  on("user", blank);
   onScheme(() => redraw());
   new ResizeObserver(relaid).observe(byId("map"));
   byId("colour").addEventListener("change", () => { legend(); redraw(); });
@@ -49,6 +50,15 @@ function markSelected() {
   marked = new Set(selected ? ways[selected.kind](selected) : []);
   isNarrowed = marked.size > 0 && selected.kind === "gang";
   if (!marked.size) marked = new Set(range(0, map.nodes.length).filter((node) => hinted.has(map.nodes[node])));
+}
+
+/** Show no map at all. */
+function blank() {
+  plan = undefined;
+  cursor = hovered = -1;
+  marked.clear();
+  for (const each of [canvas, base]) each.width = each.height = 1;
+  say();
 }
 
 function relaid() {

@@ -10,7 +10,7 @@ import * as gangs from "./gangs.js";
 import * as live from "./live.js";
 import * as map from "./map.js";
 import * as simulate from "./simulate.js";
-import { changed, on, state } from "./state.js";
+import { changed, forget, on, state } from "./state.js";
 import * as table from "./table.js";
 
 for (const part of [map, table, gangs, decisions, detail, simulate]) part.begin();
@@ -19,6 +19,12 @@ choices();
 signingIn();
 on("map", summarize);
 on("gangs", summarize);
+on("user", () => {
+  problems.clear();
+  Object.assign(live.question, { name: "", resource: "" });
+  for (const id of ["topology-name", "resource"]) options(byId(id), [], "");
+  told({ text: "Connecting …" });
+});
 live.begin(told);
 
 // -- what the cluster is, on one line
@@ -30,7 +36,7 @@ function summarize() {
     found.push(plural(state.map.nodes.length, "node") + (closed ? ` (${closed} closed)` : ""));
     if (state.map.unlabelled) found.push(`${plural(state.map.unlabelled, "node")} without level labels`);
   }
-  found.push(plural(state.gangs.size, "gang"), `${count("waiting", "repairing", "gathering")} waiting`, `${count("running")} running`);
+  if (state.map || state.gangs.size) found.push(plural(state.gangs.size, "gang"), `${count("waiting", "repairing", "gathering")} waiting`, `${count("running")} running`);
   setText(byId("summary"), found.join(" · "));
 }
 
@@ -62,27 +68,35 @@ function openSignIn() {
   setText(byId("refusal"), [...problems.values()].find((each) => each.asksForToken)?.message ?? "");
   byId("token").value = session.token;
   byId("scope").value = session.namespace;
+  byId("sign-out").hidden = !session.token;
   byId("signing-in").showModal();
 }
 
 function signingIn() {
   byId("sign-in").addEventListener("click", openSignIn);
   byId("signing-in-end").addEventListener("click", () => byId("signing-in").close());
+  byId("sign-out").addEventListener("click", () => signIn("", ""));
   byId("signing-in-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    session.set(byId("token").value.trim(), byId("scope").value.trim());
-    byId("token").value = "";
-    byId("signing-in").close();
-    problems.clear();
-    state.gangs.clear();
-    live.again();
+    signIn(byId("token").value.trim(), byId("scope").value.trim());
   });
+}
+
+/** Another user from now on; no token: nobody. Nothing of what the one before him saw stays. */
+function signIn(token, namespace) {
+  live.end();
+  session.set(token, namespace);
+  byId("token").value = byId("scope").value = "";
+  byId("signing-in").close();
+  forget();
+  live.again();
 }
 
 // -- what is looked at
 
 function choices() {
   on("map", () => {
+    if (!state.map) return;
     options(byId("topology-name"), state.map.topologies.map((each) => each.name), state.map.name);
     options(byId("resource"), state.map.resources, state.map.resource);
   });

@@ -4,11 +4,16 @@ import * as api from "./api.js";
 import { byId, element, fact, plural } from "./elements.js";
 import { explained } from "./explanation.js";
 import { hint } from "./map.js";
+import { on } from "./state.js";
 
 const WORDS = { Fits: "fits", DoesNotFit: "does not fit", Waits: "waits", Invalid: "is invalid", NoGang: "is no gang" };
 const MOST_PLACES = 100;
 
 export function begin() {
+  on("user", () => {
+    byId("simulate-form").reset();
+    byId("simulated").replaceChildren();
+  });
   byId("simulate-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const send = byId("simulate-send"), result = byId("simulated");
@@ -19,6 +24,7 @@ export function begin() {
       result.replaceChildren(...simulation.gangs.map(shown));
       hint(simulation.gangs.flatMap((each) => each.places.map((place) => place.node)));
     } catch (error) {
+      if (error.name === "AbortError") return; // another user is signed in
       result.replaceChildren(element("p", { class: "problem" }, error.message));
       hint([]);
     } finally {

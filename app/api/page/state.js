@@ -5,7 +5,8 @@ const listeners = new Map();
 export const state = {
   map: undefined, // of /v1/map
   gangs: new Map(), // of /v1/events, by key
-  decisions: [],
+  decisions: undefined, // of /v1/decisions
+  leader: undefined, // the pod that leads, if it is another one
   selected: undefined, // {kind: "gang", namespace, name, source} | {kind: "node", name} | {kind: "domain", level, index, path}
 };
 
@@ -18,6 +19,14 @@ export const on = (part, listener) => {
 export const changed = (part) => {
   for (const each of listeners.get(part) ?? []) each();
 };
+
+/** Forget all that one user saw: what the page knows, and by "user" whatever else a part of it shows. */
+export function forget() {
+  select(undefined);
+  Object.assign(state, { map: undefined, decisions: undefined, leader: undefined });
+  state.gangs.clear();
+  for (const part of ["user", "map", "gangs", "decisions"]) changed(part);
+}
 
 /** Select a gang, node or domain; undefined: nothing. */
 export function select(selected) {

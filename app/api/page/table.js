@@ -17,6 +17,11 @@ export function begin() {
     element("thead", {}, element("tr", {}, COLUMNS.map((each) => element("th", { scope: "col" }, each)))),
     body));
   on("map", show);
+  on("user", () => {
+    opened.clear();
+    byId("table-caption").textContent = "";
+    body.replaceChildren();
+  });
 }
 
 export function show() {

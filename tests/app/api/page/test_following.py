@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from app.cli.showcase import BLOCK, RACK, TOO_BIG, Showpiece
 from tests.app.api.page.conftest import Cluster, Watched
@@ -153,31 +153,3 @@ def test_a_page_that_nobody_sees_asks_nothing(page: Page) -> None:
     )
     page.wait_for_timeout(1_000)
     assert any("/v1/events" in url for url in asked)
-
-
-def test_a_token_is_asked_for_and_stays_in_the_tab(watched: Watched, cluster: Cluster) -> None:
-    page, said = watched.page, list[str]()
-
-    def guard(route: Route) -> None:
-        header = route.request.headers.get("authorization", "")
-        said.append(header)
-        if header != "Bearer right":
-            route.fulfill(status=401, json={"detail": "the API server does not know this token"})
-        else:
-            route.continue_()
-
-    page.route("**/v1/**", guard)
-    page.goto(f"{cluster.corral}/ui/")
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("does not know this token")
-    for token in ("wrong", "right"):
-        dialog.get_by_label("Token").fill(token)
-        dialog.get_by_role("button", name="Sign in").click()
-        if token == "wrong":
-            expect(dialog).to_be_visible()
-    expect(page.get_by_role("status")).to_have_text("Live")
-    assert {"Bearer wrong", "Bearer right"} <= set(said)
-    assert page.evaluate("localStorage.length") == 0
-    assert page.evaluate("document.cookie") == ""
-    assert "right" not in page.url
-    watched.errors.clear()  # the browser itself says that requests were refused
