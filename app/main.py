@@ -21,7 +21,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 
 import msgspec
 import structlog
@@ -72,6 +71,7 @@ from app.state.journal.record import Recorder
 from app.state.kept_objects import KeptObjects
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
+from app.version import this_build
 from topology.errors import InvalidTopology
 from topology.model.levels import levels_of
 
@@ -169,7 +169,9 @@ def _tracing(settings: Settings, closing: AsyncExitStack) -> Trace:
     """What takes each start of a gang, if the settings name a collector."""
     if not settings.otlp_endpoint:
         return untraced
-    tracing = tracing_to(settings.otlp_endpoint, version=version("corral"), pod=settings.pod_name)
+    tracing = tracing_to(
+        settings.otlp_endpoint, version=this_build().version, pod=settings.pod_name
+    )
     closing.push_async_callback(asyncio.to_thread, tracing.close)
     return tracing.trace
 

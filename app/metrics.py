@@ -7,9 +7,12 @@ Label values are bounded (verbs, kinds, outcomes, phases); children are bound on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
+
+from app.version import this_build
 
 VERBS = ("filter", "prioritize", "bind", "preempt")
 ANSWERS = ("passed", "pinned", "rejected", "failed", "hypothetical")
@@ -400,7 +403,14 @@ class Metrics:
         )
 
     def _of_ourselves(self) -> None:
-        """The health of this process."""
+        """The health of this process, and which one it is."""
+        which = asdict(this_build())
+        Gauge(
+            "corral_build_info",
+            "1: which version this is, of which commit, on which Python",
+            list(which),
+            registry=self.registry,
+        ).labels(**which).set(1)
         self.engine_errors = self._counters(
             "corral_engine_errors",
             "Inputs the engine failed on, or parts of them; each is a bug and is in the log",

@@ -6,11 +6,12 @@ Made when it is first asked for, in a thread; who is answered at all gets it.
 from __future__ import annotations
 
 import asyncio
-from importlib.metadata import version
 
 import orjson
 from fastapi import APIRouter, Response
 from fastapi.openapi.utils import get_openapi
+
+from app.version import this_build
 
 TITLE = "Corral: gangs, and why they wait"
 
@@ -21,7 +22,7 @@ def description(of: APIRouter) -> APIRouter:
     made: list[bytes] = []
 
     def make() -> bytes:
-        found = get_openapi(title=TITLE, version=version("corral"), routes=of.routes)
+        found = get_openapi(title=TITLE, version=this_build().version, routes=of.routes)
         return orjson.dumps(found)
 
     @router.get("/openapi.json", include_in_schema=False)

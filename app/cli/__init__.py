@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import audit, demo, doctor, sandbox, serve, token, topology
+from app.cli import audit, demo, doctor, sandbox, serve, token, topology, version
 from app.cli.gangs import explaining, listing
 from app.cli.record import command as record
 from app.cli.replay import command as replay
@@ -24,18 +24,19 @@ main = typer.Typer(
 )
 
 
-def _version(is_asked: bool) -> None:
+def _say_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
+        from app.version import this_build
 
-        typer.echo(f"corral {version('corral')}")
+        typer.echo(f"corral {this_build().version}")
         raise typer.Exit
 
 
 @main.callback()
 def corral(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it, and exit")
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say it, and exit"),
     ] = False,
 ) -> None:
     """Gangs and topology for the stock kube-scheduler.
@@ -65,4 +66,5 @@ main.command("doctor")(doctor.doctor)
 main.command("record")(record.record)
 main.command("replay")(replay.replay)
 main.command("token")(token.token)
+main.command("version")(version.version)
 main.add_typer(topology.commands, name="topology")

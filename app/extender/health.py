@@ -1,4 +1,4 @@
-"""What probes and Prometheus ask, on every port.
+"""What probes and Prometheus ask, on every port; and, as of kube-apiserver, the version.
 
 Nobody has to say who he is here, so a scrape, which takes milliseconds of the loop, is made once a
 second at most.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import orjson
 from fastapi import APIRouter, Response
 
 from app.fresh import Fresh
+from app.version import this_build
 
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,8 +23,9 @@ def health(
     exposition: Callable[[], bytes],
     clock: Callable[[], float] = time.monotonic,
 ) -> APIRouter:
-    """/healthz, /readyz, /metrics. `unready` says why not, or ""."""
+    """/healthz, /readyz, /metrics, /version. `unready` says why not, or ""."""
     router = APIRouter()
+    version = orjson.dumps(this_build())
     scraped = Fresh[str, bytes](1, clock)
 
     @router.get("/healthz")
@@ -40,5 +43,9 @@ def health(
             text = exposition()
             scraped.put("", text)
         return Response(text, media_type=PROMETHEUS_TEXT)
+
+    @router.get("/version")
+    async def which() -> Response:
+        return Response(version, media_type="application/json")
 
     return router

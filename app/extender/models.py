@@ -24,6 +24,7 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.core.turns import turn
 from app.state.filter_result import Victims
 
+API_VERSION = "extender/v1"  # k8s.io/kube-scheduler/extender/v1, the types on the wire
 MOST_NAMES = 100_000  # candidates: twenty times what Kubernetes supports; scored in 40 ms
 MOST_FULL_NODES = 20_000  # of Nodes: each is read on its own, in 1.5 us
 _FEW_BYTES = 8 * MOST_NAMES  # of NodeNames: they are read within 10 ms, however many these are

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from app.metrics import (
     ADMISSION_OUTCOMES,
     ADMISSION_ROUTES,
@@ -20,6 +22,7 @@ from app.metrics import (
     WAKE_OUTCOMES,
     Metrics,
 )
+from app.version import this_build
 
 
 def test_a_phase_that_emptied_shows_0_and_does_not_vanish():
@@ -95,3 +98,8 @@ def test_kinds_that_are_watched_have_their_series_from_the_start_and_others_on_u
     assert value("corral_watch_problems_total", {"kind": "Pod"}) == 0
     assert value("corral_watch_problems_total", {"kind": "Job"}) == 1
     assert value("corral_admission_rejected_total", {"kind": "Pod"}) == 0
+
+
+def test_which_corral_it_is_is_a_series_for_joins():
+    metrics, labels = Metrics(), asdict(this_build())
+    assert metrics.registry.get_sample_value("corral_build_info", labels) == 1

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from app.settings import ENV_PREFIX, Settings
+from app.version import COMMIT
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 INSTRUCTIONS = re.findall(r"(?m)^[A-Z]+ (?:\\\n|.)*", DOCKERFILE)
@@ -60,6 +63,13 @@ def test_the_image_is_built_on_what_its_builder_names_and_on_no_other() -> None:
     assert sources == ["${BASE}", "${BASE}"]
     assert "ARG BASE\n" in DOCKERFILE  # without a default
     assert "--build-arg BASE=REGISTRY/python:3.13-slim@sha256:" in DOCKERFILE
+
+
+def test_the_image_says_which_commit_it_was_built_from() -> None:
+    assert f"{COMMIT}=$COMMIT" in DOCKERFILE
+    assert "ARG COMMIT=unknown\n" in DOCKERFILE
+    assert '--build-arg COMMIT="$(git rev-parse HEAD)"' in DOCKERFILE
+    assert COMMIT.removeprefix(ENV_PREFIX).lower() not in Settings.model_fields
 
 
 def test_pip_installs_by_hash_or_without_an_index() -> None:

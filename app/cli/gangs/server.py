@@ -7,10 +7,12 @@ import json
 import urllib.error
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from app.cli.reach.way import Asked, Corral
 from app.errors import CorralError
+from app.version import Build
 
 SECONDS = 30.0  # an explanation may take some, and wait for others
 MOST_BYTES = 64 * 1024 * 1024
@@ -41,6 +43,19 @@ def post(corral: Corral | str, *path: str, body: bytes, **query: str | Sequence[
     return _answer(corral, path, query, body)
 
 
+def version_of(corral: Corral) -> dict[str, str]:
+    """Which Corral runs there. Raises: NoAnswer with the reason."""
+    try:
+        found = _read(corral, opened(corral, ("version",), {}, under="/", seconds=SECONDS))
+        return {each.name: str(found[each.name]) for each in fields(Build)}
+    except Refused as error:
+        raise Refused(
+            error.status, f"{corral.named} does not say its version: HTTP {error.status}"
+        ) from error
+    except (KeyError, TypeError) as error:
+        raise NoAnswer(f"{corral.named} is no Corral: it says another kind of version") from error
+
+
 def gangs(corral: Corral | str, **query: str) -> Iterator[dict[str, Any]]:
     """Every gang of a list, page by page. Raises: NoAnswer."""
     after = ""
@@ -53,10 +68,16 @@ def gangs(corral: Corral | str, **query: str) -> Iterator[dict[str, Any]]:
 
 
 def opened(
-    corral: Corral, path: Sequence[str], query: Query, *, body: bytes | None = None, seconds: float
+    corral: Corral,
+    path: Sequence[str],
+    query: Query,
+    *,
+    body: bytes | None = None,
+    under: str = "/v1/",
+    seconds: float,
 ) -> http.client.HTTPResponse:
     """The answer, to be read; `seconds` is how long it may be silent. Raises: NoAnswer; NoWay."""
-    where = "/v1/" + "/".join(urllib.parse.quote(part, safe="") for part in path)
+    where = under + "/".join(urllib.parse.quote(part, safe="") for part in path)
     asked = {key: value for key, value in query.items() if value}
     if asked:
         where = f"{where}?{urllib.parse.urlencode(asked, doseq=True)}"
@@ -76,7 +97,11 @@ def _answer(
     corral: Corral | str, path: Sequence[str], query: Query, body: bytes | None = None
 ) -> Any:
     way = Corral(Asked(corral)) if isinstance(corral, str) else corral
-    with opened(way, path, query, body=body, seconds=SECONDS) as answer:
+    return _read(way, opened(way, path, query, body=body, seconds=SECONDS))
+
+
+def _read(way: Corral, answer: http.client.HTTPResponse) -> Any:
+    with answer:
         try:
             return json.loads(answer.read(MOST_BYTES))
         except (OSError, ValueError, http.client.HTTPException) as error:

@@ -60,6 +60,12 @@ class Corral:
         return f"{self._asked.at}, by {self._forward.url}"
 
     @property
+    def is_named(self) -> bool:
+        """Whether an option or a kubeconfig leads to it; else it is the one of this machine."""
+        asked = self._asked
+        return bool(asked.server or asked.kubeconfig or asked.context or _has_kubeconfig())
+
+    @property
     def hint(self) -> str:
         """What to do where it does not answer."""
         if self._asked.server:
@@ -143,7 +149,7 @@ class Corral:
             if self._tls is None and asked.server.startswith("https:"):
                 self._identify()
             return asked.server.rstrip("/")
-        if not (asked.kubeconfig or asked.context or _has_kubeconfig()):
+        if not self.is_named:
             return LOCAL
         if self._forward is not None and not self._forward.is_open:
             self.close()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import httpx
 from fastapi import FastAPI
 
 from app.extender.health import health
 from app.fresh import FRESH_SECONDS
+from app.version import this_build
 
 
 class Exposed:
@@ -59,3 +62,10 @@ async def test_whether_it_is_ready_is_never_what_it_was():
         assert (await client.get("/readyz")).text == "not yet"
         why[0] = ""
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_the_version_is_told_to_who_asks_as_kube_apiserver_tells_its_own():
+    async with Exposed().port() as client:
+        answer = await client.get("/version")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == asdict(this_build())
