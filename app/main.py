@@ -291,6 +291,7 @@ def _receivers(
         bind_finished,
         driver.ungate_finished,
         driver.write_lost,
+        driver.nominating_forbidden,
         desk.refuse,
         read_again,
         engine.making_room.request,

@@ -73,6 +73,7 @@ class Receivers:
     bind_finished: Callable[[Bind, BindOutcome], None]
     ungate_finished: Callable[[Ungate, UngateOutcome], None]
     write_lost: Callable[[GangKey, str, str], None]
+    nominating_forbidden: Callable[[str, float], None]
     refuse: Callable[[RejectBind], None]
     read_again: Callable[[ReadAgain], None]
     room_question: Callable[[GangKey], Question | None]
@@ -135,6 +136,7 @@ class Writers:
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
+            receivers.nominating_forbidden,
             per_second=settings.wake_per_second,
             burst=settings.wake_burst,
         )

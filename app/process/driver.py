@@ -89,6 +89,11 @@ class Driver:
         """An event, status or deletion was not written."""
         self._step("outcome", lambda now: self._inputs.write_lost(gang, what, uid, now))
 
+    def nominating_forbidden(self, namespace: str, seconds: float) -> None:
+        """The API server lets us nominate no pods of a namespace."""
+        take = self._inputs.nominating_forbidden
+        self._step("outcome", lambda now: take(namespace, seconds, now))
+
     def room_found(self, gang: GangKey, answer: RoomAnswer | None, seconds: float) -> None:
         """A SeekRoom has been answered after so long; None: it has not."""
         self._step("outcome", lambda now: self._inputs.room_found(gang, answer, seconds, now))

@@ -434,6 +434,14 @@ class Engine(EngineParts):
         # That of an object without pods is sent again when it does not show.
         return self._effects()
 
+    def nominating_forbidden(self, namespace: str, seconds: float, now: float) -> list[Effect]:
+        """Note that the API server lets us nominate no pods of a namespace, for so long at least.
+
+        Its members are woken by the annotation, and a sample of the nodes is a mistake again.
+        """
+        self.requeues.forbid(namespace, now + seconds)
+        return self._effects()
+
     def room_found(
         self, gang: GangKey, answer: RoomAnswer | None, seconds: float, now: float
     ) -> list[Effect]:

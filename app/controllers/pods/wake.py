@@ -2,16 +2,20 @@
 annotation of ours.
 
 kube-scheduler retries a rejected pod on an update of that pod; without one it may sit for five
-minutes. Where the API server does not let us nominate pods, the annotation wakes them. Wakes are
-paced by a token bucket, one per pod at a time. One that the API server does not take now is tried
-again a few times, later each time: of a pod without a plan the engine has forgotten by then that it
-is to be woken.
+minutes. Wakes are paced by a token bucket, one per pod at a time. One that the API server does not
+take now is tried again a few times, later each time: of a pod without a plan the engine has
+forgotten by then that it is to be woken.
+
+Where the API server forbids nominating a pod, the annotation wakes all pods of its namespace for
+some minutes. By namespace: an admission policy or an odd pod of one tenant changes nothing for the
+others, and without the right each namespace costs one refused write.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from random import Random
@@ -33,6 +37,9 @@ WAKE_WORKERS = 16  # patches under way at once
 PATCH_SECONDS = 5.0  # one patch
 RETRY_SECONDS = 1.0  # pause after the first try, doubled each time
 MOST_TRIES = 5
+FORBIDDEN_SECONDS = 600.0  # without a nomination in a namespace, once one was forbidden
+MOST_FORBIDDEN = 10_000  # namespaces that are remembered
+MISSING = "patch on pods/status in ClusterRole corral, or nominatedNodeName in policy.yaml"
 
 
 class WakeClient(Protocol):
@@ -48,23 +55,31 @@ class WakeClient(Protocol):
 class WakeController:
     """Patches pods, namespaces taking turns, at most `per_second` of them.
 
-    `on_outcome` gets "woken", "gone", "failed" or "dropped", once per wake taken.
+    `on_outcome` gets "woken", "not_nominated" (woken by the annotation, since it is forbidden to
+    nominate the pod), "gone", "failed" or "dropped", once per wake taken. `on_forbidden` gets the
+    namespace in which nominating has just been forbidden, and for how many seconds none is tried.
     """
 
     def __init__(
         self,
         client: WakeClient,
         on_outcome: Callable[[str], None],
+        on_forbidden: Callable[[str, float], None] = lambda namespace, seconds: None,
         *,
         per_second: float,
         burst: int,
+        forbidden_seconds: float = FORBIDDEN_SECONDS,
         patch_seconds: float = PATCH_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         most_queued: int = MOST_QUEUED,
     ) -> None:
         self._client = client
         self._on_outcome = on_outcome
+        self._on_forbidden = on_forbidden
         self._patch_seconds = patch_seconds
+        self._forbidden_seconds = forbidden_seconds
+        self._forbidden: OrderedDict[str, float] = OrderedDict()  # namespaces -> until when
+        self._said_at = -forbidden_seconds  # when the log was last told
         rng = Random()
         self._queue = WorkQueue(
             "wake",
@@ -98,27 +113,59 @@ class WakeController:
 
     async def _patch(self, wake: Requeue) -> str:
         """What became of the wake; "again": it may succeed later."""
+        is_nominated = wake.nominated is not None and not self._is_forbidden(wake.namespace)
         try:
             async with answered_within(self._patch_seconds):
-                await self._change(wake)
+                await self._change(wake, is_nominated=is_nominated)
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
+        except Forbidden as error:
+            if not is_nominated:
+                return self._failed(wake, error)
+            self._forbid(wake.namespace, error)
+            return "again"  # by the annotation
         except ApiError as error:
-            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and wake.nominated:
+            if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and is_nominated and wake.nominated:
                 return "gone"  # it is bound meanwhile, and needs none
-            log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
-            return "again" if error.may_pass else "failed"
+            return self._failed(wake, error)
         except Exception:
             log.exception("wake", pod=f"{wake.namespace}/{wake.name}")
             return "failed"
-        return "woken"
+        return "woken" if is_nominated or wake.nominated is None else "not_nominated"
 
-    async def _change(self, wake: Requeue) -> None:
+    def _failed(self, wake: Requeue, error: ApiError) -> str:
+        log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
+        return "again" if error.may_pass else "failed"
+
+    async def _change(self, wake: Requeue, *, is_nominated: bool) -> None:
+        """One write, of one or the other."""
         pod = wake.namespace, wake.name, wake.uid
-        if wake.nominated is not None:
-            try:
-                await self._client.nominate_pod(*pod, wake.nominated or None)
-                return
-            except Forbidden as error:  # rbac.yaml or policy.yaml is of an earlier version
-                log.warning("nominate", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
-        await self._client.annotate_pod(*pod, {WAKE: str(next(self._values))})
+        if is_nominated:
+            await self._client.nominate_pod(*pod, wake.nominated or None)
+        else:
+            await self._client.annotate_pod(*pod, {WAKE: str(next(self._values))})
+
+    # -- where nominating is forbidden ---------------------------------------------------------
+
+    def _is_forbidden(self, namespace: str) -> bool:
+        return time.monotonic() < self._forbidden.get(namespace, 0.0)
+
+    def _forbid(self, namespace: str, error: Forbidden) -> None:
+        """Nominate no pods of a namespace for a while; the log is told once in that time."""
+        now = time.monotonic()
+        if self._is_forbidden(namespace):
+            return  # by a write that was under way beside this one
+        self._forbidden[namespace] = now + self._forbidden_seconds
+        self._forbidden.move_to_end(namespace)
+        if len(self._forbidden) > MOST_FORBIDDEN:
+            self._forbidden.popitem(last=False)
+        if now >= self._said_at + self._forbidden_seconds:
+            self._said_at = now
+            log.warning(
+                "pods are not nominated",
+                namespace=namespace,
+                missing=MISSING,
+                seconds=self._forbidden_seconds,
+                problem=repr(error),
+            )
+        self._on_forbidden(namespace, self._forbidden_seconds)

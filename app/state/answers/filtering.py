@@ -113,8 +113,8 @@ class Filtering:
         if is_sample:
             if self.requeues.point(gang, pod):
                 return Rejected(messages.planned_elsewhere(gang.key))
-            if not self.settings.nominate_planned:
-                sentence = messages.sampled(gang.key)
+            if not self.requeues.nominates(gang):
+                sentence = messages.sampled(gang.key, is_wanted=self.settings.nominate_planned)
                 self.reports.report(gang, "NodesSampled", sentence)
                 return Rejected(sentence)
         # Of a sample only that is known: it looked at the node first, and its filters refused it.

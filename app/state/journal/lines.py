@@ -62,6 +62,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "bind_finished": tuple[str, BindFailed | None],  # None: it is bound
     "ungate_finished": tuple[str, UngateFailed | None],  # None: it is ungated
     "write_lost": tuple[GangKey, str, str],
+    "nominating_forbidden": tuple[str, float],
     "room_found": tuple[GangKey, RoomAnswer | None, float],
     "eviction_tried": tuple[str, EvictOutcome],
     "eviction_finished": tuple[str, EvictOutcome],

@@ -125,6 +125,10 @@ class Recorder:
         args = (gang, what, uid)
         return self._recorded(now, "write_lost", args, lambda: self._inner.write_lost(*args, now))
 
+    def nominating_forbidden(self, namespace: str, seconds: float, now: float) -> list[Effect]:
+        args, give = (namespace, seconds), self._inner.nominating_forbidden
+        return self._recorded(now, "nominating_forbidden", args, lambda: give(*args, now))
+
     def room_found(
         self, gang: GangKey, answer: RoomAnswer | None, seconds: float, now: float
     ) -> list[Effect]:

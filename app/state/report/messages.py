@@ -379,10 +379,14 @@ def planned_elsewhere(key: GangKey) -> str:
     return f"gang {key} has another node planned for this pod"
 
 
-def sampled(key: GangKey) -> str:
-    """kube-scheduler offers only a sample of its nodes, and the planned one is not in it."""
+def sampled(key: GangKey, *, is_wanted: bool) -> str:
+    """kube-scheduler offers only a sample of its nodes, and the planned one is not in it.
+
+    `is_wanted`: the pod would be nominated for it, but the API server forbids that.
+    """
+    right = " let Corral patch pods/status as rbac.yaml and policy.yaml do, or" if is_wanted else ""
     return (
-        f"gang {key} has a node planned that kube-scheduler did not offer: set"
+        f"gang {key} has a node planned that kube-scheduler did not offer:{right} set"
         " percentageOfNodesToScore: 100 in its profile"
     )
 

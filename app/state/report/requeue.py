@@ -41,6 +41,8 @@ class Requeues:
     _nominating: dict[GangKey, int] = field(default_factory=dict)
     """Gangs with nominated members -> version of the plan that these were last compared with."""
     _corrected_at: float = 0.0  # when all of them were last looked at
+    _forbidden: dict[str, float] = field(default_factory=dict)
+    """Namespaces whose pods the API server does not let us nominate -> until when we do not try."""
 
     def call(self, gang: Gang, now: float) -> None:
         """Have kube-scheduler schedule every member that has a node now."""
@@ -62,7 +64,7 @@ class Requeues:
         gang.rejections.requeued_at = now
         for uid in sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys()):
             pod = gang.members[uid].pod
-            if not self.settings.nominate_planned or pod.nominated_node != gang.plan.nodes[uid]:
+            if not self.nominates(gang) or pod.nominated_node != gang.plan.nodes[uid]:
                 self._requeue(gang, pod)
 
     def requeue_rejected(self, gang: Gang, uids: Iterable[str]) -> None:
@@ -109,24 +111,32 @@ class Requeues:
         return False
 
     def _requeue(self, gang: Gang, pod: PodRecord) -> None:
-        nominated = self._nomination(gang, pod) if self.settings.nominate_planned else None
+        nominated = self._nomination(gang, pod) if self.nominates(gang) else None
         self.outbox.add(Requeue(pod.namespace, pod.name, pod.uid, nominated))
 
     # -- nominations ---------------------------------------------------------------------------
+
+    def nominates(self, gang: Gang) -> bool:
+        """Whether planned members of a gang are nominated as they are requeued."""
+        return self.settings.nominate_planned and gang.key.namespace not in self._forbidden
+
+    def forbid(self, namespace: str, until: float) -> None:
+        """Nominate no members in a namespace until then: the API server forbids it."""
+        self._forbidden[namespace] = until
 
     def point(self, gang: Gang, pod: PodRecord) -> bool:
         """Have kube-scheduler look at a member's planned node first; False if it has done so.
 
         `pod`: as kube-scheduler has it.
         """
-        if not self.settings.nominate_planned or pod.nominated_node == gang.plan.nodes[pod.uid]:
+        if not self.nominates(gang) or pod.nominated_node == gang.plan.nodes[pod.uid]:
             return False
         self._requeue(gang, pod)
         return True
 
     def withdraw(self, gang: Gang, pod: PodRecord) -> None:
         """Take back the nomination of a member without a node. `pod`: as kube-scheduler has it."""
-        if self.settings.nominate_planned and pod.nominated_node:
+        if self.nominates(gang) and pod.nominated_node:
             self._requeue(gang, pod)
 
     def note_nominated(self, gang: Gang, pod: PodRecord) -> None:
@@ -147,11 +157,13 @@ class Requeues:
         is_due = now >= self._corrected_at + self.settings.rewake_seconds
         if is_due:
             self._corrected_at = now
+            for namespace in [each for each, until in self._forbidden.items() if until <= now]:
+                del self._forbidden[namespace]
         for key, version in list(self._nominating.items()):
             gang = gangs.get(key)
             if gang is None or not gang.rejections.nominated:
                 del self._nominating[key]
-            elif is_due or gang.plan.version != version:
+            elif self.nominates(gang) and (is_due or gang.plan.version != version):
                 self._nominating[key] = gang.plan.version
                 self._correct(gang, is_due=is_due)
 

@@ -78,6 +78,7 @@ class World:
             lambda *told: self.told.append(told),
             lambda *told: self.told.append(told),
             lambda *told: self.told.append(told),
+            lambda *told: self.told.append(told),
             lambda refuse: self.told.append((refuse,)),
             lambda again: self.told.append((again,)),
             lambda gang: None,

@@ -7,8 +7,9 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
-from app.controllers.pods.wake import MOST_TRIES, WakeController
+from app.controllers.pods.wake import FORBIDDEN_SECONDS, MOST_TRIES, WakeController
 from app.errors import (
     ApiError,
     Conflict,
@@ -85,14 +86,59 @@ async def test_a_wake_that_nominates_is_one_write(nominated, written):
     assert client.patched == []
 
 
-async def test_a_pod_that_may_not_be_nominated_is_woken_by_its_annotation():
+def forbidding():
     client = Patches()
     client.refused = Forbidden(403, "Forbidden", "no")
+    return client
+
+
+async def test_where_pods_may_not_be_nominated_each_wake_is_one_write_from_then_on():
+    client, told = forbidding(), []
+    async with controller(client, on_forbidden=lambda *each: told.append(each)) as (
+        wakes,
+        outcomes,
+    ):
+        for name in ("a", "b", "c"):
+            wakes.take(wake(name, "n1"))
+            await until(lambda: client.patched and client.patched[-1][1] == name)  # noqa: B023
+    assert [call[1] for call in client.nominated] == ["a"]
+    assert [call[1] for call in client.patched] == ["a", "b", "c"]
+    assert outcomes == ["not_nominated"] * 3
+    assert told == [("team", FORBIDDEN_SECONDS)]
+
+
+async def test_what_is_forbidden_in_one_namespace_is_done_in_the_others():
+    client = forbidding()
     async with controller(client) as (wakes, outcomes):
         wakes.take(wake("a", "n1"))
         await until(lambda: outcomes)
+        client.refused = None
+        wakes.take(Requeue("other", "b", "uid-b", "n2"))
+        await until(lambda: len(outcomes) == 2)
+    assert outcomes == ["not_nominated", "woken"]
+    assert client.nominated[1:] == [("other", "b", "uid-b", "n2")]
+
+
+async def test_nominating_is_tried_again_after_a_while():
+    client = forbidding()
+    async with controller(client, forbidden_seconds=0.0) as (wakes, outcomes):
+        wakes.take(wake("a", "n1"))
+        await until(lambda: client.nominated)
+        client.refused = None
+        await until(lambda: outcomes)
     assert outcomes == ["woken"]
-    assert [call[1] for call in client.patched] == ["a"]
+    assert client.patched == []
+
+
+async def test_the_log_says_once_which_right_is_missing():
+    client = forbidding()
+    with capture_logs() as lines:
+        async with controller(client) as (wakes, outcomes):
+            for namespace in ("x", "y"):
+                wakes.take(Requeue(namespace, "a", f"uid-{namespace}", "n1"))
+            await until(lambda: len(outcomes) == 2)
+    (said,) = lines
+    assert "pods/status in ClusterRole corral" in said["missing"]
 
 
 async def test_a_pod_that_is_bound_meanwhile_needs_no_nomination():

@@ -108,6 +108,7 @@ def one_of_each():
     engine.ungate_finished(first.uid, Ungated(), now)
     engine.ungate_finished(second.uid, UngateFailed("no", is_forbidden=True), now)
     engine.write_lost(world.gang("g").key, "GangPlaced", first.uid, now)
+    engine.nominating_forbidden("default", 600.0, now)
     engine.apply(Applied(pod("other", on="n10")), now)
     engine.apply(Deleted(pod("other", on="n10")), now)
     engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)

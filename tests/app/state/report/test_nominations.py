@@ -172,6 +172,43 @@ def test_a_nominated_node_that_kube_scheduler_passes_over_has_refused_the_pod():
     assert world.held[gang[0].uid] != on
 
 
+@pytest.mark.parametrize("namespace", ["default", "other"])
+def test_where_nominating_is_forbidden_a_sample_is_a_mistake_and_wakes_no_pod(namespace):
+    world, gang = World(LARGE), members("g", 2)
+    world.put(*gang)
+    world._take(world.inputs.nominating_forbidden(namespace, 600.0, world.now))
+    sample = a_sample_without(world, world.held[gang[0].uid])
+    assert isinstance(world.filter(gang[0], sample), Rejected)
+    is_forbidden = namespace == "default"
+    assert bool(nominated(world)) is not is_forbidden
+    assert any("rbac.yaml" in text for text in world.reports) is is_forbidden
+
+
+def test_where_nominating_is_forbidden_members_are_requeued_until_it_is_tried_again():
+    world, gang = World(four_racks()), members("g", 2)
+    world._take(world.inputs.nominating_forbidden("default", 15.0, world.now))
+    rejected_then_planned(world, gang)
+    assert nominated(world) == {"g0": None}
+    world.tick(world.settings.rewake_seconds)
+    assert nominated(world) == {"g0": None}
+    world.effects.clear()
+    world.tick(world.settings.rewake_seconds)
+    world.tick(world.settings.rewake_seconds)
+    assert nominated(world) == {"g0": world.held[gang[0].uid]}
+
+
+def test_a_nomination_that_may_not_be_taken_back_is_not_taken_back_over_and_over():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    seen_nominated(world, gang[0], world.held[gang[0].uid])
+    world._take(world.inputs.nominating_forbidden("default", 600.0, world.now))
+    world.effects.clear()
+    world.delete(gang[1])
+    for _ in range(3):
+        world.tick(world.settings.rewake_seconds)
+    assert world.woken == []
+
+
 # -- after a restart -------------------------------------------------------------------------------
 
 
