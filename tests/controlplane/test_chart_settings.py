@@ -50,7 +50,7 @@ def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
     shipped["percentageOfNodesToScore"] = 0  # as pods are gated
     assert profiles == [shipped, shipped]
     told = json.dumps(objects)
-    conditions = json.dumps(manifests("webhook.yaml", "policies.yaml"))
+    conditions = json.dumps(manifests("policy.yaml", "webhook.yaml", "policies.yaml"))
     condition = "schedulerName.orValue('')"
     ours = f"{condition} == 'corral'"
     assert ours not in told

@@ -13,7 +13,7 @@ import yaml
 
 from tests.autoscaling.objects import CLASS_NAME, CONSUME
 from tests.cluster import MERGE, STRATEGIC, Cluster, Object, Refused, node, pod
-from tests.controlplane.plane import POLICY, ControlPlane
+from tests.controlplane.plane import POLICY, SERVED, ControlPlane
 from tests.workloads import GATE, gates_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -262,7 +262,7 @@ def test_corral_nominates_only_a_pod_that_waits_without_gates(
 ) -> None:
     path = f"{POD}/status"
     plane.nodes([node("only")])
-    cluster.create(pod("p", scheduler="none"))
+    cluster.create(pod("p"))
     there = {"status": {"nominatedNodeName": "only"}}
     assert change(corral, there, path=path)["status"]["nominatedNodeName"] == "only"
     for more in ({"phase": "Failed"}, {"conditions": [condition("Ready")]}):
@@ -273,6 +273,24 @@ def test_corral_nominates_only_a_pod_that_waits_without_gates(
     corral.request("POST", f"{POD}/binding", body=binding())
     with pytest.raises(Refused, match="already bound to a node"):  # kube-apiserver itself
         change(corral, there, path=path)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "is_ours"), [*((each, True) for each in SERVED), ("x", False)]
+)
+def test_corral_nominates_only_pods_of_its_schedulers(
+    plane: ControlPlane, cluster: Cluster, corral: Cluster, scheduler: str, is_ours: bool
+) -> None:
+    path, there = f"{POD}/status", {"status": {"nominatedNodeName": "only"}}
+    cluster.create(pod("p", scheduler=scheduler))
+    if is_ours:
+        assert change(corral, there, path=path)["status"]["nominatedNodeName"] == "only"
+        return
+    refusal(plane, CHANGES, lambda: change(corral, there, path=path))
+    change(cluster, there, path=path)
+    refusal(
+        plane, CHANGES, lambda: change(corral, {"status": {"nominatedNodeName": None}}, path=path)
+    )
 
 
 @pytest.mark.parametrize("word", [f"corral.dev/{word}" for word in OURS])

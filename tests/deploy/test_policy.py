@@ -10,6 +10,7 @@ import yaml
 
 from app.dialects import autoscalers, corral
 from app.dialects.provisioning import keys
+from app.settings import ENV_PREFIX, Settings
 from tests.deploy.test_readme import README, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -66,6 +67,17 @@ def test_what_may_come_with_the_gate_beside_words_of_ours_is_what_says_whose_nod
     pairs = dict(re.findall(r"'([^']+)': '([^']*)'", str(said["expression"])))
     assert pairs == {keys.CONSUME: keys.NAME, keys.CONSUME_CLASS: ""}
     assert {*pairs} == {*keys.CONSUMED}
+
+
+def test_the_schedulers_whose_pods_are_nominated_are_those_that_corral_plans_for() -> None:
+    (said,) = [
+        str(each["expression"])
+        for each in policy(CHANGES)["validations"]
+        if "nominatedNodeName" in str(each["expression"])
+    ]
+    # The chart writes the names of its values in the place of these very words.
+    assert f"schedulerName.orValue('') == '{Settings().scheduler_name}'" in said
+    assert f"{ENV_PREFIX}SCHEDULER_NAME" in TEXT
 
 
 def test_the_gate_that_is_guarded_is_ours() -> None:
