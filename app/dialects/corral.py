@@ -20,6 +20,7 @@ MANAGED = PREFIX + "managed"  # label "true": the webhook has taken the pod in
 GANG = PREFIX + "gang"  # in the Binding: the gang this pod started with
 DOMAIN = PREFIX + "domain"  # in the Binding: the domain the gang's pod set was placed in
 WAKE = PREFIX + "wake"  # changes whenever we want kube-scheduler to look at the pod again
+NOMINATED = PREFIX + "nominated"  # the node that the pod is nominated for by us
 POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang started
 AFTER = PREFIX + "started-after"  # in the Binding: when a pod that ended its gang began to end
 SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group that have succeeded
@@ -42,9 +43,20 @@ MOST_ROOM_TEXT = 65_536  # characters: 2,000 nodes with names of 25
 INSTALLED = ("app.kubernetes.io/name", "corral")
 WEBHOOKS = ".corral.dev"
 # The annotations that only Corral writes; deploy/policy.yaml sees to it.
-WRITTEN = (DOMAIN, GANG, NARROWED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
+WRITTEN = (DOMAIN, GANG, NARROWED, NOMINATED, POD_SETS, ROOM, AFTER, SUCCEEDED, WAKE)
 KEPT = (
-    *(AFTER, BORN, DISRUPTION, NARROWED, MANAGED, POD_SETS, PREEMPTIBLE, ROOM, SUCCEEDED),
+    *(
+        AFTER,
+        BORN,
+        DISRUPTION,
+        NARROWED,
+        NOMINATED,
+        MANAGED,
+        POD_SETS,
+        PREEMPTIBLE,
+        ROOM,
+        SUCCEEDED,
+    ),
     *(*WORKLOAD, *autoscalers.KEPT),
 )
 

@@ -281,6 +281,8 @@ class Engine(EngineParts):
                 self.requeues.requeue_rejected(self.gangs.by_key[claim.gang], [pod.uid])
         elif pod.uid in self.gangs.key_of:
             self.members.drop(pod.uid, now)
+        if claim is None and self.settings.is_ours(pod):
+            self.nominating.note_other(pod)
         self.claims.put(pod)
         self.preempting.show(pod, now)
         if pod.is_marked and (known := self.gangs.of_pod(pod.uid)) is not None:
@@ -308,6 +310,7 @@ class Engine(EngineParts):
         self.filtering.forget_early(uid)
         self.unseen.drop(uid)
         self.giving_back.forget(uid)
+        self.nominating.forget(uid)
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)
@@ -439,7 +442,7 @@ class Engine(EngineParts):
 
         Its members are woken by the annotation, and a sample of the nodes is a mistake again.
         """
-        self.requeues.forbid(namespace, now + seconds)
+        self.nominating.forbid(namespace, now + seconds)
         return self._effects()
 
     def room_found(
@@ -537,7 +540,8 @@ class Engine(EngineParts):
             return
         self.passes.plan_waiting(now)
         self.outbox.extend(self.notes.written(self.gangs.by_key, now))
-        self.requeues.correct_nominations(self.gangs.by_key, now)
+        if self.planner.is_ready:  # else pods have gangs that are not known yet
+            self.nominating.correct(self.gangs.by_key, now)
         self.requeues.requeue_outdated(self.gangs.by_key)
         woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes())
         # Only the request may have told of such a pod, and it may have lied.

@@ -63,6 +63,7 @@ from app.state.pods.unseen import UnseenPods
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.making_room import MakingRoom
 from app.state.preempt.room_plans import RoomPlans
+from app.state.report.nominating import Nominating
 from app.state.report.notes import Notes
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
@@ -131,7 +132,8 @@ class EngineParts:
             self.dialects, self.objects, self.pools, on_fault, self.planner.nearness
         )
         self.notes = Notes()
-        self.requeues = Requeues(self.settings, self.outbox)
+        self.nominating = Nominating(self.settings, self.outbox, self._is_preemptor)
+        self.requeues = Requeues(self.settings, self.outbox, self.nominating)
         self.starts = Starts()
         self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
         # autoscaling
@@ -195,6 +197,7 @@ class EngineParts:
             self.reports,
             self.notes,
             self.starts,
+            self.nominating,
         )
         self.claims = Claims(
             self.named_pods,
@@ -344,6 +347,11 @@ class EngineParts:
         self.healing = Healing(
             self.books, self.gangs, self.reservations, self.plans, self.roll_calls
         )
+
+    def _is_preemptor(self, uid: str, node: str) -> bool:
+        """Whether pods end on the node for this one; after a restart, whether any end there."""
+        ends = self.occupants.any_terminating(self.books.bound_on.get(node, ()))
+        return uid in self.grants.of or ends
 
     def _is_managed(self, pod: PodRecord) -> bool:
         """Whether Kueue, where it runs, keeps for itself what the pod takes."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import GPU, RACK, Cluster, grid, pod
+from tests.cluster import GPU, MERGE, RACK, Cluster, collection, grid, pod
 from tests.controlplane.plane import ControlPlane
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, members
@@ -18,6 +18,8 @@ IN_RACK = asking(required=RACK)
 RACKS, NODES_PER_RACK = 30, 10  # of 300 nodes kube-scheduler looks at 144
 PODS = 5
 SECONDS = 60.0
+SOON = 10.0  # one write, on a busy machine
+NOTED = "corral.dev/nominated"
 
 
 @pytest.fixture
@@ -64,3 +66,30 @@ def test_ordinary_pods_that_want_their_nodes_tear_no_gang(
     assert [len(set(racks_of(cluster, gang))) for gang in gangs] == [1] * len(gangs)
     cluster.wait(lambda: len(cluster.bound()) == len(storm) + 40, SECONDS, "the storm")
     assert corral.bugs() == {}
+
+
+def nominated(cluster: Cluster) -> dict[str, str]:
+    """The pods that are nominated, and for which node."""
+    found = {
+        each["metadata"]["name"]: each["status"].get("nominatedNodeName")
+        for each in cluster.list("Pod", "default")
+    }
+    return {name: node for name, node in found.items() if node}
+
+
+def test_what_corral_nominated_is_taken_back_after_a_restart_and_nothing_else(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Pods that have left their gang: one with the note that the nomination is Corral's."""
+    plane.nodes(grid(racks=1, nodes=1, gpus=8))
+    cluster.create(pod("ours", annotations={NOTED: "b0-r0-n0"}))
+    cluster.create(pod("theirs"))
+    for name in ("ours", "theirs"):
+        path = f"{collection('Pod', 'default')}/{name}/status"
+        body = {"status": {"nominatedNodeName": "b0-r0-n0"}}
+        cluster.request("PATCH", path, body=body, content_type=MERGE)
+    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+        cluster.wait(lambda: "ours" not in nominated(cluster), SOON, "it is taken back")
+        assert nominated(cluster) == {"theirs": "b0-r0-n0"}
+        assert NOTED not in (cluster.get("Pod", "ours") or {})["metadata"].get("annotations", {})
+        assert corral.bugs() == {}

@@ -23,7 +23,7 @@ EFFECTIVE_SECONDS = 20.0  # until an API server enforces a policy it was given; 
 FOREIGN = "example.org/quota"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 POD = "/api/v1/namespaces/default/pods/p"
-OURS = ("domain", "gang", "narrowed", "pod-sets", "succeeded", "wake")
+OURS = ("domain", "gang", "narrowed", "nominated", "pod-sets", "succeeded", "wake")
 USERS_OWN = {
     "corral.dev/workload-required-topology": "rack",
     "corral.dev/workload-preferred-topology": "rack",
@@ -365,17 +365,34 @@ def test_whoever_runs_corral_under_another_name_has_its_words_by_its_role(
         assert gates_of(change(tenant, body, STRATEGIC)) == []
 
 
+def lines_with(text: str) -> list[str]:
+    return [each for each in POLICY.read_text().splitlines() if text in each]
+
+
 def test_the_line_that_frees_pods_after_corral_is_gone_finds_those_behind_its_gate(
     cluster: Cluster, tenant: Cluster
 ) -> None:
-    (line,) = [each for each in POLICY.read_text().splitlines() if "--field-selector=" in each]
+    line, _ = lines_with("--field-selector=")
     selector = line.partition("--field-selector=")[2].split()[0]
-    (patch,) = [each for each in POLICY.read_text().splitlines() if 'patch pod "$pod"' in each]
+    patch, _ = lines_with('patch pod "$pod"')
     tenant.create(pod("p", gates=(FOREIGN, GATE)))
     tenant.create(pod("q", scheduler="none", gates=(GATE,)))
     found = cluster.list("Pod", "default", fieldSelector=selector)
     assert [each["metadata"]["name"] for each in found] == ["p"]
     assert gates_of(change(cluster, yaml.safe_load(patch.split("'")[1]), STRATEGIC)) == [FOREIGN]
+
+
+def test_the_line_that_ends_nominations_after_corral_is_gone_does_so(
+    cluster: Cluster, corral: Cluster
+) -> None:
+    _, patch = lines_with('patch pod "$pod"')
+    path = f"{POD}/status"
+    assert "--subresource=status --type=merge" in patch
+    cluster.create(pod("p"))
+    there = {"status": {"nominatedNodeName": "only"}}
+    assert change(corral, there, path=path)["status"]["nominatedNodeName"] == "only"
+    after = change(cluster, yaml.safe_load(patch.split("'")[1]), path=path)
+    assert "nominatedNodeName" not in after["status"]
 
 
 def test_of_a_pod_with_too_many_annotations_corral_changes_nothing(

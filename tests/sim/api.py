@@ -250,7 +250,10 @@ class ApiServer:
         require(not pod.gates, f"nominations: pod {name} is gated")
         if pod.node and node:
             raise Refused(422, "Invalid")
-        self.change("Pod", name, nominated_node=node)
+        said = {key: text for key, text in pod.annotations.items() if key != own.NOMINATED}
+        if node:
+            said[own.NOMINATED] = node
+        self.change("Pod", name, nominated_node=node, annotations=said)
 
     def mark(self, name: str, uid: str, version: str, is_marked: bool) -> None:
         """Say that a pod behind a gate needs a node, or no more; what is said must be news.

@@ -106,7 +106,7 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.report.requeue.Requeues.correct_nominations",
+        "app.state.report.nominating.Nominating.correct",
         Change("condition", "is_due or gang.plan.version != version", becomes="False"),
         "the nominations of members outlive their plan",
     ),

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from app.dialects import corral as own
 from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Event, Listed
 from app.state.effects import EmitEvent
@@ -244,7 +245,7 @@ def _remembered(engine: Engine) -> dict[str, Any]:
 
 def check_nothing_stays(api: ApiServer, corrals: Iterable[Corral]) -> None:
     """I7: no grant and no nomination is of a pod that is gone, or has a node; and no member of a
-    gang is nominated for a node that is not planned for it.
+    gang is nominated for a node that is not planned for it, and no other pod by us.
 
     Raises: Violation.
     """
@@ -273,6 +274,12 @@ def check_nothing_stays(api: ApiServer, corrals: Iterable[Corral]) -> None:
             }
             stale = [uid for uid, node in planned.items() if node != nominated[uid]]
             require(not stale, f"I7: {stale} are nominated for nodes that are not theirs")
+            left = [
+                uid
+                for uid, node in ordinary.items()
+                if node == waiting[uid].annotations.get(own.NOMINATED) and uid not in grants.of
+            ]
+            require(not left, f"I7: {left} are in no gang, and nominated by {corral.name}")
         going = {uid for each in grants.of.values() for uid in each.victims}
         require(grants._victims.keys() == going, f"I7: {corral.name} has victims of no grant")
 

@@ -23,7 +23,7 @@ from typing import Protocol
 
 import structlog
 
-from app.dialects.corral import WAKE
+from app.dialects.corral import NOMINATED, WAKE
 from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
@@ -49,7 +49,14 @@ class WakeClient(Protocol):
         self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
     ) -> None: ...
 
-    async def nominate_pod(self, namespace: str, name: str, uid: str, node: str | None) -> None: ...
+    async def nominate_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node: str | None,
+        annotations: Mapping[str, str | None],
+    ) -> None: ...
 
 
 class WakeController:
@@ -141,7 +148,8 @@ class WakeController:
         """One write, of one or the other."""
         pod = wake.namespace, wake.name, wake.uid
         if is_nominated:
-            await self._client.nominate_pod(*pod, wake.nominated or None)
+            node = wake.nominated or None
+            await self._client.nominate_pod(*pod, node, {NOMINATED: node})
         else:
             await self._client.annotate_pod(*pod, {WAKE: str(next(self._values))})
 

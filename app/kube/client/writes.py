@@ -113,12 +113,24 @@ class Client:
         patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
         await self._patch(namespace, name, patch, MERGE)
 
-    async def nominate_pod(self, namespace: str, name: str, uid: str, node: str | None) -> None:
+    async def nominate_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node: str | None,
+        annotations: Mapping[str, str | None],
+    ) -> None:
         """Have kube-scheduler look at this node first for a pod; None: at no node.
+
+        The same write changes annotations; None removes one, and all others stay.
 
         Raises: Conflict if the pod has another uid, NotFound if it is gone, any other ApiError.
         """
-        patch = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": node}}
+        patch = {
+            "metadata": {"uid": uid, "annotations": dict(annotations)},
+            "status": {"nominatedNodeName": node},
+        }
         await self._send(f"{_pod_path(namespace, name)}/status", patch, MERGE)
 
     async def ungate_pod(

@@ -113,7 +113,7 @@ class Filtering:
         if is_sample:
             if self.requeues.point(gang, pod):
                 return Rejected(messages.planned_elsewhere(gang.key))
-            if not self.requeues.nominates(gang):
+            if not self.requeues.nominating.nominates(gang):
                 sentence = messages.sampled(gang.key, is_wanted=self.settings.nominate_planned)
                 self.reports.report(gang, "NodesSampled", sentence)
                 return Rejected(sentence)

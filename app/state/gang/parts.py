@@ -194,7 +194,7 @@ class NodeAsk:
 
 @dataclass(slots=True)
 class Rejections:
-    """Members that /filter rejected. Written by `report/requeue.py`.
+    """Members that /filter rejected. Written by `report/requeue.py` and `report/nominating.py`.
 
     Invariant: `outdated` is a part of `sentences`, whose uids are members.
     """

@@ -192,6 +192,7 @@ class Claims:
             self.put(change.pod)
             if change.claim is None:
                 self.nominations.put(change.pod)
+                self.members.nominating.note_other(change.pod)
 
     def _stay(self, change: _Change, now: float) -> None:
         if change.claim is not None and not change.is_move:

@@ -19,6 +19,7 @@ from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.report import messages, requeue, ungating
+from app.state.report.nominating import Nominating
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
@@ -41,6 +42,7 @@ class Members:
     reports: Reports
     notes: Notes
     starts: Starts
+    nominating: Nominating
 
     # -- pods ----------------------------------------------------------------------------------
 
@@ -77,8 +79,7 @@ class Members:
         else:
             self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
-        if pod.nominated_node and not pod.node:
-            self.plans.requeues.note_nominated(gang, pod)
+        self.nominating.note_member(gang, pod)
         if before is None:
             self.starts.note_pod(gang, now)
             # Before the first lists are in, the Corral before this one may have rejected the pod.

@@ -41,7 +41,8 @@ class Patches:
         if name in self.errors:
             raise self.errors[name]
 
-    async def nominate_pod(self, namespace, name, uid, node):
+    async def nominate_pod(self, namespace, name, uid, node, annotations):
+        assert annotations == {"corral.dev/nominated": node}  # tells our own from others'
         self.nominated.append((namespace, name, uid, node))
         if self.refused is not None:
             raise self.refused

@@ -114,11 +114,14 @@ async def test_nominating_is_a_merge_patch_of_the_status_that_names_the_uid(
     server, transport, node
 ):
     server.script = [reply(200, {})]
-    await Client(transport).nominate_pod("team", "p", "u1", node)
+    await Client(transport).nominate_pod("team", "p", "u1", node, {"corral.dev/a": node})
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/team/pods/p/status")
     assert asked.headers["Content-Type"] == "application/merge-patch+json"
-    assert asked.body == {"metadata": {"uid": "u1"}, "status": {"nominatedNodeName": node}}
+    assert asked.body == {
+        "metadata": {"uid": "u1", "annotations": {"corral.dev/a": node}},
+        "status": {"nominatedNodeName": node},
+    }
 
 
 async def test_an_object_is_made_where_it_is_absent(server, transport):
@@ -286,7 +289,7 @@ async def test_a_pod_of_another_uid_is_a_conflict_however_the_server_puts_it(ser
     client = Client(transport)
     for write in (
         lambda: client.annotate_pod("team", "p", "u1", {"corral.dev/a": "1"}),
-        lambda: client.nominate_pod("team", "p", "u1", "n1"),
+        lambda: client.nominate_pod("team", "p", "u1", "n1", {}),
         lambda: client.ungate_pod("team", "p", "u1", "corral.dev/gang"),
     ):
         server.script += [reply(422, OTHER_UID), refusal(409, "Conflict")]
@@ -422,7 +425,7 @@ async def test_a_pod_is_read_whole_if_it_is_there(server, transport):
 WRITES = {
     "bind": lambda client: client.bind("team", "worker-0", "u1", "n1", {}),
     "annotate": lambda client: client.annotate_pod("team", "worker-0", "u1", {"a": "b"}),
-    "nominate": lambda client: client.nominate_pod("team", "worker-0", "u1", "n1"),
+    "nominate": lambda client: client.nominate_pod("team", "worker-0", "u1", "n1", {}),
     "ungate": lambda client: client.ungate_pod("team", "worker-0", "u1", "corral.dev/gang"),
     "evict": lambda client: client.evict_pod("team", "worker-0", "u1"),
     "delete": lambda client: client.delete_pod("team", "worker-0", "u1"),

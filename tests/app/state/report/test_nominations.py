@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.dialects import corral
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
 from app.state.effects import Requeue
 from app.state.engine import Engine
 from app.state.filter_result import Pinned, Rejected
+from tests import records
 from tests.app.state.world import Names, World, four_racks, members
 from tests.records import node
 
@@ -32,9 +34,15 @@ def rejected_then_planned(world: World, gang: list[PodRecord]) -> None:
     world.tick()
 
 
+def nominated_by_us(pod: PodRecord, on: str) -> PodRecord:
+    """The pod as our write leaves it."""
+    said = {**pod.annotations, corral.NOMINATED: on}
+    return msgspec.structs.replace(pod, nominated_node=on, annotations=said)
+
+
 def seen_nominated(world: World, pod: PodRecord, on: str) -> PodRecord:
     """The pod as kube-scheduler and the watch have it then."""
-    shown = msgspec.structs.replace(pod, nominated_node=on)
+    shown = nominated_by_us(pod, on)
     world.put(shown)
     return shown
 
@@ -143,6 +151,97 @@ def test_a_member_that_is_shown_to_be_nominated_is_not_woken_again(is_shown):
     world.effects.clear()
     world.tick(world.settings.rewake_seconds)
     assert ("g0" in world.woken) is not is_shown
+
+
+# -- pods that are in no gang any more -------------------------------------------------------------
+
+
+def left_its_gang(pod: PodRecord) -> PodRecord:
+    """The pod without what named its gang."""
+    said = {key: text for key, text in pod.annotations.items() if key == corral.NOMINATED}
+    return msgspec.structs.replace(pod, labels={}, annotations=said)
+
+
+def test_the_nomination_of_a_pod_that_leaves_its_gang_is_taken_back_until_the_watch_shows_it():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    shown = left_its_gang(seen_nominated(world, gang[0], world.held[gang[0].uid]))
+    world.put(shown)
+    for _ in range(2):
+        world.effects.clear()
+        world.tick(world.settings.rewake_seconds)
+        assert nominated(world) == {"g0": ""}
+    world.put(msgspec.structs.replace(shown, nominated_node="", annotations={}))
+    world.effects.clear()
+    world.tick(world.settings.rewake_seconds)
+    assert nominated(world) == {}
+
+
+def test_a_nomination_that_the_watch_shows_once_the_pod_has_left_is_taken_back():
+    world, gang = World(four_racks()), members("g", 2)
+    rejected_then_planned(world, gang)
+    on = world.held[gang[0].uid]
+    world.put(left_its_gang(gang[0]))
+    world.effects.clear()
+    world.put(left_its_gang(nominated_by_us(gang[0], on)))
+    world.tick()
+    assert nominated(world) == {"g0": ""}
+
+
+def test_a_nomination_of_ours_from_before_a_restart_is_taken_back_from_a_pod_of_no_gang():
+    pod = left_its_gang(nominated_by_us(members("g", 1)[0], "n00"))
+    assert nominated(World(four_racks(), [pod])) == {"g0": ""}
+
+
+def test_a_nomination_by_kube_scheduler_stays():
+    (pod,) = members("g", 1)
+    alone = left_its_gang(pod)
+    elsewhere = {corral.NOMINATED: "n10"}  # where we had nominated it, before kube-scheduler did
+    pods = [
+        msgspec.structs.replace(alone, nominated_node="n00"),
+        msgspec.structs.replace(
+            alone, name="h", uid="uid-h", nominated_node="n00", annotations=elsewhere
+        ),
+    ]
+    assert nominated(World(four_racks(), pods)) == {}
+
+
+def test_while_a_pod_ends_there_a_nomination_may_be_kube_schedulers_own():
+    ending = records.pod("ending", on="n00", gpus=1, is_terminating=True)
+    pod = left_its_gang(nominated_by_us(members("g", 1)[0], "n00"))
+    world = World(four_racks(), [pod, ending])
+    assert nominated(world) == {}
+    world.delete(ending)
+    world.tick(world.settings.rewake_seconds)
+    assert nominated(world) == {"g0": ""}
+
+
+def test_a_nomination_is_taken_back_only_once_all_is_read():
+    world = World(four_racks())
+    engine = world.engine = Engine(world.settings)
+    pod = nominated_by_us(members("g", 1)[0], "n00")
+    for event in (
+        Listed("Topology", ()),
+        Listed("Node", tuple(four_racks())),
+        Listed("Pod", (pod,)),
+    ):
+        engine.apply(event, world.now)
+    world.effects.clear()
+    world.tick()
+    assert nominated(world) == {}
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_where_no_pods_are_nominated_any_more_those_that_are_lose_it_with_their_plan(is_planned):
+    gang = members("g", 1, required=None)
+    shown = nominated_by_us(gang[0], "n00")
+    world = World([node("b0/r0/n00", is_cordoned=not is_planned)], [shown], nominate_planned=False)
+    world.tick()
+    assert (nominated(world).get("g0") == "") is not is_planned
+    world.effects.clear()
+    world.put(node("b0/r0/n00", is_cordoned=True))
+    world.tick()
+    assert (nominated(world).get("g0") == "") is is_planned
 
 
 # -- samples of the nodes --------------------------------------------------------------------------
