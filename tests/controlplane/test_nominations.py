@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster import GPU, MERGE, RACK, Cluster, collection, grid, pod
 from tests.controlplane.plane import ControlPlane
-from tests.corral_process import CorralProcess
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -18,7 +18,9 @@ IN_RACK = asking(required=RACK)
 RACKS, NODES_PER_RACK = 30, 10  # of 300 nodes kube-scheduler looks at 144
 PODS = 5
 SECONDS = 60.0
-SOON = 10.0  # one write, on a busy machine
+SOON = 10.0  # kube-scheduler's back-off after refused bindings, and on a busy machine
+ANCHOR = {"labelSelector": {"matchLabels": {"app": "anchor"}}, "topologyKey": RACK}
+BESIDE = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANCHOR]}}
 NOTED = "corral.dev/nominated"
 
 
@@ -75,6 +77,33 @@ def nominated(cluster: Cluster) -> dict[str, str]:
         for each in cluster.list("Pod", "default")
     }
     return {name: node for name, node in found.items() if node}
+
+
+def test_a_gang_whose_plan_is_lost_after_it_was_nominated_is_whole_soon(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The nodes of its new plan are those that others of its pods were nominated for."""
+    plane.nodes(grid(racks=1, nodes=PODS + 1, gpus=8))
+    with scheduled(plane, tmp_path) as corral:
+        *early, last = members("g", PODS, annotations=IN_RACK, requests={GPU: 8})
+        last["spec"]["affinity"] = BESIDE  # which kube-scheduler alone looks at
+        cluster.create_all(early)
+        cluster.wait(
+            lambda: corral.metric('corral_filter_answers_total{answer="rejected"}') >= len(early),
+            SECONDS,
+            "kube-scheduler has asked about each pod",
+        )
+        cluster.create(last)
+        cluster.wait(lambda: len(nominated(cluster)) == len(early), SECONDS, "the nominations")
+        on = nominated(cluster)[early[0]["metadata"]["name"]]
+        cluster.patch("Node", on, {"spec": {"unschedulable": True}})
+        cluster.wait(lambda: on not in nominated(cluster).values(), SECONDS, "the new plan")
+        cluster.create(pod("anchor", scheduler="none", labels={"app": "anchor"}))
+        cluster.bind("anchor", on)
+        cluster.wait(lambda: len(cluster.bound()) == PODS + 1, SOON, "the whole gang")
+        assert [name for name, node in cluster.bound().items() if node == on] == ["anchor"]
+        assert nominated(cluster) == {}
+        assert corral.bugs() == {}
 
 
 def test_what_corral_nominated_is_taken_back_after_a_restart_and_nothing_else(

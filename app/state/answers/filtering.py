@@ -117,6 +117,8 @@ class Filtering:
                 sentence = messages.sampled(gang.key, is_wanted=self.settings.nominate_planned)
                 self.reports.report(gang, "NodesSampled", sentence)
                 return Rejected(sentence)
+        if self.requeues.nominating.is_held_up(gang, pod, self.gangs.by_key, now):
+            return Rejected(messages.planned_elsewhere(gang.key))
         # Of a sample only that is known: it looked at the node first, and its filters refused it.
         offered = (
             frozenset(self.books.nodes) - {node} if is_sample else frozenset(candidates.names())

@@ -79,7 +79,7 @@ class Members:
         else:
             self._owe_review(gang, before, member)
         self._follow(gang, before, member, now)
-        self.nominating.note_member(gang, pod)
+        self.nominating.note_member(gang, None if before is None else before.pod, pod, now)
         if before is None:
             self.starts.note_pod(gang, now)
             # Before the first lists are in, the Corral before this one may have rejected the pod.

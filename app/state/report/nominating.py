@@ -11,7 +11,11 @@ to nothing has to be taken back, for kube-scheduler itself keeps some of that fo
 annotation tells ours from its own, of a preemption, also after a restart. A pod of a gang has none
 of its own: no pods are evicted for one pod of a gang.
 
-Source: kubernetes v1.36 pkg/scheduler/schedule_one.go, evaluateNominatedNode.
+Until kube-scheduler has seen what was changed, it keeps a member off its node for another one that
+was planned there before. That says nothing about the node: the member is rejected, nothing is
+remembered, and it is requeued when the other one is not nominated for it any more.
+Source: kubernetes v1.36 pkg/scheduler/schedule_one.go, evaluateNominatedNode;
+framework/runtime/framework.go, addGENominatedPods.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from app.state.gang.gang import Gang
 from app.state.report.outbox import Outbox
 from app.state.settings import EngineSettings
 
+ENDED_SECONDS = 1.0  # after a nomination's end it may count in a search that was under way
+
 
 @dataclass(slots=True)
 class _Stray:
@@ -35,6 +41,7 @@ class _Stray:
 
     wake: Requeue
     node: str
+    priority: int
     sent_at: float = -math.inf
 
 
@@ -52,6 +59,10 @@ class Nominating:
     _corrected_at: float = 0.0  # when all of them were last looked at
     _forbidden: dict[str, float] = field(default_factory=dict)
     """Namespaces whose pods the API server does not let us nominate -> until when we do not try."""
+    _ended: dict[str, float] = field(default_factory=dict)
+    """Nodes that a nomination has just ended for -> until when it may count."""
+    _held_up: dict[str, tuple[GangKey, str]] = field(default_factory=dict)
+    """Members that are kept off their node for others: uid -> gang, node."""
 
     def wake(self, gang: Gang, pod: PodRecord) -> None:
         """Requeue a member by the write that nominates it, or does so no longer, where one is due.
@@ -96,7 +107,7 @@ class Nominating:
 
     # -- what the watch shows ------------------------------------------------------------------
 
-    def note_member(self, gang: Gang, pod: PodRecord) -> None:
+    def note_member(self, gang: Gang, before: PodRecord | None, pod: PodRecord, now: float) -> None:
         """Note what the watch shows of a member, whoever nominated it.
 
         It may be one of the Corral before this one, of a plan that is lost.
@@ -104,6 +115,8 @@ class Nominating:
         self._strays.pop(pod.uid, None)
         if pod.node:
             return
+        if before is not None and before.nominated_node not in ("", pod.nominated_node):
+            self._ended[before.nominated_node] = now + ENDED_SECONDS
         if pod.nominated_node and pod.uid not in gang.rejections.nominated:
             gang.rejections.nominated[pod.uid] = pod.nominated_node
             self._followed.setdefault(gang.key, gang.plan.version)
@@ -114,13 +127,14 @@ class Nominating:
         if node and node == pod.annotations.get(corral.NOMINATED) and not _is_over(pod):
             if pod.uid not in self._strays:
                 wake = Requeue(pod.namespace, pod.name, pod.uid, "")
-                self._strays[pod.uid] = _Stray(wake, node)
+                self._strays[pod.uid] = _Stray(wake, node, pod.priority)
         else:
             self._strays.pop(pod.uid, None)
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
         self._strays.pop(uid, None)
+        self._held_up.pop(uid, None)
 
     # -- written anew --------------------------------------------------------------------------
 
@@ -136,6 +150,7 @@ class Nominating:
             self._forbidden = {
                 each: until for each, until in self._forbidden.items() if until > now
             }
+        self._ended = {node: until for node, until in self._ended.items() if until > now}
         for key, version in list(self._followed.items()):
             gang = gangs.get(key)
             if gang is None or not gang.rejections.nominated:
@@ -146,6 +161,7 @@ class Nominating:
                 self._followed[key] = gang.plan.version
                 self._correct(gang, is_due=is_due)
         self._take_back_strays(now)
+        self._requeue_held_up(gangs, now)
 
     def _correct(self, gang: Gang, *, is_due: bool) -> None:
         for uid, told in list(gang.rejections.nominated.items()):
@@ -170,6 +186,54 @@ class Nominating:
             ):
                 stray.sent_at = now
                 self.outbox.add(stray.wake)
+
+    # -- kept off a node for another one -------------------------------------------------------
+
+    def is_held_up(
+        self, gang: Gang, pod: PodRecord, gangs: Mapping[GangKey, Gang], now: float
+    ) -> bool:
+        """Whether kube-scheduler may keep a planned member off its node for what is over.
+
+        It is requeued then as soon as that has ended.
+        """
+        node = gang.plan.nodes[pod.uid]
+        is_so = pod.priority <= self._kept(gangs, now).get(node, -math.inf)
+        if is_so:
+            self._held_up[pod.uid] = (gang.key, node)
+        return is_so
+
+    def _kept(self, gangs: Mapping[GangKey, Gang], now: float) -> Mapping[str, float]:
+        """Nodes that pods are nominated for that are not to go there any more, and the highest
+        priority of these; those that may not be taken back are left out.
+        """
+        kept = {node: math.inf for node, until in self._ended.items() if until > now}
+        pods = [
+            (stray.wake.namespace, stray.node, stray.priority) for stray in self._strays.values()
+        ]
+        for key in self._followed:
+            gang = gangs.get(key)
+            for uid, told in () if gang is None else gang.rejections.nominated.items():
+                member = gang.members.get(uid) if gang is not None else None
+                if gang is None or member is None or member.pod.node:
+                    continue
+                wrong = {told, member.pod.nominated_node} - {"", gang.plan.nodes.get(uid)}
+                pods.extend((key.namespace, node, member.pod.priority) for node in wrong)
+        for namespace, node, priority in pods:
+            if namespace not in self._forbidden:
+                kept[node] = max(priority, kept.get(node, -math.inf))
+        return kept
+
+    def _requeue_held_up(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        kept = self._kept(gangs, now) if self._held_up else {}
+        for uid, (key, node) in list(self._held_up.items()):
+            gang = gangs.get(key)
+            member = None if gang is None else gang.members.get(uid)
+            is_over = gang is None or member is None or gang.plan.nodes.get(uid) != node
+            if gang is None or member is None or is_over:
+                del self._held_up[uid]
+            elif member.pod.priority > kept.get(node, -math.inf):
+                del self._held_up[uid]
+                self.wake(gang, member.pod)
 
 
 def _is_over(pod: PodRecord) -> bool:
