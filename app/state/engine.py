@@ -460,7 +460,7 @@ class Engine(EngineParts):
     def eviction_finished(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
         """Take the outcome of an Evict; that the pod ends is learned from the watch alone."""
         self.room_plans.evicted(uid, outcome, now)
-        self.giving_back.evicted(uid, outcome)
+        self.giving_back.evicted(uid, outcome, now)
         gang = self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
             self.reports.eviction_refused(gang, uid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -86,7 +86,7 @@ def pods_of(cluster: Cluster) -> dict[str, Object]:
 
 @contextmanager
 def stranded(
-    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object
+    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object, *, may_evict: bool = True
 ) -> Iterator[tuple[Webhook, dict[str, Object]]]:
     """A gang, born in the one rack that there was, of which a node is closed; then another comes.
 
@@ -94,7 +94,7 @@ def stranded(
     """
     cluster.create_all(node(f"r0-{n}", labels={RACK: "r0"}, gpus=8) for n in range(PODS))
     with (
-        plane.granted("corral-evict"),
+        plane.granted("corral-evict") if may_evict else nullcontext(),
         installed(plane, folder, levels=(RACK,), born_seconds=10) as webhook,
     ):
         cluster.create(made)
@@ -126,6 +126,21 @@ def test_a_gang_whose_node_is_closed_is_given_back_once_and_starts_in_another_ra
         assert webhook.corral.metric(GIVEN_BACK) == PODS
         assert webhook.corral.metric(BORN) == PODS, "those that were made again had the gate"
         assert webhook.corral.bugs() == {}
+
+
+def test_where_corral_may_not_evict_the_gang_waits_and_is_told_why_after_one_request(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
+    with stranded(plane, cluster, tmp_path, made, may_evict=False) as (webhook, first):
+        (said,) = cluster.wait(lambda: told(cluster, "GangNotGivenBack"), SECONDS, "the word")
+        assert "ClusterRole corral-evict" in said
+        assert told(cluster, "GangGivenBack") == []
+        assert webhook.corral.metric(GIVEN_BACK) == 0
+        assert pods_of(cluster).keys() == first.keys()
+        assert webhook.corral.bugs() == {}
+    (denied,) = plane.denials()
+    assert denied.path.endswith("/eviction")
 
 
 def test_a_job_that_would_give_up_has_the_gate_and_starts_in_another_rack_unevicted(

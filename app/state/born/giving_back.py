@@ -7,6 +7,9 @@ Narrowing cannot be taken back from a pod without a gate, and a gang behind the 
 elsewhere. So a gang of which nothing has run is given back, once: the pods that are made again are
 not born in place. After a restart it may happen once more, of a gang that was born again since.
 
+Whether pods may be evicted, the API server says: the gang counts as given back from the first that
+is. Where it forbids one, the others are not sent, and none is tried again for some minutes.
+
 Kept are pods that no controller would make again, and those whose owner would count them as failed
 and give up. Pods of the gang that came behind the gate stay: they may go anywhere.
 """
@@ -22,7 +25,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.born.births import Births
 from app.state.born.kept_places import KeptPlaces
-from app.state.effects import Evict, EvictOutcome
+from app.state.effects import EmitEvent, Evict, EvictOutcome
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
@@ -39,6 +42,7 @@ from app.state.turns.queue import Queue
 SETTLE_SECONDS = 5.0  # without a place: a node may be back, and a recreation takes longer
 MOST_LOOKED_AT = 8  # gangs per tick, two searches each; one where the tick's budget is spent
 MOST_GIVEN_BACK = 10_000  # gangs that are remembered
+REFUSED_SECONDS = 600.0  # without a try for a gang, where the API server forbids the eviction
 IN_VAIN = (Reason.DOES_NOT_FIT, Reason.NARROWED_APART)  # verdicts that other nodes may change
 
 
@@ -51,12 +55,15 @@ class _Look:
     tried_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _GivenBack:
-    """The pods of a gang that were given back, and when that was last tried."""
+    """The pods of a gang that are given back, and those of them that the API server has evicted."""
 
     uids: frozenset[str]
-    at: float
+    not_before: float  # when it may be tried again
+    event: EmitEvent
+    evicted: set[str] = field(default_factory=set)
+    is_refused: bool = False  # of the last try: the others are not sent
 
 
 @dataclass(slots=True)
@@ -79,6 +86,7 @@ class GivingBack:
     _looks: dict[GangKey, _Look] = field(default_factory=dict)
     _given: OrderedDict[GangKey, _GivenBack] = field(default_factory=OrderedDict)
     _sent: set[str] = field(default_factory=set)  # uids of pods that are being evicted
+    _key_of: dict[str, GangKey] = field(default_factory=dict)  # of all pods in `_given`
 
     # -- what the watch shows --------------------------------------------------------------------
 
@@ -121,7 +129,7 @@ class GivingBack:
             look = self._looks[gang.key] = _Look(gang.number, now)
         tried_at = gang.reporting.attempts[-1].last_at
         before = self._given.get(gang.key)
-        is_early = before is not None and now < before.at + EVICT_AGAIN_SECONDS
+        is_early = before is not None and now < before.not_before
         if is_early or now < look.since + SETTLE_SECONDS or look.tried_at == tried_at:
             return False
         look.tried_at = tried_at
@@ -177,15 +185,19 @@ class GivingBack:
 
     def _give_back(self, gang: Gang, born: Sequence[Member], now: float) -> None:
         key, uids = gang.key, frozenset(member.pod.uid for member in born)
-        before = self._given.pop(key, _GivenBack(frozenset(), now))
-        self.given["gang"] += not before.uids
-        self.given["pod"] += len(uids - before.uids)
-        self._given[key] = _GivenBack(uids | before.uids, now)
-        if len(self._given) > MOST_GIVEN_BACK:
-            self._given.popitem(last=False)
-        self.births.bar(key, now)
         sentence = messages.given_back(gang.reporting.sentence, len(born))
-        self.reports.given_back(gang, sentence, now)
+        before = self._given.pop(key, None)
+        given = _GivenBack(
+            uids, now + EVICT_AGAIN_SECONDS, self.reports.giving_back(gang, sentence)
+        )
+        if before is not None:
+            given.uids, given.evicted = uids | before.uids, before.evicted
+        self._given[key] = given
+        self._key_of.update(dict.fromkeys(uids, key))
+        if len(self._given) > MOST_GIVEN_BACK:
+            for uid in self._given.popitem(last=False)[1].uids:
+                self._key_of.pop(uid, None)
+        self.births.bar(key, now)
         for member in born:
             pod = member.pod
             self._sent.add(pod.uid)
@@ -196,24 +208,45 @@ class GivingBack:
     def is_wanted(self, uid: str) -> bool:
         """Whether an eviction that has not been sent is still to be.
 
-        Not of a pod that runs or ends, nor of one whose gang has a place by now.
+        Not of a pod that runs or ends, nor of one whose gang has a place by now, or another pod
+        that may not be evicted.
         """
         gang = self.gangs.of_pod(uid)
         if gang is None or gang.plan.nodes or gang.has_started:
             return False
+        given = self._given.get(gang.key)
         member = gang.members[uid]
-        return member.is_live and not member.pod.node
+        return member.is_live and not member.pod.node and not (given and given.is_refused)
 
-    def evicted(self, uid: str, outcome: EvictOutcome) -> None:
+    def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
         """Take what became of an eviction; a pod that stays may be given back later once more."""
-        if uid not in self._sent:
+        key = self._key_of.get(uid)
+        given = None if key is None else self._given.get(key)
+        if key is None or given is None:
             return
+        if outcome == "done":
+            self._count(key, given, uid, now)
+        if uid not in self._sent:
+            return  # the watch has shown its end
         self._sent.discard(uid)
         gang = self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
             self.kept_places.end(gang.key)
+            given.is_refused = outcome == "refused"
+            if given.is_refused:
+                given.not_before = now + REFUSED_SECONDS
             pod = gang.members[uid].pod
-            self.reports.not_given_back(gang, messages.keeps_born(gang.key, pod))
+            sentence = messages.keeps_born(gang.key, pod, is_forbidden=given.is_refused)
+            self.reports.not_given_back(gang, sentence)
+
+    def _count(self, key: GangKey, given: _GivenBack, uid: str, now: float) -> None:
+        """Count a pod that the API server has evicted; the gang is told with the first of them."""
+        if not given.evicted:
+            self.given["gang"] += 1
+            self.reports.given_back(self.gangs.by_key.get(key), given.event, now)
+        if uid not in given.evicted:
+            given.evicted.add(uid)
+            self.given["pod"] += 1
 
 
 def _is_born(member: Member) -> bool:

@@ -266,11 +266,16 @@ def not_given_back(key: GangKey) -> str:
     )
 
 
-def keeps_born(key: GangKey, pod: PodRecord) -> str:
+def keeps_born(key: GangKey, pod: PodRecord, *, is_forbidden: bool) -> str:
     """A pod that is given back stays: the API server forbids its eviction, or does not answer."""
+    why = (
+        "forbids it: ClusterRole corral-evict, or a policy of the cluster"
+        if is_forbidden
+        else "does not answer, or not now"
+    )
     return (
         f"gang {key} could start elsewhere, but its pod {pod.name}, which was born in place, is not"
-        " given back (evicted), as the API server forbids it or does not answer"
+        f" given back (evicted), as the API server {why}"
     )
 
 

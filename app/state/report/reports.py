@@ -388,11 +388,17 @@ class Reports:
         """Report that the rest of a gang keeps running, since its owner would not start again."""
         self._report_once(gang, "GangNotEvicted", messages.not_evicted(gang.key))
 
-    def given_back(self, gang: Gang, sentence: str, now: float) -> None:
-        """Report that pods of a gang that waits are evicted, so that it may start elsewhere."""
-        gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
-        _note_attempt(gang, gang.reporting.reason, now)
-        self.report(gang, GIVEN_BACK, sentence)
+    def giving_back(self, gang: Gang, sentence: str) -> EmitEvent:
+        """The event for when pods of a gang that waits are evicted, so that it starts elsewhere."""
+        return EmitEvent(gang.key, _owner_of(gang), GIVEN_BACK, sentence, is_warning=True)
+
+    def given_back(self, gang: Gang | None, event: EmitEvent, now: float) -> None:
+        """Report that they are. `gang`: None if the last of its pods has gone with that."""
+        if gang is not None:
+            gang.reporting.sentence, gang.reporting.sentence_at = event.sentence, None
+            gang.reporting.problem, gang.reporting.problem_reason = event.sentence, GIVEN_BACK
+            _note_attempt(gang, gang.reporting.reason, now)
+        self.outbox.add(event)
 
     def not_given_back(self, gang: Gang, sentence: str) -> None:
         """Report why they are not, or why one is not."""

@@ -12,7 +12,7 @@ from app.dialects import corral
 from app.kube.core.objects import Owner, PodRecord
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
-from app.state.born.giving_back import SETTLE_SECONDS
+from app.state.born.giving_back import REFUSED_SECONDS, SETTLE_SECONDS
 from app.state.born.kept_places import KEEP_SECONDS
 from app.state.effects import EmitEvent, Evict, Ungate
 from app.state.filter_result import Passed
@@ -106,8 +106,11 @@ def test_a_gang_whose_node_has_gone_is_evicted_made_again_and_starts_elsewhere()
 
 
 def test_its_owner_and_its_pods_are_told_why():
-    world, _ = stranded()
+    world, stored = stranded()
     wait(world, 8)
+    assert not [each for each in world.told(EmitEvent) if each.reason == GIVEN_BACK]
+    for each in stored[:2]:
+        world.evicted(each, "done")
     (said,) = {each.sentence for each in world.told(Evict)}
     assert "4 of its pods were born in place and given back to the controller (evicted)" in said
     assert said.startswith("gang default/train cannot be placed: ")
@@ -307,7 +310,14 @@ def test_when_its_last_pod_comes_behind_the_gate_those_that_were_born_go_and_it_
     assert last.uid in world.pods
 
 
-@pytest.mark.parametrize("outcome", ["failed", "refused", "dropped"])
+AGAIN = {
+    "failed": EVICT_AGAIN_SECONDS,
+    "dropped": EVICT_AGAIN_SECONDS,
+    "refused": REFUSED_SECONDS,
+}
+
+
+@pytest.mark.parametrize("outcome", AGAIN)
 def test_a_pod_that_stays_is_asked_for_again_later(outcome):
     world, stored = stranded()
     wait(world, 8)
@@ -316,9 +326,9 @@ def test_a_pod_that_stays_is_asked_for_again_later(outcome):
     world.evicted(stored[3], outcome)
     said = [each.reason for each in world.told(EmitEvent)]
     assert (NOT_GIVEN_BACK in said) == (outcome != "dropped")
-    wait(world, 30)
+    wait(world, AGAIN[outcome] - 30)
     assert world.told(Evict) == []
-    wait(world, EVICT_AGAIN_SECONDS)
+    wait(world, 60)
     assert wanted(world) == [stored[3].uid]
     made_again(world, stored[3:])
     wait(world, 3)
@@ -347,7 +357,38 @@ def test_where_no_pod_could_be_evicted_all_are_asked_for_again(outcome):
     assert world.told(Evict) == []
     wait(world, 12)
     assert wanted(world) == uids(stored)
+    assert world.engine.giving_back.given == {}, "none has been evicted"
+    for _ in range(2):
+        made_again(world, stored)
     assert world.engine.giving_back.given == {"gang": 1, "pod": 4}, "each counts once"
+
+
+def test_where_evicting_is_forbidden_one_pod_is_tried_and_the_owner_is_told_so_once():
+    world, _ = stranded()
+    wait(world, 8)
+    for _ in range(2):
+        world.evicted(world.pods[wanted(world)[0]], "refused")
+        assert wanted(world) == []
+        sent = len(world.told(Evict))
+        wait(world, REFUSED_SECONDS - 10)
+        assert len(world.told(Evict)) == sent
+        wait(world, 20)
+        assert wanted(world)
+    events = [each for each in world.told(EmitEvent) if "GivenBack" in each.reason]
+    assert [each.reason for each in events] == [NOT_GIVEN_BACK]
+    assert "ClusterRole corral-evict" in events[0].sentence
+    assert world.engine.giving_back.given == {}
+
+
+def test_that_a_gang_was_given_back_is_told_though_the_watch_shows_its_end_before():
+    world, stored = stranded()
+    wait(world, 8)
+    world.delete(*stored)
+    for each in stored:
+        world.evicted(each, "done")
+    (event,) = [each for each in world.told(EmitEvent) if each.reason == GIVEN_BACK]
+    assert event.about.kind == "Job"
+    assert world.engine.giving_back.given == {"gang": 1, "pod": 4}
 
 
 def test_only_pods_of_the_gang_itself_go():
