@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ SECONDS = 60.0
 SOON = 10.0  # kube-scheduler's back-off after refused bindings, and on a busy machine
 ANCHOR = {"labelSelector": {"matchLabels": {"app": "anchor"}}, "topologyKey": RACK}
 BESIDE = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ANCHOR]}}
+REJECTED = 'corral_filter_answers_total{answer="rejected"}'
 NOTED = "corral.dev/nominated"
 
 
@@ -89,7 +91,7 @@ def test_a_gang_whose_plan_is_lost_after_it_was_nominated_is_whole_soon(
         last["spec"]["affinity"] = BESIDE  # which kube-scheduler alone looks at
         cluster.create_all(early)
         cluster.wait(
-            lambda: corral.metric('corral_filter_answers_total{answer="rejected"}') >= len(early),
+            lambda: corral.metric(REJECTED) >= len(early),
             SECONDS,
             "kube-scheduler has asked about each pod",
         )
@@ -104,6 +106,41 @@ def test_a_gang_whose_plan_is_lost_after_it_was_nominated_is_whole_soon(
         assert [name for name, node in cluster.bound().items() if node == on] == ["anchor"]
         assert nominated(cluster) == {}
         assert corral.bugs() == {}
+
+
+@contextmanager
+def without_status(plane: ControlPlane) -> Iterator[None]:
+    """The ClusterRole of a Corral that did not nominate yet."""
+    admin = plane.cluster()
+    rules = (admin.get("ClusterRole", "corral") or {})["rules"]
+    older = [each for each in rules if each["resources"] != ["pods/status"]]
+    assert len(older) == len(rules) - 1
+    admin.patch("ClusterRole", "corral", {"rules": older})
+    try:
+        yield
+    finally:
+        admin.patch("ClusterRole", "corral", {"rules": rules})
+
+
+def test_with_rights_of_an_older_corral_gangs_start_and_one_write_is_refused(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    plane.nodes(grid(racks=2, nodes=PODS, gpus=8))
+    with without_status(plane), scheduled(plane, tmp_path) as corral:
+        for gang in ("a", "b"):
+            *early, last = members(gang, PODS, annotations=IN_RACK, requests={GPU: 8})
+            before = corral.metric(REJECTED)
+            cluster.create_all(early)
+            cluster.wait(
+                lambda n=before: corral.metric(REJECTED) >= n + PODS - 1, SECONDS, "rejections"
+            )
+            cluster.create(last)
+            cluster.wait(lambda g=gang: len(racks_of(cluster, g)) == PODS, SECONDS, gang)
+        assert corral.metric('corral_wakes_total{outcome="not_nominated"}') >= PODS - 1
+        assert corral.bugs() == {}
+    refused = plane.denials()
+    assert {each.path.rpartition("/")[2] for each in refused} == {"status"}
+    assert len(refused) < PODS  # those of the first gang that were under way side by side
 
 
 def test_what_corral_nominated_is_taken_back_after_a_restart_and_nothing_else(
