@@ -43,11 +43,6 @@ VALIDATE = "/validate"
 MOST_CHANGED_BYTES = 128 * 1024  # of a pod that may get the gate
 MOST_CHECKED_BYTES = 64 * 1024  # of an object that is checked by every rule
 _OURS = (b"corral.dev/", b"kueue.x-k8s.io/")
-# What webhook.yaml sends pods here for: one of these may be a member of a gang.
-_MEMBERS = (
-    *(*_OURS, b"volcano.sh/", b"kai.scheduler/", b"scheduling.k8s.io/"),
-    *(b'"pod-group-name"', b'"schedulingGroup"'),
-)
 BROKEN = "Corral failed to look at this object; its log says why"
 
 
@@ -104,7 +99,7 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
-        if desk.marks and any(prefix in bytes(asked.object) for prefix in _MEMBERS):
+        if desk.marks and _may_be_member(desk, bytes(asked.object)):
             # Without its marker a member would start alone.
             return _refused(desk, asked, [FieldError("spec", too_long("", MOST_CHANGED_BYTES))])
         return _unread(desk, asked, MOST_CHANGED_BYTES)
@@ -125,6 +120,12 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
             (desk.metrics.pods_gated if nodes is None else desk.metrics.pods_born).inc()
     outcome = "changed" if operations else "unread" if warning else "passed"
     return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
+
+
+def _may_be_member(desk: Desk, content: bytes) -> bool:
+    """Whether a pod says a word of some vocabulary; it is too large to be read."""
+    words = (word for words in desk.dialects.words().values() for word in words)
+    return any(f'"{word}'.encode() in content for word in words)
 
 
 def _errors(desk: Desk, change: Mutation, namespace: str) -> list[FieldError]:

@@ -27,6 +27,7 @@ SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group tha
 ROOM = PREFIX + "room"  # on members that wait: the place that others were evicted from for the gang
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
 WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
+WORKLOAD_PREFIX = f"{PREFIX}workload-"
 PREEMPTIBLE = PREFIX + "preemptible"  # label "false": the pod is never a victim
 DISRUPTION = PREFIX + "disruption"  # what of the gang ends when a pod of it is preempted:
 SINGLE, ALL = "single", "all"

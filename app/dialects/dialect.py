@@ -149,6 +149,14 @@ class Dialect:
     writes_first: ClassVar[bool] = False
     """Whether it writes a status also where no pod has come yet."""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What every pod says that claims a place by itself, one of them: keys, fields, prefixes.
+
+        A prefix ends with / or -. The webhook's conditions look for these.
+        """
+        return ()
+
     def configured(self, options: EngineOptions) -> Dialect:
         """This vocabulary, as the operator wants it read."""
         return self

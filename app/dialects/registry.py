@@ -116,6 +116,11 @@ class Dialects:
         whole = f"{kind}.{group}"
         return whole if whole in self.kinds else kind
 
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """Vocabulary that pods of ours are read in -> what its members say; see `Dialect.words`."""
+        read = (each for each in self.each if self._is_spoken(each.name))
+        return {each.name: each.words for each in read if each.words}
+
     def keeps(self, key: str) -> bool:
         """Whether a pod's label or annotation with this key is worth its memory."""
         return any(dialect.keeps(key) for dialect in self.each)

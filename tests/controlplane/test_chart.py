@@ -252,6 +252,9 @@ def test_members_alone_come_to_corral_where_the_webhook_marks_them() -> None:
     assert config(objects) == yaml.safe_load(file.read_text(encoding="utf-8"))
     webhooks = one(objects, "MutatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
     assert [each["failurePolicy"] for each in webhooks] == ["Fail"]
+    # Grove's pods get their marker, though they get no gate.
+    kept = [each["name"] for each in webhooks[0]["matchConditions"]]
+    assert kept == ["of-our-scheduler", "asks-for-something"]
     others = one(objects, "ValidatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
     assert {each["failurePolicy"] for each in others} == {"Ignore"}
     with pytest.raises(NotRendered, match=r"settings\.marker_resource: the webhook"):

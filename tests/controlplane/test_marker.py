@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.kube.core.requests import MARKERS
-from tests.cluster import GPU, RACK, Cluster, grid, job, pod
-from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
+from tests.app.dialects.grove.objects import POD_CLIQUE, POD_GANG, pod_gang, pod_group, within
+from tests.cluster import GPU, RACK, Cluster, Object, grid, job, pod
+from tests.controlplane.kinds import served
+from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, profiles
+from tests.controlplane.test_grove import QUIET_SECONDS, create, create_topology, lift, member
+from tests.controlplane.test_grove import SCHEDULER as GROVES
 from tests.controlplane.webhook import Webhook, installed
 from tests.workloads import asking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 CONFIG = SCHEDULER_CONFIG.with_name("1.36-marker.yaml")
+MARKS = {"marker_resource": True, "needs_nodes": "off"}
 IN_RACK = asking(required=RACK)
 RACKS, NODES_PER_RACK = 8, 4
 SECONDS = 60.0
@@ -26,8 +32,8 @@ def webhook(
     request: pytest.FixtureRequest, plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> Iterator[Webhook]:
     cluster.create_all(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
-    settings = {"born_seconds": request.param, "marker_resource": True, "needs_nodes": "off"}
-    with installed(plane, tmp_path, levels=(RACK,), **settings) as webhook:
+    settings = {"born_seconds": request.param, "levels": (RACK,), **MARKS}
+    with installed(plane, tmp_path, **settings) as webhook:
         plane.start_scheduler(CONFIG, extender=webhook.corral.url)
         yield webhook
 
@@ -50,6 +56,17 @@ def racks_of(cluster: Cluster, gang: str) -> list[str]:
     return [rack_of[node] for node in found]
 
 
+def marked(cluster: Cluster) -> set[str]:
+    """The pods by whose limits kube-scheduler knows that it is to ask about them."""
+
+    every = cluster.list("Pod", "default")
+    return {each["metadata"]["name"] for each in every if has_markers(each)}
+
+
+def has_markers(one: Object) -> bool:
+    return set(MARKERS) <= set(one["spec"]["containers"][0].get("resources", {}).get("limits", ()))
+
+
 def test_a_gang_starts_in_one_rack_and_ordinary_pods_do_not_come_to_corral(
     webhook: Webhook,
 ) -> None:
@@ -65,12 +82,25 @@ def test_a_gang_starts_in_one_rack_and_ordinary_pods_do_not_come_to_corral(
     )
     assert len(set(racks)) == 1
     assert asked_about(webhook) >= NODES_PER_RACK
-    limits = [
-        each["spec"]["containers"][0]["resources"].get("limits", {})
+    assert marked(cluster) == {
+        each["metadata"]["name"]
         for each in cluster.list("Pod", "default")
-    ]
-    assert sum(set(MARKERS) <= set(each) for each in limits) == NODES_PER_RACK
+        if each["metadata"]["name"].startswith("train-")
+    }
     assert webhook.corral.metric("corral_audit_differences_total") == 0
+
+
+def test_a_member_of_every_vocabulary_has_the_markers(webhook: Webhook) -> None:
+    """Kubernetes' own PodGroups are in test_native.py: this API server has none."""
+    asked = [
+        pod("kueue", annotations=IN_RACK),
+        pod("volcano", annotations={"scheduling.k8s.io/group-name": "g"}),
+        pod("volcano-asking", annotations={"volcano.sh/network-topology-mode": "hard"}),
+        pod("kai", annotations={"pod-group-name": "g"}),
+        pod("grove", labels={POD_GANG: "g", POD_CLIQUE: "worker"}),
+    ]
+    stored = [webhook.tried(each) for each in [pod("ordinary"), *asked]]
+    assert [has_markers(each) for each in stored] == [False, *[True] * len(asked)]
 
 
 def test_a_storm_of_ordinary_pods_tears_no_gang(webhook: Webhook) -> None:
@@ -94,3 +124,29 @@ def test_a_storm_of_ordinary_pods_tears_no_gang(webhook: Webhook) -> None:
     nodes = [node for name, node in cluster.bound().items() if name.startswith("gang")]
     assert len(set(nodes)) == len(nodes)
     assert webhook.corral.metric("corral_audit_differences_total") == 0
+
+
+def test_a_gang_of_groves_has_markers_without_a_gate_and_is_placed_whole_in_its_rack(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.create_all(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=8))
+    names = [f"worker-{at}" for at in range(NODES_PER_RACK)]
+    settings = {"levels": (), "scheduler_name": f"corral,{GROVES}", **MARKS}
+    with served(cluster, ("PodGang", "ClusterTopology")):
+        create_topology(cluster, "grove-topology", RACK)
+        with installed(plane, tmp_path, **settings) as webhook:
+            mine = profiles(GROVES, CONFIG)
+            plane.start_scheduler(CONFIG, extender=webhook.corral.url, profiles=mine)
+            cluster.create_all(map(member, names))
+            create(cluster, pod_gang("g", pod_group("worker", len(names)), on=within(RACK)))
+            assert marked(cluster) == set(names)
+            lift(cluster, *names[1:])
+            cluster.create(pod("ordinary", scheduler=GROVES, requests={GPU: 1}))
+            cluster.wait(lambda: "ordinary" in cluster.bound(), SECONDS, "an ordinary pod")
+            time.sleep(QUIET_SECONDS)
+            assert set(cluster.bound()) == {"ordinary"}
+
+            lift(cluster, names[0])
+            cluster.wait(lambda: len(cluster.bound()) == 1 + len(names), SECONDS, "the gang")
+            assert len(set(racks_of(cluster, "worker"))) == 1
+            assert webhook.corral.bugs() == {}

@@ -14,8 +14,10 @@ import pytest
 from tests.app.dialects.native.objects import ALPHA, pod_group
 from tests.cluster import GPU, RACK, Cluster, Object, grid, pod
 from tests.controlplane.built import skip_unless_built
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
 from tests.controlplane.seen import START_SECONDS, unschedulable
+from tests.controlplane.test_marker import CONFIG as MEMBERS_ALONE
+from tests.controlplane.test_marker import MARKS
 from tests.controlplane.webhook import installed
 from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import GATE, gates_of
@@ -97,17 +99,29 @@ def test_a_native_gang_starts_whole_in_one_rack_and_says_so(
     cluster.wait(lambda: condition(cluster, "train") == runs, 10, "the condition says so")
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "marks"),
+    [
+        pytest.param("gated", SCHEDULER_CONFIG, {}, id="asked_about_all"),
+        pytest.param("marked", MEMBERS_ALONE, MARKS, id="asked_about_members_alone"),
+    ],
+)
 def test_its_pods_wait_behind_the_gate_until_all_of_them_are_there(
-    native_plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    native_plane: ControlPlane,
+    cluster: Cluster,
+    tmp_path: Path,
+    name: str,
+    config: Path,
+    marks: dict[str, Any],
 ) -> None:
     """The shipped webhook is asked about pods that say nothing but which PodGroup they are in."""
     with (
         native_plane.granted("corral-native-pod-groups"),
-        installed(native_plane, tmp_path, native_pod_groups="on") as webhook,
+        installed(native_plane, tmp_path, native_pod_groups="on", **marks) as webhook,
     ):
-        native_plane.start_scheduler(extender=webhook.corral.url)
-        cluster.create(pod_group("gated", 4, key=RACK))
-        made = cluster.create_all(member(f"gated-{at}", "gated") for at in range(4))
+        native_plane.start_scheduler(config, extender=webhook.corral.url)
+        cluster.create(pod_group(name, 4, key=RACK))
+        made = cluster.create_all(member(f"{name}-{at}", name) for at in range(4))
         assert [gates_of(each) for each in made] == [[GATE]] * 4
         cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang starts")
         assert len({node.split("-")[1] for node in cluster.bound().values()}) == 1

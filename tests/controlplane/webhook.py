@@ -4,14 +4,15 @@
         cluster.create(member("red", 0, 2))              # … and stores the pod gated
         plane.start_scheduler(extender=webhook.corral.url)
 
-Only where Corral is, and whom to trust there, differs from what is shipped. Installing costs as
-long as Corral takes to start; the API server notices within a tenth of a second.
+Only where Corral is, and whom to trust there, differs from what is shipped, and what the comments
+there say of some settings. Installing costs as long as Corral takes to start; the API server
+notices within a tenth of a second.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,9 @@ __all__ = [
 SHIPPED = ROOT / "deploy" / "webhook.yaml"
 MUTATING = "MutatingWebhookConfiguration"
 VALIDATING = "ValidatingWebhookConfiguration"
+OF_GROVE = "not-of-grove-alone"  # the condition that goes where members need a marker
+SEPARATED = "', '"
+NONE: Mapping[str, Any] = {}
 
 
 class Webhook(Admission):
@@ -63,7 +67,7 @@ def installed(plane: ControlPlane, folder: Path, **settings: Any) -> Iterator[We
         CorralProcess(plane.kubeconfig("corral"), folder, **settings) as corral,
         ExitStack() as removals,
     ):
-        for configuration in configurations(f"https://127.0.0.1:{port}"):
+        for configuration in configurations(f"https://127.0.0.1:{port}", settings):
             path = path_of(configuration["kind"])
             cluster.request("POST", path, body=configuration)
             one = f"{path}/{configuration['metadata']['name']}"
@@ -78,10 +82,20 @@ def path_of(kind: str) -> str:
     return collection(kind, None, "admissionregistration.k8s.io/v1")
 
 
-def configurations(url: str) -> Iterator[Object]:
-    """Those that are shipped; only where Corral is, and whom to trust there, is replaced."""
-    for document in yaml.safe_load_all(SHIPPED.read_text(encoding="utf-8")):
+def configurations(url: str, settings: Mapping[str, Any] = NONE) -> Iterator[Object]:
+    """Those that are shipped; only where Corral is, and whom to trust there, is replaced.
+
+    settings: Corral's, of which `scheduler_name` and `marker_resource` are said there as well.
+    """
+    text = SHIPPED.read_text(encoding="utf-8")
+    if names := settings.get("scheduler_name"):
+        text = text.replace("== 'corral'", f"in ['{names.replace(',', SEPARATED)}']")
+    for document in yaml.safe_load_all(text):
         for each in document.get("webhooks", []):
+            if settings.get("marker_resource") and each["name"] == "gate.corral.dev":
+                each["failurePolicy"] = "Fail"
+                asked = each["matchConditions"]
+                each["matchConditions"] = [one for one in asked if one["name"] != OF_GROVE]
             each["clientConfig"] = {
                 "url": url + each["clientConfig"]["service"]["path"],
                 "caBundle": base64.b64encode(pair("apiserver").certificate).decode(),

@@ -227,6 +227,19 @@ def test_pods_of_grove_are_sent_only_for_what_is_checked_and_would_be_left_alone
     assert DIALECTS.lifts_gates(pod("p", labels={grove_keys.POD_GANG: "g"}))
 
 
+def test_members_of_every_vocabulary_are_sent_without_the_condition_that_leaves_groves_out() -> (
+    None
+):
+    """As deploy/webhook.yaml says it for members that need a marker, and as the chart does it."""
+    (mutating,) = _one("webhook.yaml", MUTATING)["webhooks"]
+    left = [one for one in mutating["matchConditions"] if one["name"] != "not-of-grove-alone"]
+    assert [one["name"] for one in left] == ["of-our-scheduler", "asks-for-something"]
+    words = DIALECTS.configured(EngineOptions(native_pod_groups="on")).words()
+    assert words.keys() == {"grove", "native", "kueue", "volcano", "kai"}
+    for word in (word for each in words.values() for word in each):
+        assert word in left[1]["expression"], word
+
+
 def test_a_pod_is_asked_about_once_at_its_creation_and_then_when_it_changes() -> None:
     asked = [
         (webhook["name"], rule["operations"])

@@ -36,6 +36,10 @@ class GroveDialect(Dialect):
     writes_status: ClassVar[bool] = True
     reads_health: ClassVar[bool] = True
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (keys.POD_GANG,)
+
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (*topology.RESOURCES, pod_gangs.RESOURCE)
 

@@ -40,6 +40,10 @@ class KaiDialect(Dialect):
     def configured(self, options: EngineOptions) -> KaiDialect:
         return KaiDialect(options.kai_grouped_schedulers)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (keys.GROUP_NAME, keys.PREFIX)
+
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (topology.RESOURCE, pod_groups.RESOURCE)
 

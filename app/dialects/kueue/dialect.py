@@ -65,6 +65,10 @@ class KueueDialect(Dialect):
     def configured(self, options: EngineOptions) -> KueueDialect:
         return KueueDialect(options.pod_group_roles, is_kueue_here=options.kueue_manages)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (keys.PREFIX, corral.WORKLOAD_PREFIX)
+
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (topology.RESOURCE, *(kind.resource(keep) for kind in workloads.KINDS))
 

@@ -43,6 +43,10 @@ class NativeDialect(Dialect):
     def configured(self, options: EngineOptions) -> NativeDialect:
         return NativeDialect(is_on=options.native_pod_groups == "on")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (gangs.WORD,) if self._is_on else ()
+
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         return (pod_groups.resource(keep), composites.RESOURCE) if self._is_on else ()
 

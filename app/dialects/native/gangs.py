@@ -48,7 +48,8 @@ from app.kube.core.objects import ObjectRecord, PodRecord
 from topology.model.request import Constraint
 
 SOURCE = "native"
-FIELD = "schedulingGroup.podGroupName"
+WORD = "schedulingGroup"
+FIELD = f"{WORD}.podGroupName"
 GROUP_FIELD = f"spec.{FIELD}"
 
 

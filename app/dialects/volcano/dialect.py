@@ -62,6 +62,10 @@ class VolcanoDialect(Dialect):
     def prerequisites(self) -> tuple[Prerequisite, ...]:
         return tuple(map(queues.queue, self._queues))
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (keys.GROUP_NAME, keys.MIN_MEMBER, keys.ASKING_PREFIX)
+
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
         of_kubeflow = (kind.resource(keep) for kind in KUBEFLOW)
         own = (hyper_nodes.RESOURCE, pod_groups.RESOURCE, jobs.RESOURCE, queues.RESOURCE)

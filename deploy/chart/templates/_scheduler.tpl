@@ -19,9 +19,9 @@ changed which settings say as well. Word for word, comments and all, where they 
 
 {{- define "corral.schedulerConfig" -}}
 {{- $set := include "corral.settings" . | fromJson -}}
-{{- $isMarked := get $set "marker_resource" | toString | eq "true" -}}
+{{- $isMarked := include "corral.isMarked" . -}}
 {{- if and $isMarked (not .Values.webhook.enabled) }}{{ fail "settings.marker_resource: the webhook gives members their marker: enable it" }}{{ end -}}
-{{- $file := printf "scheduler-config/%s%s.yaml" (include "corral.minor" .) (ternary "-marker" "" $isMarked) -}}
+{{- $file := printf "scheduler-config/%s%s.yaml" (include "corral.minor" .) ($isMarked | empty | ternary "" "-marker") -}}
 {{- $text := include "corral.text" (dict "root" . "file" $file) -}}
 {{- $config := fromYaml $text -}}
 {{- $shipped := toJson $config -}}

@@ -27,6 +27,11 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- toJson $texts -}}
 {{- end }}
 
+{{/* Whether members are marked, and kube-scheduler asks about them alone; "": it asks about every pod. */}}
+{{- define "corral.isMarked" -}}
+{{- if get (include "corral.settings" . | fromJson) "marker_resource" | toString | eq "true" }}true{{ end -}}
+{{- end }}
+
 {{/* A value as `CORRAL_…` is read: lists with commas, maps as NAME=VALUE,…, whole numbers without an exponent. */}}
 {{- define "corral.settingText" -}}
 {{- if kindIs "slice" . -}}

@@ -438,6 +438,9 @@ async def test_a_pod_too_large_to_be_checked_is_gated_and_its_user_told(tmp_path
         pytest.param(
             pod("p", annotations={"pod-group-name": "g"}, containers=[LARGE]), id="of_kais"
         ),
+        pytest.param(
+            pod("p", labels={"grove.io/podgang": "g"}, containers=[LARGE]), id="of_groves"
+        ),
     ],
 )
 async def test_a_pod_that_is_too_large_to_be_marked_is_refused(tmp_path: Path, thing: Object):

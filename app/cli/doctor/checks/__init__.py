@@ -2,8 +2,9 @@
 
 `extender.py` what stands in the KubeSchedulerConfiguration; `agreement.py` whether Corral's
 settings say the same; `rights.py`; `topology.py` nodes and their levels; `webhook.py`;
-`policies.py` gates without a webhook; `workloads.py` pods that ask for a gang in vain;
-`running.py` versions, clocks, readiness; `canary.py` a pod that is never made.
+`members.py` whom the webhook is sent; `policies.py` gates without a webhook; `workloads.py` pods
+that ask for a gang in vain; `running.py` versions, clocks, readiness; `canary.py` a pod that is
+never made.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from app.cli.doctor.checks import (
     agreement,
     canary,
     extender,
+    members,
     policies,
     rights,
     running,
@@ -31,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     *rights.CHECKS,
     *topology.CHECKS,
     *webhook.CHECKS,
+    *members.CHECKS,
     *policies.CHECKS,
     *workloads.CHECKS,
     *canary.CHECKS,

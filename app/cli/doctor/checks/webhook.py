@@ -31,7 +31,14 @@ def there(
     mutates = any(is_corrals(each) for each in webhooks.mutating)
     name = "the MutatingWebhookConfiguration of deploy/webhook.yaml"
     without = "" if gating else " without the gate,"
-    if is_open and not mutates and not gating:
+    if is_open and not mutates and settings.values.marker_resource:
+        yield error(
+            name,
+            "it is not there, and no member gets its marker: kube-scheduler starts gangs without"
+            " Corral",
+            "kubectl apply -f deploy/webhook.yaml",
+        )
+    elif is_open and not mutates and not gating:
         yield warning(
             name,
             "it is not there, and pods of gangs are created without the gate",
@@ -49,7 +56,7 @@ def there(
 
 def service(webhooks: Webhooks) -> Iterator[Found]:
     """Whether some pod is behind the address that is called."""
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         called = webhook["clientConfig"].get("service")
         if not called:
             continue
@@ -74,7 +81,7 @@ def service(webhooks: Webhooks) -> Iterator[Found]:
 
 def authority(webhooks: Webhooks) -> Iterator[Problem]:
     """Whether the API server knows whom to trust there."""
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         bundle = webhook["clientConfig"].get("caBundle") or ""
         if _certificates(_text(bundle)):
             continue
@@ -93,7 +100,7 @@ def trusted(
     webhooks: Webhooks, handshakes: Mapping[tuple[str, str], Handshake]
 ) -> Iterator[Problem]:
     """Whether the certificate that is served is one that the API server trusts."""
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         client = webhook["clientConfig"]
         tried = handshakes.get((called(webhook), client.get("caBundle") or ""))
         if tried is not None and tried.problem:
@@ -109,7 +116,7 @@ def trusted(
 
 def policy(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
     """Whether the cluster goes on without Corral, but for members of gangs that need a marker."""
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         # The API server stores the default, Fail, where a manifest says nothing.
         written = webhook.get("failurePolicy", "Fail")
         if settings.values.marker_resource and webhook["name"] == GATING:
@@ -150,7 +157,7 @@ def order(webhooks: Webhooks) -> Iterator[Problem]:
 def namespaces(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
     """Whether the API server sends what the settings select, and never what Corral waits for."""
     wanted = settings.values.admission_namespace_selector
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         thing = f"{where}: {webhook['name']}"
         selector = selector_of(webhook.get("namespaceSelector") or {})
         if selector is None:
@@ -178,14 +185,17 @@ def namespaces(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
 
 def schedulers(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
     """Whether pods of every scheduler_name are sent."""
-    for where, webhook in _each(webhooks):
+    for where, webhook in each_of(webhooks):
         sent = schedulers_in(webhook)
         missing = [name for name in settings.schedulers if name not in sent]
         if sent and missing:
             names = ", ".join(f"'{name}'" for name in settings.schedulers)
-            yield warning(
+            say, what = warning, "have neither gate nor checks"
+            if settings.values.marker_resource and webhook["name"] == GATING:
+                say, what = error, "get no marker: kube-scheduler starts their gangs without Corral"
+            yield say(
                 f"{where}: {webhook['name']}",
-                f"pods of {', '.join(missing)} are not sent, and have neither gate nor checks",
+                f"pods of {', '.join(missing)} are not sent, and {what}",
                 f"object.spec.?schedulerName.orValue('') in [{names}]",
                 field="matchConditions",
                 value=", ".join(sorted(sent)),
@@ -205,7 +215,7 @@ def schedulers_in(rule: Object) -> set[str]:
     }
 
 
-def _each(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
+def each_of(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
     """Corral's webhooks, each with the configuration that it is in."""
     for kind, every in (("Mutating", webhooks.mutating), ("Validating", webhooks.validating)):
         for configuration in every:

@@ -19,6 +19,8 @@ from app.cli.doctor.seen import (
     Unread,
     WebhookService,
 )
+from app.dialects.registry import DIALECTS
+from app.settings import EngineOptions
 from tests.app.cli.doctor.installation import (
     ABSENT,
     BESIDE,
@@ -84,12 +86,33 @@ def ruled(path: tuple[str | int, ...], value: object) -> dict[str, object]:
 
 
 def marking(config: object = MEMBERS_ALONE, policy: str = "Fail", **changed: object) -> Any:
-    """kube-scheduler asks about members alone, and the webhook marks them."""
+    """kube-scheduler asks about members alone, and the webhook marks them, also those of Grove."""
     return {
         "config": config_from(config),
         "settings": settings(**MARKS | changed),
-        "webhooks": webhooks(edited(BUNDLED, (*HOOK, "failurePolicy"), policy)),
+        "webhooks": webhooks(edited(ALL_MEMBERS, (*HOOK, "failurePolicy"), policy)),
     }
+
+
+def sending(conditions: list[dict[str, Any]], **changed: object) -> Any:
+    """The same, where the webhook for new pods has other conditions."""
+    whole = marking(**changed)
+    hook = edited(whole["webhooks"].mutating[0], (*HOOK, "matchConditions"), conditions)
+    return {**whole, "webhooks": webhooks(hook)}
+
+
+CONDITIONS = MUTATING["webhooks"][0]["matchConditions"]
+WITHOUT_GROVES = [each for each in CONDITIONS if each["name"] != "not-of-grove-alone"]
+ALL_MEMBERS = edited(BUNDLED, (*HOOK, "matchConditions"), WITHOUT_GROVES)
+
+
+def without_word(word: str) -> list[dict[str, Any]]:
+    """The conditions of the same, which look for one word less."""
+    said = [each["expression"] for each in WITHOUT_GROVES]
+    assert any(word in each for each in said)
+    return [
+        {**each, "expression": each["expression"].replace(word, "other")} for each in WITHOUT_GROVES
+    ]
 
 
 SAMPLED = {"percentage_of_nodes_to_score": 0}
@@ -133,6 +156,23 @@ PLANTED = [
     pytest.param({**marking(), "settings": settings(with_webhook=False, **MARKS),
                   "webhooks": webhooks(ABSENT), "policies": policies()},
                  {"marker": "error"}, id="marker_that_policies_do_not_add"),
+    pytest.param(sending(CONDITIONS), {"webhook-members": "error"}, id="groves_without_marker"),
+    pytest.param(sending(CONDITIONS, scheduler_vocabularies="corral=kueue"),
+                 {}, id="groves_that_are_not_read"),
+    pytest.param(sending([]), {}, id="every_pod_is_sent"),
+    *(pytest.param(sending(without_word(word), native_pod_groups="on"),
+                   {"webhook-members": "error"}, id=f"without_{word}")
+      for words in DIALECTS.configured(EngineOptions(native_pod_groups="on")).words().values()
+      for word in words),
+    pytest.param(sending(without_word("schedulingGroup")),
+                 {}, id="native_groups_that_are_kube_schedulers"),
+    pytest.param({**marking(), "webhooks": webhooks(ABSENT)},
+                 {"webhook": "error"}, id="nothing_marks"),
+    pytest.param(marking(edited(MEMBERS_ALONE, ("profiles",), [
+                     *MEMBERS_ALONE["profiles"],
+                     {**MEMBERS_ALONE["profiles"][0], "schedulerName": "default-scheduler"}]),
+                     scheduler_name="corral,default-scheduler"),
+                 {"webhook-schedulers": "error"}, id="marker_of_one_scheduler"),
     pytest.param(configured(LEASE, "other"), {"lease": "error"}, id="another_lease"),
     pytest.param(configured(("leaderElection", "leaderElect"), False),
                  {"lease": "error"}, id="nobody_leads"),
