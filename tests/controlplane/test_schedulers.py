@@ -127,16 +127,21 @@ def test_a_gang_starts_over_mutual_tls(
         assert len(racks_of_these(cluster, gang)) == 1
 
 
+@pytest.mark.parametrize("way", ["-marker", "-mtls-marker"])
 def test_it_asks_about_members_alone(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path, minor: str, program: Path
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, minor: str, program: Path, way: str
 ) -> None:
     """Whom the webhook marks, test_marker.py shows: here each pod says so itself."""
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
     marked = {"resources": {part: dict.fromkeys(MARKERS, "1") for part in ("limits", "requests")}}
-    with CorralProcess(plane.kubeconfig("corral"), tmp_path) as corral:
+    folder = Folder(tmp_path) if "mtls" in way else None
+    with CorralProcess(
+        plane.kubeconfig("corral"), tmp_path, **(folder.settings if folder else {})
+    ) as corral:
         plane.start_scheduler(
-            SCHEDULER_CONFIG.with_name(f"{minor}-marker.yaml"),
+            SCHEDULER_CONFIG.with_name(f"{minor}{way}.yaml"),
             extender=corral.url,
+            tls=folder.show("scheduler", by="schedulers") if folder else None,
             flags=FLAGS.get(minor, ()),
             program=program,
         )

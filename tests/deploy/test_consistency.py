@@ -22,9 +22,10 @@ def test_the_config_map_holds_the_scheduler_configuration_word_for_word() -> Non
     assert _shipped("ConfigMap")["data"]["config.yaml"] == CONFIG.read_text(encoding="utf-8")
 
 
-def test_there_is_a_configuration_for_each_supported_version_both_ways() -> None:
+def test_there_is_a_configuration_for_each_supported_version_in_every_way() -> None:
     minors = ("1.34", "1.35", "1.36", "1.37")
-    assert {file.stem for file in CONFIGS} >= {f"{m}{way}" for m in minors for way in ("", "-mtls")}
+    ways = ("", "-mtls", "-marker", "-mtls-marker")
+    assert {file.stem for file in CONFIGS} == {f"{m}{way}" for m in minors for way in ways}
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
@@ -59,16 +60,20 @@ def test_the_configuration_for_another_machine_differs_in_how_corral_is_reached(
     assert there == here
 
 
-def test_the_configuration_for_members_alone_differs_in_its_resources_and_its_sample() -> None:
+@pytest.mark.parametrize("way", ["", "-mtls"])
+def test_the_configuration_for_members_alone_differs_in_its_resources_and_its_sample(
+    way: str,
+) -> None:
     every, members = (
-        yaml.safe_load(file.read_text(encoding="utf-8"))
-        for file in (CONFIG, CONFIG.with_name(f"{CONFIG.stem}-marker.yaml"))
+        yaml.safe_load(CONFIG.with_name(f"{CONFIG.stem}{way}{also}.yaml").read_text("utf-8"))
+        for also in ("", "-marker")
     )
     managed = [each for extender in members["extenders"] for each in extender["managedResources"]]
     assert managed == [{"name": name, "ignoredByScheduler": True} for name in MARKERS]
     for extender in members["extenders"]:
         del extender["managedResources"]
-    assert [profile.pop("percentageOfNodesToScore") for profile in every["profiles"]] == [100]
+    sampled = [profile.pop("percentageOfNodesToScore", 0) for profile in every["profiles"]]
+    assert sampled == [0 if way else 100]
     assert members == every
 
 

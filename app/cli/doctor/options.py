@@ -63,9 +63,9 @@ WriteConfig = Annotated[
 Mode = Annotated[
     str | None,
     typer.Option(
-        metavar="sidecar|beside|marker",
+        metavar="sidecar|beside|marker|beside-marker",
         help="With --write-config: Corral is in kube-scheduler's pod [sidecar], or reached over"
-        " TLS, or in the pod and asked about members alone."
+        " TLS; the last two are these, asked about members alone."
         " Example: --write-config 1.36 --mode beside",
     ),
 ]

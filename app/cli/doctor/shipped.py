@@ -12,7 +12,10 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2]
 IN_WHEEL, CHECKOUT = PACKAGE / "shipped", PACKAGE.parent
 # How Corral is reached -> what the name of the file ends with.
-MODES: Mapping[str, str] = {"sidecar": "", "beside": "-mtls", "marker": "-marker"}
+MODES: Mapping[str, str] = {
+    **{"sidecar": "", "beside": "-mtls"},
+    **{"marker": "-marker", "beside-marker": "-mtls-marker"},
+}
 
 
 def read(file: str) -> str:

@@ -132,11 +132,12 @@ def marker(
     managed = {each.name for _, one in config.extenders() for each in one.managed_resources}
     missing = [each for each in MARKERS if each not in managed]
     if values.marker_resource and missing:
+        mode = "beside-marker" if any(one.is_tls for _, one in config.extenders()) else "marker"
         yield error(
             config.where,
             f"members request {', '.join(missing)} by {name} of {settings.where}, and without this"
             " kube-scheduler finds no node that offers it",
-            "corral doctor --write-config MINOR --mode marker",
+            f"corral doctor --write-config MINOR --mode {mode}",
             field="extenders[*].managedResources",
             value=", ".join(sorted(managed)) or None,
         )

@@ -52,6 +52,7 @@ def one(file: str, kind: str) -> Any:
 (CONFIG,) = documents("scheduler-config/1.36.yaml")
 (BESIDE,) = documents("scheduler-config/1.36-mtls.yaml")
 (MEMBERS_ALONE,) = documents("scheduler-config/1.36-marker.yaml")
+(MEMBERS_BESIDE,) = documents("scheduler-config/1.36-mtls-marker.yaml")
 DEPLOYMENT = one("deploy/corral.yaml", "Deployment")
 MUTATING = one("deploy/webhook.yaml", "MutatingWebhookConfiguration")
 VALIDATING = one("deploy/webhook.yaml", "ValidatingWebhookConfiguration")

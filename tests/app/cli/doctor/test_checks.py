@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
-from app.cli.doctor import checks
+from app.cli.doctor import checks, shipped
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
     Canary,
@@ -27,6 +28,7 @@ from tests.app.cli.doctor.installation import (
     CONFIG,
     DEPLOYMENT,
     MEMBERS_ALONE,
+    MEMBERS_BESIDE,
     MUTATING,
     POD,
     POLICY,
@@ -294,15 +296,26 @@ def test_a_webhook_without_a_port_costs_the_gate_only_where_no_policy_gates():
     assert ["without the gate" in text for text in said] == [True, False]
 
 
+OVER_TLS = {
+    "extender_listen": "0.0.0.0:8888",
+    "extender_cert": "/tls.crt",
+    "extender_key": "/tls.key",
+    "extender_client_ca": "/ca.crt",
+}
+
+
 def test_one_over_tls_is_right_as_well():
-    beside = settings(
-        extender_listen="0.0.0.0:8888",
-        extender_cert="/tls.crt",
-        extender_key="/tls.key",
-        extender_client_ca="/ca.crt",
-        **SAMPLED,
-    )
+    beside = settings(**OVER_TLS, **SAMPLED)
     assert found(replace(right(), config=config_from(BESIDE), settings=beside)) == {}
+
+
+def test_one_over_tls_may_be_asked_about_members_alone():
+    marked = replace(right(), **marking(MEMBERS_BESIDE, **OVER_TLS))
+    assert found(marked) == {}
+    (unmanaged,) = findings(replace(marked, config=config_from(BESIDE)))
+    assert unmanaged.check == "marker"
+    written = shipped.scheduler_config("1.36", unmanaged.mend.rpartition(" ")[2])
+    assert yaml.safe_load(written) == MEMBERS_BESIDE
 
 
 @pytest.mark.parametrize(

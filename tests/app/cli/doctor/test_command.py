@@ -128,14 +128,21 @@ def test_the_environment_of_doctor_is_not_corrals(monkeypatch):
     assert ran.exit_code == 0, ran.output
 
 
-@pytest.mark.parametrize("mode", ["sidecar", "beside", "marker"])
-def test_what_it_writes_passes_with_no_finding(mode):
+@pytest.mark.parametrize(
+    ("mode", "suffix"),
+    [
+        ("sidecar", ""),
+        ("beside", "-mtls"),
+        ("marker", "-marker"),
+        ("beside-marker", "-mtls-marker"),
+    ],
+)
+def test_what_it_writes_passes_with_no_finding(mode, suffix):
     written = run("--write-config", "1.36", "--mode", mode)
     assert written.exit_code == 0
     ran = checked(written.stdout, "--strict", "-o", "json")
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["worst"] in ("ok", "not checked")
-    suffix = {"sidecar": "", "beside": "-mtls", "marker": "-marker"}[mode]
     assert written.stdout == (ROOT / f"scheduler-config/1.36{suffix}.yaml").read_text()
 
 

@@ -14,6 +14,7 @@ from tests.app.cli.doctor.installation import (
     BESIDE,
     CONFIG,
     MEMBERS_ALONE,
+    MEMBERS_BESIDE,
     config_from,
     edited,
     findings,
@@ -78,7 +79,9 @@ def test_a_mistake_is_found_by_the_check_that_is_meant(document, path, value, wa
 
 
 @pytest.mark.parametrize(
-    "document", [CONFIG, BESIDE, MEMBERS_ALONE], ids=["sidecar", "beside", "marker"]
+    "document",
+    [CONFIG, BESIDE, MEMBERS_ALONE, MEMBERS_BESIDE],
+    ids=["sidecar", "beside", "marker", "beside-marker"],
 )
 def test_what_is_shipped_is_right(document):
     assert findings(Seen(config=config_from(document))) == []
