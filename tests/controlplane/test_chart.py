@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.controlplane.plane import ELSEWHERE, ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+MARKED = {"marker_resource": True, "needs_nodes": "off"}
 SHIPPED = ("rbac.yaml", "policy.yaml", "corral.yaml")
 # What settings have to be set for each ClusterRole that only settings need.
 ASKING = {
@@ -245,8 +247,7 @@ def test_a_made_certificate_is_for_the_service_and_trusted_by_every_webhook() ->
 
 
 def test_members_alone_come_to_corral_where_the_webhook_marks_them() -> None:
-    marks = {"marker_resource": True, "needs_nodes": "off"}
-    objects = chart({"settings": marks, "webhook": {"enabled": True}})
+    objects = chart({"settings": MARKED, "webhook": {"enabled": True}})
     assert settings(objects).marker_resource
     file = ROOT / "scheduler-config" / "1.36-marker.yaml"
     assert config(objects) == yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -257,5 +258,38 @@ def test_members_alone_come_to_corral_where_the_webhook_marks_them() -> None:
     assert kept == ["of-our-scheduler", "asks-for-something"]
     others = one(objects, "ValidatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
     assert {each["failurePolicy"] for each in others} == {"Ignore"}
-    with pytest.raises(NotRendered, match=r"settings\.marker_resource: the webhook"):
-        chart({"settings": marks})
+
+
+def test_beside_the_webhook_marks_members_for_the_kube_scheduler_elsewhere() -> None:
+    objects = chart({"mode": "beside", "settings": MARKED, "webhook": {"enabled": True}})
+    told = settings(objects)
+    assert told.marker_resource
+    assert told.percentage_of_nodes_to_score == 0  # as scheduler-config/1.36-mtls-marker.yaml
+    (gate,) = one(objects, "MutatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
+    assert gate["failurePolicy"] == "Fail"
+    assert "not-of-grove-alone" not in {each["name"] for each in gate["matchConditions"]}
+
+
+@pytest.mark.parametrize("mode", ["sidecar", "beside"])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"webhook": {"enabled": False}}, "set webhook.enabled", id="no_webhook"),
+        pytest.param(
+            {"policies": {"enabled": True}, "webhook": {"enabled": False}},
+            "set webhook.enabled",
+            id="policies_alone",
+        ),
+        pytest.param({"settings": {"marker_resource": True}}, "settings.needs_nodes", id="marks"),
+        pytest.param(
+            {"settings": {**MARKED, "provisioning_class": "*"}},
+            "leave settings.provisioning_class out",
+            id="requests",
+        ),
+    ],
+)
+def test_values_with_which_no_member_has_its_marker_or_a_node_are_refused(
+    mode: str, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(NotRendered, match=rf"settings\.marker_resource: .*{re.escape(said)}"):
+        chart({"mode": mode, "webhook": {"enabled": True}, "settings": MARKED, **values})

@@ -20,7 +20,6 @@ changed which settings say as well. Word for word, comments and all, where they 
 {{- define "corral.schedulerConfig" -}}
 {{- $set := include "corral.settings" . | fromJson -}}
 {{- $isMarked := include "corral.isMarked" . -}}
-{{- if and $isMarked (not .Values.webhook.enabled) }}{{ fail "settings.marker_resource: the webhook gives members their marker: enable it" }}{{ end -}}
 {{- $file := printf "scheduler-config/%s%s.yaml" (include "corral.minor" .) ($isMarked | empty | ternary "" "-marker") -}}
 {{- $text := include "corral.text" (dict "root" . "file" $file) -}}
 {{- $config := fromYaml $text -}}

@@ -29,7 +29,19 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 
 {{/* Whether members are marked, and kube-scheduler asks about them alone; "": it asks about every pod. */}}
 {{- define "corral.isMarked" -}}
-{{- if get (include "corral.settings" . | fromJson) "marker_resource" | toString | eq "true" }}true{{ end -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- if get $set "marker_resource" | toString | eq "true" -}}
+{{- if not .Values.webhook.enabled -}}
+{{- fail "settings.marker_resource: the webhook gives members their marker: set webhook.enabled" -}}
+{{- end -}}
+{{- if ne (get $set "needs_nodes") "off" -}}
+{{- fail "settings.marker_resource: to a node autoscaler a member with it fits on no node: set settings.needs_nodes to \"off\"" -}}
+{{- end -}}
+{{- if get $set "provisioning_class" -}}
+{{- fail "settings.marker_resource: cluster-autoscaler has no node for a member with it: leave settings.provisioning_class out" -}}
+{{- end -}}
+true
+{{- end -}}
 {{- end }}
 
 {{/* A value as `CORRAL_…` is read: lists with commas, maps as NAME=VALUE,…, whole numbers without an exponent. */}}
