@@ -7,8 +7,8 @@ is not checked; what is wrong with a gang is found again when it is read.
 
 A webhook that fails must not keep pods from being created: a pod we can't read, or a bug of ours,
 is let in as it is. Only a body that is no AdmissionReview gets another status, since it has no uid
-to answer to. Where members need a marker, one that is too large to be read is refused instead, and
-a bug of ours is an error: a member without its marker would start without its gang.
+to answer to. Where members need a marker, one that is too large or that we can't read is refused
+instead, and a bug of ours is an error: a member without its marker would start without its gang.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
 from app.dialects.dialect import Known, none_known
 from app.dialects.registry import Dialects
-from app.dialects.rules import too_long
+from app.dialects.rules import forbidden, too_long
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.metrics import Metrics
@@ -43,6 +43,7 @@ VALIDATE = "/validate"
 MOST_CHANGED_BYTES = 128 * 1024  # of a pod that may get the gate
 MOST_CHECKED_BYTES = 64 * 1024  # of an object that is checked by every rule
 _OURS = (b"corral.dev/", b"kueue.x-k8s.io/")
+MOST_TOLD = 256  # characters of a sentence about an object that is not read
 BROKEN = "Corral failed to look at this object; its log says why"
 
 
@@ -99,10 +100,21 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     if not is_new_pod or (asked.kind.group, asked.kind.kind) != ("", "Pod"):
         return _counted(desk, "passed", review.allowed(asked.uid))
     if len(asked.object) > MOST_CHANGED_BYTES:
-        if desk.marks and _may_be_member(desk, bytes(asked.object)):
-            # Without its marker a member would start alone.
+        if _needs_marker(desk, asked):
             return _refused(desk, asked, [FieldError("spec", too_long("", MOST_CHANGED_BYTES))])
         return _unread(desk, asked, MOST_CHANGED_BYTES)
+    try:
+        return _changed(desk, asked)
+    except DecodeError as error:
+        if not _needs_marker(desk, asked):
+            raise
+        desk.metrics.broken_requests["malformed"].inc()
+        text = f"Corral cannot read it, and gives it no marker: {error}"[:MOST_TOLD]
+        return _refused(desk, asked, [FieldError("spec", forbidden("", text))])
+
+
+def _changed(desk: Desk, asked: review.Request) -> bytes:
+    """The answer about a new pod that is small enough. Raises: DecodeError."""
     change = mutate(
         asked.object, asked.namespace, desk.scope, desk.dialects, desk.roles, marks=desk.marks
     )
@@ -122,8 +134,11 @@ def mutated(desk: Desk, asked: review.Request) -> bytes:
     return _counted(desk, outcome, review.allowed(asked.uid, operations, warning))
 
 
-def _may_be_member(desk: Desk, content: bytes) -> bool:
-    """Whether a pod says a word of some vocabulary; it is too large to be read."""
+def _needs_marker(desk: Desk, asked: review.Request) -> bool:
+    """Whether a pod that is not read may be a member that would start alone without its marker."""
+    if not desk.marks:
+        return False
+    content = bytes(asked.object)
     words = (word for words in desk.dialects.words().values() for word in words)
     return any(f'"{word}'.encode() in content for word in words)
 
@@ -172,7 +187,7 @@ def _unchecked(desk: Desk, asked: review.Request, most: int) -> str:
     return (
         f"Corral: {asked.kind.kind} {_named(asked)} has {len(content)} bytes,"
         f" more than the {most} that are checked: mistakes are reported when it is read"
-    )[:256]
+    )[:MOST_TOLD]
 
 
 async def _answered(
@@ -196,9 +211,11 @@ async def _answered(
     except (MalformedReview, DecodeError) as error:
         if not uid:
             return _malformed(desk, 400, str(error))
-        # The object is not as the API server would send it: whatever it is, it is no pod of ours.
+        # It is not as the API server would send it. A pod that the watch reads all the same is held
+        # at /filter without its gate; one that it does not read either is in no gang.
         desk.metrics.broken_requests["malformed"].inc()
-        content = _counted(desk, "unread", review.allowed(uid, warning=f"Corral: {error}"[:256]))
+        told = f"Corral: {error}"[:MOST_TOLD]
+        content = _counted(desk, "unread", review.allowed(uid, warning=told))
     except Exception:
         log.exception("admission", route=name)
         if desk.marks:  # whether it is let in without its marker is the failurePolicy's to say

@@ -456,6 +456,38 @@ async def test_a_large_pod_of_no_gang_is_let_in_where_members_are_marked(tmp_pat
     assert response["allowed"] is True
 
 
+UNREADABLE = [
+    pytest.param({"priority": "high"}, id="in_the_spec"),
+    pytest.param(
+        {"containers": [{"name": "c", "image": "a", "resources": {"limits": ["cpu"]}}]},
+        id="where_the_marker_goes",
+    ),
+]
+
+
+@pytest.mark.parametrize("wrong", UNREADABLE)
+@pytest.mark.parametrize(
+    ("thing", "marks", "is_let_in"),
+    [
+        pytest.param(member("g", 0, 2), True, False, id="member"),
+        pytest.param(pod("p", labels={"grove.io/podgang": "g"}), True, False, id="groves"),
+        pytest.param(pod("p"), True, True, id="ordinary"),
+        pytest.param(member("g", 0, 2), False, True, id="member_that_needs_none"),
+    ],
+)
+async def test_a_member_that_cannot_be_read_is_refused_where_it_would_start_alone(
+    tmp_path: Path, wrong: Object, thing: Object, marks: bool, is_let_in: bool
+):
+    broken = {**thing, "spec": {**thing["spec"], **wrong}}
+    async with running_port(tmp_path, marks=marks) as running:
+        response = await post(running, "/mutate", review(broken))
+        assert response["allowed"] is is_let_in
+        assert "corral.dev/member" not in str(response)
+    if not is_let_in:
+        assert "spec: Forbidden: Corral cannot read it" in response["status"]["message"]
+        assert running.value("corral_admissions_total", outcome="refused") == 1
+
+
 @pytest.mark.parametrize(("marks", "status"), [(False, 200), (True, 500)])
 async def test_a_bug_lets_no_member_in_without_its_marker(tmp_path: Path, marks, status):
     def broken(_pod: PodRecord, _namespace: str) -> tuple[str, ...] | None:
