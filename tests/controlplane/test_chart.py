@@ -11,7 +11,11 @@ import pytest
 import yaml
 from cryptography import x509
 
+from app.cli.doctor import checks
+from app.cli.doctor.configuration import config_in
 from app.cli.doctor.reading.rights import OPTIONAL
+from app.cli.doctor.seen import OwnSettings, Seen, Webhooks, WebhookService
+from app.cli.doctor.shipped import scheduler_config
 from tests.cluster import Object, Objects
 from tests.controlplane.built import skip_unless_built
 from tests.controlplane.chart_values import (
@@ -268,6 +272,43 @@ def test_beside_the_webhook_marks_members_for_the_kube_scheduler_elsewhere() -> 
     (gate,) = one(objects, "MutatingWebhookConfiguration", "webhook.corral.dev")["webhooks"]
     assert gate["failurePolicy"] == "Fail"
     assert "not-of-grove-alone" not in {each["name"] for each in gate["matchConditions"]}
+
+
+@pytest.mark.parametrize("mode", ["sidecar", "beside"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="one_scheduler"),
+        pytest.param({"scheduler_name": "corral,default-scheduler"}, id="two_schedulers"),
+        pytest.param({"native_pod_groups": "on"}, id="native_pod_groups"),
+        pytest.param({"scheduler_vocabularies": {"corral": ["grove", "kai"]}}, id="vocabularies"),
+    ],
+)
+def test_doctor_finds_that_settings_webhook_and_configuration_agree_on_the_marker(
+    mode: str, more: dict[str, Any]
+) -> None:
+    values = {"mode": mode, "webhook": {"enabled": True}, "settings": {**MARKED, **more}}
+    objects = chart(values)
+    if mode == "sidecar":
+        text = one(objects, "ConfigMap", "corral-scheduler")["data"]["config.yaml"]
+    else:  # with the profiles of the kube-scheduler elsewhere
+        written = yaml.safe_load(scheduler_config("1.36", "beside-marker"))
+        (profile,) = written["profiles"]
+        names = more.get("scheduler_name", "corral").split(",")
+        written["profiles"] = [{**profile, "schedulerName": each} for each in names]
+        text = yaml.safe_dump(written)
+    seen = Seen(
+        config=config_in(text, "the configuration"),
+        settings=OwnSettings("the settings", settings(objects)),
+        webhooks=Webhooks(
+            (one(objects, "MutatingWebhookConfiguration", "webhook.corral.dev"),),
+            (one(objects, "ValidatingWebhookConfiguration", "webhook.corral.dev"),),
+            {"corral-system/corral-webhook": WebhookService(True, 1, (443,))},
+        ),
+    )
+    made = {each.check: each for each in checks.run(seen) if each.level != "not checked"}
+    assert {"marker", "webhook-members", "webhook-schedulers", "webhook-policy"} <= made.keys()
+    assert [each for each in made.values() if each.level != "ok"] == []
 
 
 @pytest.mark.parametrize("mode", ["sidecar", "beside"])
